@@ -1,0 +1,68 @@
+# The few commands of this project; `make help` lists them.
+PYTHON ?= python3
+JOBS ?= 2
+UPGRADE ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile
+
+COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
+  build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean quick
+
+help: ## list these commands
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## create .venv with everything pinned; done once, again when a pin changes
+
+demo: setup ## a celebrity is mentioned: watch the storm in the terminal
+	@$(BIN)/notifier demo
+
+test: quick ## everything CI runs: format, lint, types, imports, all tests
+	@echo "== tests"
+	@$(PYTEST) --junit-xml=build/junit.xml
+
+check: quick ## the same without the slow tests
+	@echo "== unit tests"
+	@$(PYTEST) $(wildcard tests/unit tests/repo)
+
+bench: setup ## how fast a burst reaches its audience
+	@$(BIN)/notifier bench fanout
+
+lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
+	@$(COMPILE) -o requirements/run.txt pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra testing --extra dev pyproject.toml requirements/everywhere.in
+
+clean: ## remove the environment and whatever was built
+	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+quick: setup
+	@echo "== format"
+	@$(BIN)/ruff format --check .
+	@echo "== lint"
+	@$(BIN)/ruff check .
+	@echo "== types"
+	@$(BIN)/mypy
+	@echo "== imports"
+	@$(BIN)/lint-imports --no-logo
+
+$(READY): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name another one: make setup PYTHON=/path/to/python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make setup PYTHON=python3.12"; exit 1; }
+	@echo "== setup: $$($(PYTHON) --version) into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+build/lock/ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "Pins are resolved with the oldest Python supported, so that they fit all: make lock PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/pip install --quiet --disable-pip-version-check pip-tools==7.6.2
+	@touch $@

@@ -1,0 +1,1 @@
+"""Celebrity mention notifications: from one mention to the tabs and phones of its audience."""

@@ -1,0 +1,110 @@
+"""One Celery application a pool, and every setting of it: what it is told not to do is what makes it dependable.
+
+Celery only wakes workers. The ledger knows what is to be done, so everything by which Celery would keep, repeat or
+schedule work by itself is off or out of the way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from celery import Celery
+from kombu.connection import Connection
+
+from notifier.domain.slice import HAND_BACK_AFTER, Pool
+
+TASK = "notifier.slice"
+
+DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.PUSH: 4}
+"""On one Redis each pool has a database of its own: pools that share one restore each other's running tasks.
+
+0 is for everything else.
+"""
+
+VISIBILITY = 5 * HAND_BACK_AFTER
+"""A task held for so long is given out again. No slice is held longer than HAND_BACK_AFTER, so this is a dead worker's,
+which the ledger queued again long ago: it only tidies up, and the second copy finds nothing to do."""
+
+ANSWER_WITHIN = 1.0
+"""Seconds; queueing waits for this, and what it couldn't queue is queued again from the ledger."""
+
+WORKER_ANSWER_WITHIN = 5.0
+"""Seconds; a worker that gives up too early only loses its connection."""
+
+
+class Patient(Connection):
+    """Looks for a lost broker for ever, and soon: the usual pause grows to half a minute, P0 has one second."""
+
+    def _ensure_connection(self, errback: Any = None, max_retries: Any = None, *_: Any, **options: Any) -> Any:
+        pace = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
+        connect: Callable[..., Any] = super()._ensure_connection
+        return connect(errback, max_retries, **{**options, **pace})
+
+
+def broker_url(url: str, pool: Pool) -> str:
+    """The pool's own database where the broker is a Redis; another broker keeps its address."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"redis", "rediss"}:
+        return url
+    return urlunsplit(parts._replace(path=f"/{DATABASES[pool]}"))
+
+
+def queue_name(pool: Pool) -> str:
+    return f"notifier.{pool}"
+
+
+def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
+    """Connects to nothing yet. The same settings make the producer and the worker, so that they can't disagree."""
+    # Named after its one task, so that the host needs no other source for the name.
+    app = Celery(TASK, set_as_current=False)
+    app.amqp.Connection = Patient
+    name = queue_name(pool)
+    app.conf.update(
+        broker_url=broker_url(url, pool),
+        result_backend=None,
+        task_ignore_result=True,
+        task_store_errors_even_if_ignored=False,
+        # The nameless exchange leads to the queue of that name without a binding, which a wiped Redis would forget.
+        task_default_queue=name,
+        task_default_exchange="",
+        task_default_exchange_type="direct",
+        task_default_routing_key=name,
+        task_create_missing_queues=False,
+        task_serializer="json",
+        accept_content=["json"],
+        # Acknowledged when it is done, also when it raised: the ledger decides what is tried again, not the queue.
+        task_acks_late=True,
+        task_acks_on_failure_or_timeout=True,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        task_send_sent_event=False,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_detect_quorum_queues=False,
+        task_publish_retry=False,
+        broker_connection_timeout=ANSWER_WITHIN,
+        broker_connection_retry=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_pool_limit=1,
+        broker_transport_options=_transport_options(answer_within) if _is_redis(url) else {},
+    )
+    return app
+
+
+def _is_redis(url: str) -> bool:
+    return urlsplit(url).scheme in {"redis", "rediss"}
+
+
+def _transport_options(answer_within: float) -> dict[str, Any]:
+    return {
+        "visibility_timeout": VISIBILITY.total_seconds(),
+        "socket_timeout": answer_within,
+        "socket_connect_timeout": ANSWER_WITHIN,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        # No priorities: four lists to look into for each pop, and P0 has workers of its own.
+        "priority_steps": [0],
+    }

@@ -1,0 +1,74 @@
+"""How the pull index lies in Redis: subjects are spread over parts, and a part is one hash.
+
+A part holds a packed list for each of its subjects and, beside them, what makes them proof: the epoch and the moment
+since when the part is complete. One hash can't be half emptied, so whatever wipes the lists wipes the proof with them,
+and one HMGET is a consistent look. The part's number is the hash tag: a cluster spreads the parts over its nodes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import inf
+from struct import unpack
+from zlib import crc32
+
+from notifier.domain.subject import Subject
+
+PARTS = 32
+"""A reader with hundreds of follows sends so many commands at most, all in one round trip."""
+
+KEPT = 64
+"""Bursts in a list: at least two days of a subject that spends its whole budget of 30 fan-outs a day; 528 bytes."""
+
+EPOCH = "epoch"
+"""A nonce planted in every part before a rebuild: where it is gone or another, something was lost meanwhile."""
+
+SINCE = "since"
+"""The moment, in milliseconds, from which on the part lists every burst of every subject, listed or not."""
+
+FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def key(part: int) -> str:
+    return f"pull:{{{part}}}"
+
+
+def part_of(subject: Subject) -> int:
+    return crc32(str(subject).encode()) % PARTS
+
+
+def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
+    found: dict[int, list[Subject]] = defaultdict(list)
+    for subject in dict.fromkeys(subjects):
+        found[part_of(subject)].append(subject)
+    return found
+
+
+def milliseconds(moment: datetime) -> int:
+    return (moment - FOR_EVER) // _MILLISECOND
+
+
+def moment(milliseconds: float) -> datetime:
+    return FOR_EVER + timedelta(milliseconds=milliseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A subject's list: bursts `first`, `first + 1` and so on, and since when there are no others."""
+
+    since: float
+    """Infinite while the list proves nothing."""
+    first: int
+    opened: tuple[float, ...]
+
+
+def read_list(packed: bytes) -> Listed:
+    since, first, *opened = unpack(f"<{len(packed) // 8}d", packed)
+    return Listed(since, int(first), tuple(opened))
+
+
+def proven_since(proof: bytes | None) -> float:
+    """What a part proves of a subject that has no list."""
+    return inf if proof is None else float(proof)

@@ -1,0 +1,19 @@
+-- After a part was declared complete: settles lists that were begun without proof, and sweeps lists that are too old.
+--
+-- KEYS[1]    the part
+-- ARGV[1..]  subjects
+-- A list whose newest burst opened before `since` says no more than having no list. A list that began in the meantime,
+-- and that the rebuild knew nothing of, begins at `since`: the store had none of the subject from there on.
+
+local part = KEYS[1]
+local proven = tonumber(redis.call('HGET', part, 'since') or nil)
+if not proven then return 0 end
+for _, subject in ipairs(ARGV) do
+  local packed = redis.call('HGET', part, subject)
+  if packed and struct.unpack('<d', packed, #packed - 7) < proven then
+    redis.call('HDEL', part, subject)
+  elseif packed and struct.unpack('<d', packed) == math.huge then
+    redis.call('HSET', part, subject, struct.pack('<d', proven) .. string.sub(packed, 9))
+  end
+end
+return 1

@@ -1,0 +1,61 @@
+"""The pull index in Redis, as its readers know it: one round trip for all that a person follows."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import nlargest
+from math import isinf
+
+import redis.asyncio
+
+from notifier.adapters.redis.client import answered
+from notifier.adapters.redis.layout import SINCE, Listed, by_part, key, moment, proven_since, read_list
+from notifier.domain.subject import BurstKey, Subject
+from notifier.ports.pull import Pulled
+from notifier.ports.timeline import Place
+
+MOST = 512
+"""Places in one answer: dozens of pages. Who follows the busiest hundreds would otherwise get tens of thousands."""
+
+Look = Mapping[Subject, Listed | float]
+"""A subject's list, or without one the moment since when its part is complete."""
+
+
+class RedisPullReader:
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._client = client
+
+    async def news(self, subjects: Collection[Subject]) -> Pulled:
+        parts = by_part(subjects)
+        with answered():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for part, found in parts.items():
+                    pipe.hmget(key(part), [SINCE, *map(str, found)])
+                answers = await pipe.execute()
+        return _proven(
+            {s: x for part, answer in zip(parts.values(), answers, strict=True) for s, x in _look(part, answer)}
+        )
+
+
+def _look(subjects: Sequence[Subject], answer: Sequence[bytes | None]) -> Iterator[tuple[Subject, Listed | float]]:
+    proof, *lists = answer
+    for subject, packed in zip(subjects, lists, strict=True):
+        yield subject, read_list(packed) if packed else proven_since(proof)
+
+
+def _proven(look: Look) -> Pulled:
+    """Complete since the newest moment that any of the subjects asks for: older places are left to the store."""
+    since = max((found.since if isinstance(found, Listed) else found for found in look.values()), default=0.0)
+    if isinf(since):
+        return Pulled(places=(), complete_since=None)
+    newest = nlargest(MOST + 1, _opened(look, since))
+    if len(newest) > MOST:
+        since = newest.pop()[0] + 1
+    places = (Place(moment(opened), BurstKey(subject, seq)) for opened, subject, seq in newest if opened >= since)
+    return Pulled(places=tuple(places), complete_since=moment(since))
+
+
+def _opened(look: Look, since: float) -> Iterator[tuple[float, Subject, int]]:
+    for subject, found in look.items():
+        if isinstance(found, Listed) and max(found.opened) >= since:
+            for seq, opened in enumerate(found.opened, start=found.first):
+                if opened >= since:
+                    yield opened, subject, seq

@@ -1,0 +1,44 @@
+"""The embedded store and log: SQLite files in one data folder, each with its own adapter per port."""
+
+from notifier.adapters.sqlite.archive import SqliteArchive
+from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
+from notifier.adapters.sqlite.claims import SqliteClaims
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.heads import SqliteHeads
+from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.leases import SqliteLeases
+from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.people import SqlitePeople
+from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.seals import SqliteSeals
+from notifier.adapters.sqlite.sent import SqliteSent
+from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.throttles import SqliteThrottles
+from notifier.adapters.sqlite.timeline import SqliteTimeline
+
+__all__ = [
+    "Database",
+    "Files",
+    "Reader",
+    "SqliteArchive",
+    "SqliteBursts",
+    "SqliteClaims",
+    "SqliteDeadLetters",
+    "SqliteDirectory",
+    "SqliteHeads",
+    "SqliteInbox",
+    "SqliteLeases",
+    "SqliteLedger",
+    "SqliteLog",
+    "SqliteMemberSets",
+    "SqlitePeople",
+    "SqliteRecentBursts",
+    "SqliteSeals",
+    "SqliteSent",
+    "SqliteThrottles",
+    "SqliteTimeline",
+]

@@ -1,0 +1,96 @@
+"""The canonical bursts, their mentions, and what became of events, in core.db."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec import pack, unpack
+from notifier.domain.burst import Burst
+from notifier.domain.head import Sequenced
+from notifier.domain.mention import EventId
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.ports.bursts import Outcome
+
+_PUT = statement("put_burst")
+_READ = statement("read_bursts")
+_OUTCOMES = statement("outcomes")
+_PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
+_PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
+_REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
+_KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
+_SINCE = "SELECT blob FROM bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
+
+Found = tuple[str, str, str, int | None, str | None]
+"""Source, account, subject, seq and refusal."""
+
+
+class SqliteBursts:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+        # One transaction, so that no crash leaves a known mention without its burst.
+        with self._db.write() as c:
+            c.executemany(_PUT, [_row(burst) for burst in bursts])
+            c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
+            c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        with self._db.read() as c:
+            blobs = c.execute(_READ, (wanted(keys),)).fetchall()
+        return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
+
+    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
+        owner, text = subject.owner, str(subject)
+        with self._db.read() as c:
+            return {e for e in events if c.execute(_KNOWN, (e.id, e.source, owner, text)).fetchone()}
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        rows = [(o.event.id, o.event.source, o.account, o.refusal) for o in outcomes]
+        with self._db.write() as c:
+            c.executemany(_REFUSE, rows)
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        with self._db.read() as c:
+            return [_outcome(id, row) for row in c.execute(_OUTCOMES, {"id": id, "source": source})]
+
+
+class SqliteRecentBursts:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def since(self, moment: datetime) -> Sequence[Burst]:
+        with self._db.read() as c:
+            return [unpack(Burst, blob) for (blob,) in c.execute(_SINCE, (to_ms(moment),))]
+
+
+def wanted(keys: Iterable[BurstKey]) -> str:
+    """The keys as one parameter, however many they are."""
+    return json.dumps([(str(key.subject), key.seq) for key in keys])
+
+
+def _row(burst: Burst) -> tuple[str, int, int, int, bytes]:
+    return str(burst.key.subject), burst.key.seq, burst.version, to_ms(burst.opened_at), pack(burst)
+
+
+def _mention(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:
+    mention = sequenced.mention
+    return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, pack(mention)
+
+
+def _mention_id(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
+    event, subject = sequenced.mention.event, sequenced.mention.subject
+    return event.id, event.source, subject.owner, str(subject), sequenced.seq
+
+
+def _outcome(id: str, found: Found) -> Outcome:
+    source, account, subject, seq, refusal = found
+    return Outcome(
+        event=EventId(source, id),
+        account=UserId(account),
+        burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
+        refusal=None if refusal is None else Refusal(refusal),
+    )

@@ -1,0 +1,239 @@
+"""One SQLite file as the threads and processes of a machine share it; vendor errors are translated here, once."""
+
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from weakref import WeakSet
+
+from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
+
+WAITS = timedelta(seconds=5)
+"""A writer that did not get its turn for so long gives up: the file is held by somebody who is stuck."""
+
+RETRIED_AFTER = 0.001
+"""Seconds."""
+
+NO_ROOM = 1 << 20
+"""With less than this left on the disk an I/O error is its fullness: the shared-memory file has no error of its own."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+_PRAGMAS = (
+    "PRAGMA page_size = 4096",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -16000",
+    "PRAGMA mmap_size = 1073741824",
+    "PRAGMA wal_autocheckpoint = 2000",
+    "PRAGMA journal_size_limit = 67108864",
+    # SQLite's own waiting sleeps up to 100 ms at a time; in short turns a writer gets in soon after it could.
+    "PRAGMA busy_timeout = 5",
+)
+
+_GONE = {
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+}
+"""After these the connection may be bound to a file that is no longer there; the next use opens a new one."""
+
+_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
+
+
+class Synchronous(StrEnum):
+    """What a commit survives, besides the crash of any process."""
+
+    FULL = "FULL"
+    """A power cut."""
+    NORMAL = "NORMAL"
+    """The last moments before a power cut may be missing, but nothing without what was committed after it."""
+
+
+class _Connection(sqlite3.Connection):
+    """One that can be held weakly: a thread that ends takes its own along."""
+
+
+class _Own:
+    """What belongs to one process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.turn = threading.Lock()
+        self.local = threading.local()
+        self.opened: WeakSet[_Connection] = WeakSet()
+
+
+class Database:
+    """One connection for each thread; usable again after every error, so that recovery needs no restart.
+
+    A process that forks closes it before: in the child SQLite would believe in locks that nobody holds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous = Synchronous.FULL,
+        unavailable: type[Unavailable] = StoreUnavailable,
+        waits: timedelta = WAITS,
+    ) -> None:
+        self.path = path
+        self._waits = waits.total_seconds()
+        self._synchronous = synchronous
+        self._unavailable = unavailable
+        self._own = _Own()
+
+    def relaxed(self) -> "Database":
+        """The same file, for writes that may be lost in a power cut."""
+        waits = timedelta(seconds=self._waits)
+        return Database(self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, waits=waits)
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it at the end of the block, or nothing when an error leaves it."""
+        turn = self._mine().turn
+        # Threads queue here, in turn, because a lock wakes the next at once and SQLite's waiting sleeps.
+        if not turn.acquire(timeout=self._waits):
+            raise self._unavailable(f"{self.path.name} is held by another thread.")
+        try:
+            with self._translated():
+                connection = self._connection()
+                # The one writer's place is taken at once: a write that began as a read could be refused halfway.
+                _patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
+                with _ending(connection):
+                    yield connection
+        finally:
+            turn.release()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent look; within a transaction of the same thread, a part of that."""
+        current = self._current()
+        if current is not None and current.in_transaction:
+            yield current
+            return
+        with self._translated():
+            connection = self._connection()
+            connection.execute("BEGIN")
+            with _ending(connection):
+                yield connection
+
+    def close(self) -> None:
+        """Closes the connections of all threads of this process; the next use opens new ones."""
+        own, self._own = self._mine(), _Own()
+        for connection in list(own.opened):
+            connection.close()
+
+    def _mine(self) -> _Own:
+        if self._own.pid != os.getpid():
+            if self._own.opened:
+                raise RuntimeError(f"{self.path} was open when the process forked.")
+            self._own = _Own()
+        return self._own
+
+    def _connection(self) -> sqlite3.Connection:
+        if (found := self._current()) is None:
+            own = self._mine()
+            found = own.local.connection = self._open()
+            own.opened.add(found)
+        return found
+
+    def _current(self) -> _Connection | None:
+        """This thread's, if it has one."""
+        return getattr(self._mine().local, "connection", None)
+
+    def _open(self) -> _Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=self._waits,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=_Connection,
+        )
+        try:
+            for pragma in (*_PRAGMAS, f"PRAGMA synchronous = {self._synchronous}"):
+                # Of several that make a new file at once, one switches the journal, and SQLite lets nobody wait for it.
+                _patiently(connection, pragma, time.monotonic() + self._waits)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _drop(self) -> None:
+        if (found := self._current()) is not None:
+            own = self._mine()
+            own.local.connection = None
+            own.opened.discard(found)
+            found.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = _primary(error)
+            if code in _GONE:
+                self._drop()
+            if (translated := self._error(code, str(error))) is not None:
+                raise translated from error
+            raise
+
+    def _error(self, code: int, text: str) -> NotifierError | None:
+        """None for what is a mistake of the program and not of its surroundings."""
+        detail = f"{self.path.name}: {text}."
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._no_room()):
+            return Full(detail)
+        return self._unavailable(detail) if code in _GONE | _PASSING else None
+
+    def _no_room(self) -> bool:
+        try:
+            return shutil.disk_usage(self.path.parent).free < NO_ROOM
+        except OSError:
+            return False
+
+
+def _patiently(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(RETRIED_AFTER)
+
+
+@contextmanager
+def _ending(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some errors have rolled back by themselves.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """The error's family: the low byte of the extended code."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+def to_ms(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def from_ms(ms: int) -> datetime:
+    return _EPOCH + ms * _MILLISECOND

@@ -1,0 +1,27 @@
+"""The dead letters in core.db."""
+
+from collections.abc import Sequence
+
+from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.ports.deadletters import DeadLetter
+
+_PUT = "INSERT OR IGNORE INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?)"
+_LIST = "SELECT id, stage, cause, body, at FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
+
+
+class SqliteDeadLetters:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put(self, letter: DeadLetter) -> None:
+        with self._db.write() as c:
+            c.execute(_PUT, (letter.id, letter.stage, letter.cause, letter.body, to_ms(letter.at)))
+
+    def list(self, limit: int) -> Sequence[DeadLetter]:
+        with self._db.read() as c:
+            return [_letter(row) for row in c.execute(_LIST, (limit,))]
+
+
+def _letter(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
+    id, stage, cause, body, at = row
+    return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))

@@ -1,0 +1,18 @@
+"""Leadership in core.db: one row a lease."""
+
+from datetime import datetime, timedelta
+
+from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.statements import statement
+
+_HOLD = statement("lease_hold")
+
+
+class SqliteLeases:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+        lease = {"name": name, "owner": owner, "now": to_ms(now), "until": to_ms(now + term)}
+        with self._db.write() as c:
+            return c.execute(_HOLD, lease).rowcount == 1

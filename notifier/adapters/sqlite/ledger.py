@@ -1,0 +1,105 @@
+"""The ledger in core.db: plans, open bursts and write-once cells; an account is put together from three reads."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from notifier.adapters.sqlite.bursts import wanted
+from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec import pack, unpack
+from notifier.domain.audience import Tier
+from notifier.domain.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.plan import Plan
+from notifier.domain.slice import Slice, Step
+from notifier.domain.subject import BurstKey, Subject
+
+CHUNK = 256
+"""Bursts in one look: some ten milliseconds, so that no long read holds back the clean-up of the write-ahead log."""
+
+_PLANS = statement("read_plans")
+_CELLS = statement("read_slices")
+_CLAIMS = statement("read_claims")
+_RECORD = statement("record_cell")
+_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
+_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_OPENED = "SELECT subject, seq FROM open_bursts ORDER BY opened_at, subject, seq"
+_CLOSE = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
+
+
+class SqliteLedger:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def plan(self, plans: Sequence[Plan]) -> None:
+        with self._db.write() as c:
+            for plan in plans:
+                subject, seq = str(plan.burst.subject), plan.burst.seq
+                # Listed with its plan and never again, or a repeated plan would open what was closed.
+                if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
+                    c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
+
+    def open(self) -> Sequence[BurstKey]:
+        with self._db.read() as c:
+            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED)]
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        keys = list(bursts)
+        found: dict[BurstKey, Account] = {}
+        for start in range(0, len(keys), CHUNK):
+            with self._db.read() as c:
+                found |= _accounts(c, keys[start : start + CHUNK])
+        return found
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        with self._db.write() as c:
+            return [c.execute(_RECORD, _row(entry)).rowcount == 1 for entry in entries]
+
+    def close(self, bursts: Collection[BurstKey]) -> None:
+        with self._db.write() as c:
+            c.executemany(_CLOSE, [(str(burst.subject), burst.seq) for burst in bursts])
+
+
+def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, Account]:
+    those = wanted(keys)
+    entries: dict[BurstKey, list[Entry]] = defaultdict(list)
+    claims: dict[BurstKey, list[Claim]] = defaultdict(list)
+    for entry in _entries(c, keys, those):
+        entries[entry.slice.burst].append(entry)
+    for claim in _claims(c, keys, those):
+        claims[claim.slice.burst].append(claim)
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (those,))]
+    return {plan.burst: account(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
+
+
+def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Entry]:
+    bursts = {(str(key.subject), key.seq): key for key in keys}
+    for subject, seq, text, fact, n, at, people, rows, note in c.execute(_CELLS, (those,)):
+        piece = _slice(bursts[subject, seq], text)
+        yield Entry(slice=piece, fact=Fact(fact), n=n, at=from_ms(at), people=people, rows=rows, note=note)
+
+
+def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
+    bursts = {(str(key.subject), key.seq): key for key in keys}
+    for subject, seq, text, attempt, owner, at, until in c.execute(_CLAIMS, (those,)):
+        piece = _slice(bursts[subject, seq], text)
+        yield Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=from_ms(at), until=from_ms(until))
+
+
+def _slice(burst: BurstKey, text: str) -> Slice:
+    return Slice(burst, *_shape(text[text.rindex("#") :].partition("/")[2]))
+
+
+@lru_cache(maxsize=4096)  # all bursts of a celebrity are cut in the same few ways
+def _shape(text: str) -> tuple[Step, Tier, int, int]:
+    """Of `rows/p1/0-63`."""
+    step, tier, shards = text.split("/")
+    first, last = shards.split("-")
+    return Step(step), Tier(tier), int(first), int(last)
+
+
+def _row(entry: Entry) -> tuple[str, int, str, str, int, int, int, int, str]:
+    piece, burst = entry.slice, entry.slice.burst
+    at = to_ms(entry.at)
+    return str(burst.subject), burst.seq, str(piece), entry.fact, entry.n, at, entry.people, entry.rows, entry.note

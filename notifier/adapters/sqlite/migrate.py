@@ -1,0 +1,93 @@
+"""Brings a SQLite file to the schema of the code: numbered steps, each in one transaction and never edited."""
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.domain.errors import SchemaChanged, SchemaNewer
+
+FOLDER = Path(__file__).parents[3] / "migrations" / "sqlite"
+"""Beside the package, in the source tree as in an installed one."""
+
+_REGISTER = """
+CREATE TABLE IF NOT EXISTS migrations (
+    number     INTEGER PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    checksum   TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+)
+"""
+_APPLIED = "SELECT number, name, checksum FROM migrations ORDER BY number"
+_RECORD = "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    number: int
+    name: str
+    script: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """From a file named `0001_what_it_brings.sql`."""
+        return cls(number=int(path.name.partition("_")[0]), name=path.stem, script=path.read_text())
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.script.encode()).hexdigest()
+
+    def statements(self) -> Iterator[str]:
+        """One by one: running the script as a whole would commit whatever transaction is open."""
+        statement = ""
+        for line in self.script.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                yield statement
+                statement = ""
+
+
+def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
+    """Applies what is missing and returns how many steps that were.
+
+    Each step sees in its own transaction what the others did, so two processes may start at once. Raises SchemaNewer
+    or SchemaChanged before anything is changed.
+    """
+    known = [Migration.read(path) for path in sorted((folder / kind).glob("*.sql"))]
+    return sum(_step(db, known, migration) for migration in known) if known else 0
+
+
+def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
+    """The names of the steps that `migrate` would take; changes nothing but an empty register."""
+    known = [Migration.read(path) for path in sorted((folder / kind).glob("*.sql"))]
+    with db.write() as c:
+        done = _checked(c, known)
+    return [migration.name for migration in known if migration.number not in done]
+
+
+def _step(db: Database, known: list[Migration], migration: Migration) -> int:
+    with db.write() as c:
+        if migration.number in _checked(c, known):
+            return 0
+        for statement in migration.statements():
+            c.execute(statement)
+        c.execute(_RECORD, (migration.number, migration.name, migration.checksum, time.time_ns() // 1_000_000))
+        return 1
+
+
+def _checked(c: sqlite3.Connection, known: list[Migration]) -> set[int]:
+    """The numbers that were applied, once they are known to agree with the code."""
+    c.execute(_REGISTER)
+    checksums = {migration.number: migration.checksum for migration in known}
+    applied = c.execute(_APPLIED).fetchall()
+    for number, name, _ in applied:
+        if number not in checksums:
+            raise SchemaNewer(f"It has the migration {name}.")
+    for number, name, checksum in applied:
+        if checksums[number] != checksum:
+            raise SchemaChanged(f"It is {name}.")
+    return {number for number, _, _ in applied}

@@ -1,0 +1,93 @@
+"""One person's durable facts in core.db: all of them in one consistent look."""
+
+import sqlite3
+from collections.abc import Collection
+from datetime import datetime
+
+from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.directory import accounts
+from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.statements import statement
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.visible import Viewer, Volume
+from notifier.ports.people import NEVER
+
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
+_BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"
+_VOLUMES = "SELECT subject, volume FROM volumes WHERE member = ?"
+_SEEN = "SELECT seen_at FROM seen WHERE member = ?"
+_NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
+_MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
+_SEE = statement("seen_forward")
+_SEE_NEWER = "INSERT OR IGNORE INTO seen_newer (member, subject, seq) VALUES (?, ?, ?)"
+_FORGET_NEWER = statement("forget_newer")
+_MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
+
+
+class SqlitePeople:
+    def __init__(self, db: Database, reader: Reader | None = None) -> None:
+        self._db = db
+        self._reader = reader or Reader()
+
+    async def member(self, user: UserId) -> Member | None:
+        return await self._reader(self._member, user)
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        return await self._reader(self._viewer, user, member)
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        await self._reader(self._see, member, seen_at, newer)
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        await self._reader(self._mark, member, bursts, mark)
+
+    def _member(self, user: UserId) -> Member | None:
+        with self._db.read() as c:
+            account = accounts(c, [user]).get(user)
+        return None if account is None or account.deleted else account.member
+
+    def _viewer(self, user: UserId, member: Member) -> Viewer:
+        with self._db.read() as c:
+            return Viewer(
+                user=user,
+                follows=_follows(c, member),
+                blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
+                volume={Subject.parse(subject): Volume(v) for subject, v in c.execute(_VOLUMES, (member,))},
+                marks=_marks(c, member),
+            )
+
+    def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        with self._db.write() as c:
+            c.execute(_SEE, (member, to_ms(seen_at)))
+            c.executemany(_SEE_NEWER, [(member, str(burst.subject), burst.seq) for burst in newer])
+            c.execute(_FORGET_NEWER, {"member": member})
+
+    def _mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        with self._db.write() as c:
+            c.executemany(_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
+
+
+def _follows(c: sqlite3.Connection, member: Member) -> dict[Subject, datetime]:
+    """A member's own row overrides the block's, also where it says that there is nothing to see any more."""
+    block, slot = divmod(member, BLOCK_MEMBERS)
+    own: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for found, subject, visible_from, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
+        if found == slot:
+            own[subject] = visible_from
+        elif members[slot // 8] >> slot % 8 & 1:
+            shared[subject] = visible_from
+    never = to_ms(NEVER)
+    return {Subject.parse(subject): from_ms(at) for subject, at in (shared | own).items() if at < never}
+
+
+def _marks(c: sqlite3.Connection, member: Member) -> Marks:
+    seen = c.execute(_SEEN, (member,)).fetchone()
+    return Marks(
+        seen_at=from_ms(seen[0]) if seen else None,
+        also_seen=frozenset(BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_NEWER, (member,))),
+        by_burst={BurstKey(Subject.parse(s), seq): Mark(mark) for s, seq, mark in c.execute(_MARKS, (member,))},
+    )

@@ -1,0 +1,8 @@
+-- Moves a group's commit forward, never back, and only for the one who holds the partition in this epoch.
+INSERT INTO commits (consumer_group, partition, offset)
+SELECT :group, :partition, :offset
+WHERE EXISTS (
+    SELECT 1 FROM holds
+    WHERE consumer_group = :group AND partition = :partition AND owner = :owner AND epoch = :epoch
+)
+ON CONFLICT (consumer_group, partition) DO UPDATE SET offset = excluded.offset WHERE excluded.offset > offset

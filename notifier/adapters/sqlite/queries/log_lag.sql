@@ -1,0 +1,5 @@
+-- Records of these partitions behind the group's commit; offsets have no gaps here.
+SELECT coalesce(sum(ends.next_offset - 1 - coalesce(commits.offset, -1)), 0)
+FROM ends
+LEFT JOIN commits ON commits.consumer_group = ? AND commits.partition = ends.partition
+WHERE ends.partition IN (SELECT value FROM json_each(?))

@@ -1,0 +1,105 @@
+"""The member sets in core.db: a bitmap for each owner, shard and kind; one statement reads what sealing needs."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.directory import accounts
+from notifier.adapters.sqlite.statements import statement
+from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.sets import BlockFollows, ShardBlob
+
+BATCH = 256
+"""Blobs in a transaction: 4 MB at most, so that an import of any size needs little memory and lets others in."""
+
+COUNT = np.dtype("<u4")
+
+_EVERYBODY = ""
+_KINDS = {str(kind): kind for kind in SetKind}
+
+_LIVE = statement("live_sets")
+_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
+_HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
+_PUT = "INSERT OR REPLACE INTO member_sets (owner, shard, kind, blob) VALUES (?, ?, ?, ?)"
+_PUT_HEAD = "INSERT OR REPLACE INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
+_PUT_FOLLOWS = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+
+T = TypeVar("T")
+
+
+class SqliteMemberSets:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+        with self._db.read() as c:
+            if subject.kind is Kind.SELF:
+                return ShardSets(sets=_of_one(c, subject.owner, shard))
+            found = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
+            if restricted_to is None:
+                return ShardSets(sets=found)
+            followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
+            return ShardSets(sets=found, mentioner_followers=followers)
+
+    def head(self, subject: Subject) -> SetHead:
+        with self._db.read() as c:
+            if subject.kind is Kind.SELF:
+                return _head_of_one(_member(c, subject.owner))
+            row = c.execute(_HEAD, (str(subject),)).fetchone()
+        return NO_FOLLOWERS if row is None else SetHead(total=row[0], counts=np.frombuffer(row[1], COUNT).tolist())
+
+    def put(self, blobs: Iterable[ShardBlob]) -> None:
+        self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits)) for b in blobs))
+
+    def put_head(self, subject: Subject, head: SetHead) -> None:
+        counts = np.array(head.counts, dtype=COUNT).tobytes()
+        with self._db.write() as c:
+            c.execute(_PUT_HEAD, (str(subject), head.total, counts))
+
+    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
+        rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
+        self._put(_PUT_FOLLOWS, rows)
+
+    def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
+        for batch in _batches(rows):
+            with self._db.write() as c:
+                c.executemany(sql, batch)
+
+
+def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(rows)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+def _one(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
+    row = c.execute(_ONE, (owner, shard, str(kind))).fetchone()
+    return decode(row[0] if row else b"N")
+
+
+def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
+    """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
+    member = _member(c, owner)
+    if member is None or shard_of(member) != shard:
+        return {}
+    own = from_offsets([member % SHARD_MEMBERS])
+    return {SetKind.FOLLOWERS: own, SetKind.PUSH: _one(c, _EVERYBODY, shard, SetKind.PUSH)}
+
+
+def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
+    account = accounts(c, [user]).get(user)
+    return None if account is None or account.deleted else account.member
+
+
+def _head_of_one(member: Member | None) -> SetHead:
+    if member is None:
+        return NO_FOLLOWERS
+    return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))

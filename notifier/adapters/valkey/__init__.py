@@ -1,0 +1,5 @@
+"""A Valkey server of our own, started, watched and stopped as a child process."""
+
+from notifier.adapters.valkey.server import ValkeyServer
+
+__all__ = ["ValkeyServer"]

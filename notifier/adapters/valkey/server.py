@@ -1,0 +1,201 @@
+"""A Valkey server as a child process: disposable, on the loopback alone, behind a password that only we can read."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from notifier.adapters.valkey.binary import valkey_binary
+from notifier.adapters.valkey.talk import ask, free_port
+from notifier.domain.errors import CacheUnavailable
+
+HOST = "127.0.0.1"
+
+READY_WITHIN = 10.0
+"""Seconds; an idle machine needs 0.05."""
+
+LOOK_EVERY = 0.02
+"""Seconds between looks while it starts."""
+
+STOP_WITHIN = 2.0
+"""Seconds for a clean stop, though there is nothing to clean; a frozen server is killed after that."""
+
+RESTART_PAUSES = (0.05, 0.5, 2.0, 5.0)
+"""Seconds before each restart in a row; the last one goes on for ever."""
+
+STEADY_AFTER = 30.0
+"""Seconds of life after which a death is the first in a row again."""
+
+# Becomes the server after asking Linux to kill it with its parent (PR_SET_PDEATHSIG, SIGKILL). A preexec_fn would do
+# the same between fork and exec, where a process with threads may safely run hardly anything.
+LAUNCH = """
+import ctypes, os, sys
+parent, binary = int(sys.argv[1]), sys.argv[2]
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+os.execv(binary, [binary, "-"])
+"""
+
+CONFIG = """
+bind {host}
+port {port}
+requirepass {password}
+dir {folder}
+logfile valkey.log
+databases 16
+save ""
+appendonly no
+maxmemory {megabytes}mb
+maxmemory-policy noeviction
+"""
+
+
+class ValkeyServer:
+    """Starts, watches, restarts and stops one server; it keeps nothing, and comes back empty at the same address.
+
+    On Linux it dies with this process, whatever kills that. Elsewhere a killed parent leaves it behind, and the next
+    start in the same folder stops it: what answers to the folder's password is ours.
+    """
+
+    def __init__(self, folder: Path, *, megabytes: int = 256, binary: Callable[[], Path] = valkey_binary) -> None:
+        self._folder = folder.absolute()
+        self._megabytes = megabytes
+        self._binary = binary
+        self._password = secrets.token_hex(24)
+        self._port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = Lock()
+        self._ready = Event()
+        self._closing = Event()
+        self._watch: Thread | None = None
+
+    def start(self) -> None:
+        """Returns when the server answers. Raises NoValkey where there is no binary, CacheUnavailable when it won't."""
+        binary = self._binary()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        stop_orphan(self._folder)
+        (self._folder / "valkey.log").unlink(missing_ok=True)
+        # Linux takes the thread that started a child for its parent, so the one that starts it lives as long as we do.
+        self._watch = Thread(target=self._run, args=(binary,), name="valkey", daemon=True)
+        self._watch.start()
+        if not self._ready.wait(READY_WITHIN):
+            self.close()
+            raise CacheUnavailable(f"Valkey didn't start; see {self._folder / 'valkey.log'}.")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return HOST, self._port
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def url(self, db: int = 0) -> str:
+        return _url(self._password, self._port, db)
+
+    def alive(self) -> bool:
+        return self._answers(timeout=1.0)
+
+    def close(self) -> None:
+        """Stops it by its process id; nothing is left running when this returns."""
+        with self._lock:
+            self._closing.set()
+        if self._process:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_WITHIN)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._watch:
+            self._watch.join()
+        _note(self._folder).unlink(missing_ok=True)
+
+    def _run(self, binary: Path) -> None:
+        deaths = 0
+        while process := self._spawn(binary):
+            began = monotonic()
+            self._until_ready(process)
+            process.wait()
+            deaths = 1 if monotonic() - began > STEADY_AFTER else deaths + 1
+            self._closing.wait(RESTART_PAUSES[min(deaths, len(RESTART_PAUSES)) - 1])
+
+    def _spawn(self, binary: Path) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if self._closing.is_set():
+                return None
+            if not self._ready.is_set():
+                # Until it answered once nobody knows the address, so a port that was taken meanwhile is given up.
+                self._port = free_port(HOST)
+                self._write_note()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), str(binary)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for us: we stop it when nobody needs it any more
+            )
+        # Through a pipe: a password among the arguments could be read by everybody on the machine.
+        self._feed(self._process)
+        return self._process
+
+    def _feed(self, process: subprocess.Popen[bytes]) -> None:
+        text = CONFIG.format(
+            host=HOST, port=self._port, password=self._password, folder=self._folder, megabytes=self._megabytes
+        )
+        assert process.stdin
+        try:
+            with process.stdin as pipe:
+                pipe.write(text.encode())
+        except BrokenPipeError:
+            process.kill()
+
+    def _until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None and not self._closing.is_set():
+            if self._answers(timeout=0.2):
+                return self._ready.set()
+            self._closing.wait(LOOK_EVERY)
+        return None
+
+    def _answers(self, timeout: float) -> bool:
+        return ask(HOST, self._port, self._password, "PING", timeout=timeout) == b"+PONG\r\n"
+
+    def _write_note(self) -> None:
+        with open(_note(self._folder), "w", opener=_private, encoding="utf-8") as note:
+            json.dump({"port": self._port, "password": self._password}, note)
+
+
+def running_url(folder: Path, db: int = 0) -> str | None:
+    """The address of the server that another process started in this folder; None when there is none."""
+    try:
+        found = json.loads(_note(folder).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return _url(found["password"], found["port"], db)
+
+
+def stop_orphan(folder: Path) -> None:
+    try:
+        found = json.loads(_note(folder).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return
+    ask(HOST, found["port"], found["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
+
+
+def _url(password: str, port: int, db: int) -> str:
+    return f"redis://:{password}@{HOST}:{port}/{db}"
+
+
+def _note(folder: Path) -> Path:
+    return folder / "valkey.json"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

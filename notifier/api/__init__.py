@@ -1,0 +1,1 @@
+"""The HTTP edge: events come in, people read their tab; every refusal is a problem with a stable code."""

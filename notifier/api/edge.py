@@ -1,0 +1,69 @@
+"""The edge: what the routes are wired from, and the threads in which the synchronous write path runs."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from litestar import Request
+from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from notifier.api.keys import Keys
+from notifier.api.opaque import Opaque
+from notifier.domain.subject import UserId
+from notifier.flow.fate import Fates
+from notifier.flow.gateway import Gateway
+from notifier.flow.tab import Tab
+from notifier.ports.clock import Clock
+from notifier.system import Reads, System
+
+THREADS = 64
+"""So many requests may wait for one sync of the log; a thread that waits costs next to nothing."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    system: System
+    gateway: Gateway
+    fates: Fates
+    tab: Tab
+    clock: Clock
+    keys: Keys = field(repr=False)
+    opaque: Opaque
+    threads: ThreadPoolExecutor
+
+    async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Goes on to its end even when the one who asked has gone."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, partial(ask, *args, **kwargs))
+
+
+Wired = NamedDependency[SkipValidation[Edge]]
+Call = Request[UserId, Any, State]
+
+
+def edge(system: System, reads: Reads, keys: Keys) -> Edge:
+    """Starts no thread before the first request."""
+    ports = system.ports
+    return Edge(
+        system=system,
+        gateway=system.gateway(),
+        fates=Fates(
+            bursts=ports.bursts,
+            ledger=ports.ledger,
+            throttles=ports.throttles,
+            recent=ports.recent,
+            clock=ports.clock,
+        ),
+        tab=reads.tab(),
+        clock=ports.clock,
+        keys=keys,
+        opaque=Opaque(keys),
+        threads=ThreadPoolExecutor(THREADS, thread_name_prefix="edge"),
+    )

@@ -1,0 +1,158 @@
+"""`/v1/events`: where the tweet service leaves its events and asks what became of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+from litestar import Response, get, post
+from litestar.params import FromPath, FromQuery
+
+from notifier.api.edge import Call, Wired
+from notifier.api.guards import media_type
+from notifier.api.openapi import EventsOperation
+from notifier.api.problems import Problem, described, problem
+from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.domain.errors import BadEvent, TooLarge, WrongType
+from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate
+from notifier.flow.gateway import Answer, Receipt
+
+LARGEST_BATCH_BODY = 4 * 1024 * 1024
+
+LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
+"""Bytes, by content type."""
+
+
+class Accepted(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One event's answer; in a batch a refused one brings its problem."""
+
+    status: str
+    id: str | None = None
+    source: str | None = None
+    problem: Problem | None = None
+
+
+class AcceptedBatch(msgspec.Struct, kw_only=True):
+    results: list[Accepted]
+    """In the order of the events."""
+
+
+class SliceCount(msgspec.Struct, kw_only=True):
+    total: int
+    ended: int
+
+
+class TierBody(msgspec.Struct, kw_only=True):
+    state: str
+    slices: SliceCount
+    people: int
+    eta_seconds: float | None
+
+
+class BurstBody(msgspec.Struct, kw_only=True):
+    burst: str
+    opened_at: datetime
+    count: int
+    lane: str
+    tiers: dict[str, TierBody]
+
+
+class AccountBody(msgspec.Struct, kw_only=True):
+    source: str
+    account: str
+    refusal: str | None
+    bursts: list[BurstBody]
+
+
+class FateBody(msgspec.Struct, kw_only=True):
+    id: str
+    status: str
+    accounts: list[AccountBody]
+
+
+@post(
+    "/",
+    status_code=202,
+    operation_class=EventsOperation,
+    request_max_body_size=LARGEST_BATCH_BODY,
+    responses=described(400, 401, 403, 409, 413, 415, 503, 507),
+)
+async def accept(request: Call, edge: Wired) -> Response[Accepted | AcceptedBatch]:
+    """Takes one event, or a batch. 202 means that it survives a crash of any process."""
+    kind = media_type(request)
+    if kind not in LIMITS:
+        raise WrongType(f"It takes {', '.join(LIMITS)}.")
+    body = await _body(request, LIMITS[kind])
+    receipts = await edge.in_thread(edge.gateway, body, batch=kind == BATCH)
+    return Response(_batch(receipts) if kind == BATCH else _one(receipts), headers={"Cache-Control": "no-store"})
+
+
+@get("/{id:path}", responses=described(400, 401, 403, 404, 503))
+async def fate(id: FromPath[str], edge: Wired, source: FromQuery[str | None] = None) -> Response[FateBody]:
+    """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
+    found = await edge.in_thread(edge.fates, source, id.removeprefix("/"))
+    return Response(_fate(found), headers={"Cache-Control": "no-store"})
+
+
+async def _body(request: Call, most: int) -> bytes:
+    """Raises TooLarge as soon as it is certain, and before the rest is read."""
+    if (request.content_length or 0) > most:
+        raise TooLarge(f"{most} bytes are the most.")
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most:
+            raise TooLarge(f"{most} bytes are the most.")
+    return bytes(found)
+
+
+def _one(receipts: Sequence[Receipt]) -> Accepted:
+    [receipt] = receipts
+    if receipt.error is not None:
+        raise receipt.error
+    return _accepted(receipt)
+
+
+def _batch(receipts: Sequence[Receipt]) -> AcceptedBatch:
+    """The refusal of the first when not one was taken: then the whole batch may be sent again."""
+    if not receipts:
+        raise BadEvent("The batch has no events.")
+    if receipts[0].error and all(receipt.answer is Answer.REFUSED for receipt in receipts):
+        raise receipts[0].error
+    return AcceptedBatch(results=[_accepted(receipt) for receipt in receipts])
+
+
+def _accepted(receipt: Receipt) -> Accepted:
+    return Accepted(
+        status=receipt.answer,
+        id=receipt.event.id if receipt.event else None,
+        source=receipt.event.source if receipt.event else None,
+        problem=problem(receipt.error) if receipt.error else None,
+    )
+
+
+def _fate(fate: Fate) -> FateBody:
+    return FateBody(id=fate.id, status=fate.status, accounts=[_account(one) for one in fate.accounts])
+
+
+def _account(fate: AccountFate) -> AccountBody:
+    bursts = [_burst(one) for one in fate.bursts]
+    return AccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
+
+
+def _burst(fate: BurstFate) -> BurstBody:
+    return BurstBody(
+        burst=str(fate.burst.key),
+        opened_at=fate.burst.opened_at,
+        count=fate.burst.count,
+        lane=fate.burst.lane,
+        tiers={str(one.tier): _tier(one) for one in fate.tiers},
+    )
+
+
+def _tier(fate: TierFate) -> TierBody:
+    return TierBody(
+        state=fate.state,
+        slices=SliceCount(total=fate.slices, ended=fate.ended),
+        people=fate.people,
+        eta_seconds=fate.eta_seconds,
+    )

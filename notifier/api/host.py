@@ -1,0 +1,30 @@
+"""The role `api`: one process that serves the application on the ports of its profile."""
+
+import os
+from collections.abc import Callable
+from typing import NoReturn
+
+from notifier.api.app import create
+from notifier.api.keys import keys_of
+from notifier.api.listening import leave, listen
+from notifier.config import Settings
+from notifier.profiles import choose
+from notifier.system import System
+from notifier.telemetry import Metrics
+
+
+def serve(settings: Settings, on_ready: Callable[[int], None]) -> NoReturn:
+    """Until SIGTERM or SIGINT, with which the process ends; `on_ready` gets the port once requests are answered.
+
+    For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
+    """
+    keys = keys_of(settings)
+    profile = choose(settings)
+    try:
+        ports = profile.ports()
+        owner = f"api-{os.getpid()}-{ports.nonces.new()}"
+        system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)
+        listen(create(system, profile.reads(), keys), settings.host, settings.port, on_ready)
+    finally:
+        profile.close()
+    leave()

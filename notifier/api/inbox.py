@@ -1,0 +1,176 @@
+"""`/v1/inbox`: a person's tab, badge and marks."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from litestar import Response, get, put
+from litestar.params import JSONBody, QueryParameter
+
+from notifier.api.edge import Call, Wired
+from notifier.api.guards import takes_json
+from notifier.api.problems import described
+from notifier.api.wording import sentence
+from notifier.domain.errors import BadMark
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.tab import Badge, Item, Page
+
+POLL_EVERY = timedelta(seconds=30)
+NAMES_SHOWN = 3
+LARGEST_BODY = 64 * 1024
+MOST_MARKED = 100
+"""A page's worth."""
+LONGEST_KEY = 512
+"""Characters: the kind, the longest owner and a number, with room to spare."""
+
+Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
+Limit = Annotated[int, QueryParameter(ge=1, le=100)]
+
+
+class ItemBody(msgspec.Struct, kw_only=True):
+    burst: str
+    subject: str
+    seq: int
+    opened_at: datetime
+    count: int
+    names: list[str]
+    more: bool
+    """Others mentioned the subject too."""
+    text: str
+    tweet: str
+    unread: bool
+
+
+class BadgeBody(msgspec.Struct, kw_only=True):
+    count: int
+    more: bool
+
+
+class InboxBody(msgspec.Struct, kw_only=True):
+    items: list[ItemBody]
+    next: str | None
+    seen: str | None
+    badge: BadgeBody | None
+    partial: bool
+    """The store didn't answer in time: some items may be missing."""
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    token: str
+
+
+class Marking(msgspec.Struct, kw_only=True):
+    bursts: list[str]
+    mark: str
+
+
+@get("/", responses=described(400, 401, 403, 404, 503))
+async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = 20) -> Response[InboxBody | None]:
+    """A page, newest first, and the badge of the same moment."""
+    user = request.user
+    after = edge.opaque.place(user, cursor) if cursor is not None else None
+    found, badge = await edge.tab.open(user, after=after, limit=limit)
+    body = InboxBody(
+        items=[_item(item) for item in found.items],
+        next=edge.opaque.cursor(user, found.next) if found.next else None,
+        seen=edge.opaque.token(found.seen) if found.seen else None,
+        badge=_badge(badge) if badge else None,
+        partial=found.partial,
+    )
+    headers = _headers(user, body, found)
+    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+        return Response(None, status_code=304, headers=headers)
+    if body.next:
+        query = urlencode({"cursor": body.next, "limit": limit})
+        headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
+    return Response(body, headers=headers)
+
+
+@get("/unread", responses=described(401, 403, 404, 503))
+async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
+    """How many items are unread; `more` beyond what is counted."""
+    badge = await edge.tab.badge(request.user)
+    return Response(_badge(badge), headers={"Cache-Control": "private, no-store", "X-Poll-Interval": _poll()})
+
+
+@put(
+    "/seen",
+    status_code=204,
+    guards=[takes_json],
+    request_max_body_size=LARGEST_BODY,
+    responses=described(400, 401, 403, 404, 413, 415, 503, 507),
+)
+async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
+    """Marks as seen what the page showed that the token came with."""
+    await edge.tab.see(request.user, edge.opaque.seen(request.user, data.token))
+
+
+@put(
+    "/marks",
+    status_code=204,
+    guards=[takes_json],
+    request_max_body_size=LARGEST_BODY,
+    responses=described(400, 401, 403, 404, 413, 415, 503, 507),
+)
+async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
+    """Marks items as read, unread or hidden."""
+    if data.mark not in set(Mark):
+        raise BadMark(f"This one is {data.mark!r}."[:80])
+    if not 0 < len(data.bursts) <= MOST_MARKED:
+        raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
+    await edge.tab.mark(request.user, [_key(text) for text in dict.fromkeys(data.bursts)], Mark(data.mark))
+
+
+def _key(text: str) -> BurstKey:
+    """Raises BadSubject or BadMark."""
+    if len(text) > LONGEST_KEY:
+        raise BadMark("No burst has so long a name.")
+    return BurstKey.parse(text)
+
+
+def _item(item: Item) -> ItemBody:
+    burst = item.burst
+    return ItemBody(
+        burst=str(burst.key),
+        subject=str(burst.key.subject),
+        seq=burst.key.seq,
+        opened_at=burst.opened_at,
+        count=burst.count,
+        names=list(item.names[:NAMES_SHOWN]),
+        more=burst.more_mentioners or len(item.names) > NAMES_SHOWN,
+        text=sentence(burst, item.names),
+        tweet=burst.tweet,
+        unread=item.unread,
+    )
+
+
+def _badge(badge: Badge) -> BadgeBody:
+    return BadgeBody(count=badge.count, more=badge.more)
+
+
+def _headers(user: UserId, body: InboxBody, page: Page) -> dict[str, str]:
+    """The tag leaves the seen token out: it differs at every moment, and an older one covers the same items."""
+    shown = msgspec.json.encode((user, body.items, body.badge, body.partial, page.next is None))
+    return {
+        "ETag": f'W/"{blake2b(shown, digest_size=12).hexdigest()}"',
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization",
+        "X-Poll-Interval": _poll(),
+    }
+
+
+def _matches(if_none_match: str, tag: str) -> bool:
+    wanted = _tags(if_none_match)
+    return "*" in wanted or tag.removeprefix("W/") in wanted
+
+
+def _tags(header: str) -> Sequence[str]:
+    return [one.strip().removeprefix("W/") for one in header.split(",")]
+
+
+def _poll() -> str:
+    return str(int(POLL_EVERY.total_seconds()))

@@ -1,0 +1,71 @@
+"""What operators and their tools ask: is it up, is it ready, its metrics, and the description of the API."""
+
+import msgspec
+from litestar import Response, get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from notifier.api.edge import Wired
+from notifier.api.openapi import Description
+from notifier.api.problems import described
+from notifier.domain.errors import CacheUnavailable
+from notifier.system import System
+
+
+class Up(msgspec.Struct, kw_only=True):
+    status: str = "up"
+
+
+class Readiness(msgspec.Struct, kw_only=True):
+    store: str
+    cache: str
+    """`unavailable` costs speed and nothing else."""
+    status: str = "ready"
+
+
+@get("/healthz", sync_to_thread=False)
+def healthz() -> Up:
+    """The process is up."""
+    return Up()
+
+
+@get("/readyz", responses=described(503))
+async def readyz(edge: Wired) -> Readiness:
+    """The store answers; without the cache everything is right and slower."""
+    return await edge.in_thread(readiness, edge.system)
+
+
+@get("/metrics", media_type="text/plain", responses=described(401, 403))
+async def metrics(edge: Wired) -> Response[str]:
+    """In the format of Prometheus; of all processes where they share a folder for it."""
+    text = await edge.in_thread(exposition, edge.system.metrics.registry)
+    return Response(text.decode(), media_type=CONTENT_TYPE_LATEST)
+
+
+@get("/openapi.json", sync_to_thread=False)
+def openapi(description: NamedDependency[SkipValidation[Description]]) -> Response[dict[str, object]]:
+    """This description."""
+    return Response(description.document, headers={"Cache-Control": "no-cache"})
+
+
+def readiness(system: System) -> Readiness:
+    """Raises StoreUnavailable."""
+    system.ports.throttles.since(system.ports.clock.now())
+    try:
+        system.ports.pressure.level()
+    except CacheUnavailable:
+        return Readiness(store="ok", cache="unavailable")
+    return Readiness(store="ok", cache="ok")
+
+
+def exposition(own: CollectorRegistry) -> bytes:
+    """The library itself knows by PROMETHEUS_MULTIPROC_DIR whether processes share their metrics."""
+    shared = CollectorRegistry()
+    try:
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the library's constructor is untyped
+    except ValueError:
+        return generate_latest(own)
+    return generate_latest(shared)

@@ -1,0 +1,134 @@
+"""Problems: what every refusal looks like (RFC 9457), and the one table from errors to HTTP statuses."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.types import ExceptionHandlersMap
+
+from notifier.domain import errors
+from notifier.domain.errors import NotifierError
+
+LOGGER = logging.getLogger("notifier.api")
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class NoSuchMethod(errors.Refused):
+    """The route exists, but not with this method."""
+
+    code = "method_not_allowed"
+
+
+STATUSES: Mapping[type[NotifierError], int] = {
+    errors.WrongType: 415,
+    errors.TooLarge: 413,
+    errors.EventConflict: 409,
+    errors.NotFound: 404,
+    NoSuchMethod: 405,
+    errors.BadToken: 401,
+    errors.Forbidden: 403,
+    errors.Refused: 400,
+    errors.Unavailable: 503,
+    errors.Full: 507,
+    NotifierError: 500,
+}
+"""A class that isn't named has the status of the nearest one above it."""
+
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": 'Bearer realm="notifier"'},
+    503: {"Retry-After": "1"},
+}
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """RFC 9457; `code` never changes, the texts may."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+
+
+def status_of(error: NotifierError) -> int:
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def problem(error: NotifierError) -> Problem:
+    status = status_of(error)
+    return Problem(
+        type=f"/problems/{error.code}",
+        title=error.title,
+        status=status,
+        code=error.code,
+        # What went wrong inside is for the log.
+        detail=error.detail if status != STATUSES[NotifierError] else "",
+    )
+
+
+def described(*statuses: int) -> dict[int, ResponseSpec]:
+    """For the API's description."""
+    titles = {STATUSES[kind]: (kind.__doc__ or "").split("\n")[0] for kind in STATUSES}
+    return {
+        status: ResponseSpec(Problem, description=titles[status], media_type=MEDIA_TYPE, generate_examples=False)
+        for status in statuses
+    }
+
+
+def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
+    body = problem(error)
+    given = {**HEADERS.get(body.status, {}), **(headers or {}), "Cache-Control": "no-store"}
+    return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=given)
+
+
+def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
+    if status_of(error) == STATUSES[NotifierError]:
+        LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return answer(error)
+
+
+def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+    """What the framework refuses before a route of ours is asked."""
+    match error.status_code:
+        case 404:
+            return answer(errors.NotFound("There is no such route."))
+        case 405:
+            return answer(NoSuchMethod(), error.headers)
+        case 413:
+            return answer(errors.TooLarge())
+        case 415:
+            return answer(errors.WrongType())
+        case status if status < STATUSES[NotifierError]:
+            return answer(errors.Refused(_fields(error)))
+        case _:
+            return on_anything(request, error)
+
+
+def on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """Nobody outside sees a stack trace; the log does."""
+    LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return answer(NotifierError())
+
+
+def on_nesting(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
+    """Only a body can go so deep: nothing here calls itself."""
+    return answer(errors.Refused("The body is nested too deeply."))
+
+
+def _fields(error: HTTPException) -> str:
+    """The fields that are wrong, or nothing: the framework's own sentence quotes the whole address."""
+    found: Sequence[Mapping[str, str]] = error.extra if isinstance(error.extra, list) else ()
+    return " ".join(f"{one.get('key', 'The body')}: {one['message']}." for one in found if "message" in one)
+
+
+HANDLERS: ExceptionHandlersMap = {
+    NotifierError: on_refusal,
+    HTTPException: on_http_error,
+    RecursionError: on_nesting,
+    Exception: on_anything,
+}

@@ -1,0 +1,35 @@
+"""The command line: one verb per role, and what operators, people and checks ask of a data folder."""
+
+import click
+
+from notifier.cli.verbs import Verbs, installed_version
+
+PLACES = {
+    "up": "notifier.cli.up:up",
+    "demo": "notifier.cli.demo:demo",
+    "bench": "notifier.cli.bench:bench",
+    "fixture": "notifier.cli.fixture:fixture",
+    "token": "notifier.cli.token:token",
+    "mention": "notifier.cli.mention:mention",
+    "tab": "notifier.cli.tab:tab",
+    "ledger": "notifier.cli.ledger:ledger",
+    "explain": "notifier.cli.explain:explain",
+    "throttle": "notifier.cli.throttle:throttle",
+    "deadletters": "notifier.cli.deadletters:deadletters",
+    "dump": "notifier.cli.dump:dump",
+    "doctor": "notifier.cli.doctor:doctor",
+    "migrate": "notifier.cli.migrate:migrate",
+    "api": "notifier.cli.roles:api",
+    "pump": "notifier.cli.roles:pump",
+    "worker": "notifier.cli.roles:worker",
+}
+"""In the order in which a newcomer needs them; imported when asked for, so that `notifier --help` is quick."""
+
+
+@click.group(cls=Verbs, places=PLACES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(installed_version(), prog_name="notifier")
+def main() -> None:
+    """Celebrity mention notifications: from one mention to the tabs and phones of its audience.
+
+    Exit codes: 0 ok, 1 a check failed, 2 wrong usage, 3 this machine or folder can't run it.
+    """

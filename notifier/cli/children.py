@@ -1,0 +1,103 @@
+"""One child process of `notifier up`: started, watched, and started again when it dies."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from notifier.config import environment_with
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between a death and the next start; doubled each time."""
+STEADY_AFTER = 10.0
+"""Seconds of life after which a death counts as the first again."""
+LONGEST_LOG = 16 << 20
+"""Bytes; a longer log is put aside when its role starts."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Child:
+    role: str
+    start: Callable[[], "subprocess.Popen[bytes]"]
+    now: Callable[[], float] = monotonic
+    process: "subprocess.Popen[bytes] | None" = None
+    exits: list[int] = field(default_factory=list)
+    """Exit codes since it was last steady."""
+    started_at: float = 0.0
+    due_at: float = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    def tend(self) -> None:
+        """Starts it when it is due, and notices its death. Never blocks."""
+        if self.process is None:
+            if self.now() >= self.due_at:
+                self.process, self.started_at = self.start(), self.now()
+        elif (code := self.process.poll()) is not None:
+            self._died(code)
+
+    def _died(self, code: int) -> None:
+        if self.now() - self.started_at >= STEADY_AFTER:
+            self.exits.clear()
+        self.process = None
+        self.exits.append(code)
+        self.due_at = self.now() + pause(len(self.exits))
+
+    def ask_to_stop(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+
+    def end(self, deadline: float) -> None:
+        """Waits until the deadline, then ends the whole process group: nothing of the role is left."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(0.0, deadline - self.now()))
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def pause(deaths: int) -> float:
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (deaths - 1)))
+
+
+def starter(
+    arguments: Sequence[str], environment: Mapping[str, str], log: Path
+) -> Callable[[], "subprocess.Popen[bytes]"]:
+    """Starts `notifier` with these arguments, as the leader of a process group that ends with this process."""
+    command = [sys.executable, "-m", "notifier", *arguments, "--parent", str(os.getpid())]
+
+    def start() -> "subprocess.Popen[bytes]":
+        put_aside(log)
+        with log.open("ab") as out:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment_with(environment),
+                start_new_session=True,
+            )
+
+    return start
+
+
+def put_aside(log: Path) -> None:
+    """One older log is kept."""
+    if log.exists() and log.stat().st_size > LONGEST_LOG:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def last_line(log: Path) -> str:
+    """Of what the role wrote."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it said nothing.")

@@ -1,0 +1,50 @@
+"""`notifier doctor`: whether this machine and this folder can run it, and what to do where they can't."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from notifier.cli.checks import envelope
+from notifier.cli.findings import Finding, Level, machine_findings
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_json
+from notifier.cli.verbs import example
+from notifier.config import Settings
+
+
+@click.command(epilog=example("notifier doctor", "notifier doctor --json | jq .ok"))
+@data_option
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
+    """Check this machine and the data folder; exits with 1 when a check fails."""
+    settings = settings_for(data)
+    findings = list(_findings(settings))
+    if as_json:
+        print_json(envelope(settings.profile, None, [each.check for each in findings]))
+    else:
+        _print(findings)
+    if any(each.level is Level.FAIL for each in findings):
+        ctx.exit(1)
+
+
+def _findings(settings: Settings) -> Iterator[Finding]:
+    yield from machine_findings(settings.data)
+    if settings.data.is_dir():
+        from notifier.cli.folder_findings import folder_findings
+
+        yield from folder_findings(settings)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    width = max(len(each.name) for each in findings)
+    for each in findings:
+        style = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[each.level]
+        console.print(f"[{style}]{each.level:<4}[/]", end="  ")
+        console.print(f"{each.name:<{width}}  {each.detail}", markup=False)
+        if each.remedy:
+            console.print(f"      {'':<{width}}  {each.remedy}", markup=False)

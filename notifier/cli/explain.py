@@ -1,0 +1,158 @@
+"""`notifier explain`: why a person sees a burst or doesn't, from recorded facts alone."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import maybe_stamp, print_json, stamp
+from notifier.cli.verbs import example
+from notifier.domain.audience import TIERS
+from notifier.domain.bits import holds, shard_of
+from notifier.domain.block import Row
+from notifier.domain.burst import Burst
+from notifier.domain.errors import NotFound
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Seal
+from notifier.domain.slice import Step
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.visible import Denied, Viewer, denied, unread
+from notifier.ports.timeline import Place
+from notifier.system import Ports, Reads
+
+Facts = Mapping[str, object]
+
+SENTENCES = {
+    None: "The person sees it.",
+    Denied.RETRACTED: "It was retracted.",
+    Denied.EXPIRED: "It is older than 90 days.",
+    Denied.NOT_FOLLOWED: "The person doesn't follow the subject, or has muted it.",
+    Denied.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
+    Denied.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
+    Denied.BLOCKED: "Everybody who mentioned the subject is blocked by the person, or has blocked the person.",
+    Denied.VOLUME: "The person wants less of this subject.",
+    Denied.HIDDEN: "The person has hidden it.",
+}
+
+
+@click.command(epilog=example("notifier explain mention:nova#12 u7"))
+@click.argument("burst")
+@click.argument("user")
+@data_option
+@json_option
+def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
+    """Explain why a person sees a burst or not, and how it was delivered."""
+    from notifier.cli.opening import opened
+
+    with opened(settings_for(data)) as folder:
+        found = folder.ask(explanation(folder.ports, folder.reads, BurstKey.parse(burst), UserId(user)))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId) -> dict[str, object]:
+    """Raises NotFound for a burst or a person that doesn't exist."""
+    burst, reads = ports.bursts.read([key]).get(key), connect()
+    if burst is None:
+        raise NotFound(f"The burst is {key}.")
+    member = await reads.people.member(user)
+    if member is None:
+        raise NotFound(f"The user is {user}.")
+    viewer = await reads.people.viewer(user, member)
+    shard = shard_of(member)
+    account = ports.ledger.read([key]).get(key)
+    return {
+        "burst": str(key),
+        "user": user,
+        "member": member,
+        **_verdict(burst, viewer, ports.clock.now()),
+        "opened_at": stamp(burst.opened_at),
+        "visible_from": maybe_stamp(viewer.follows.get(key.subject)),
+        "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
+        "row": _row(await _row_of(reads, burst, member)),
+        "slices": _slices(account, shard, ports.clock.now()),
+        "marks": _marks(burst, viewer),
+    }
+
+
+def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
+    why = denied(burst, viewer, retracted=(), now=now)
+    return {"visible": why is None, "rule": None if why is None else str(why), "because": SENTENCES[why]}
+
+
+def _sealed(seal: Seal | None, member: Member) -> Facts | None:
+    """The seal names those whom it reached; of the others it has numbers only."""
+    if seal is None:
+        return None
+    tier = next((str(tier) for tier in TIERS if holds(seal.tiers[tier], member)), None)
+    return {
+        "shard": seal.shard,
+        "tier": tier,
+        "push": holds(seal.push, member),
+        "dormant_in_shard": seal.dormant,
+        "suppressed_in_shard": dict(seal.suppressed),
+    }
+
+
+async def _row_of(reads: Reads, burst: Burst, member: Member) -> Row | None:
+    just_newer = Place(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, just_newer, 1)
+    return next((row for row in rows if row.burst == burst.key), None)
+
+
+def _row(row: Row | None) -> str:
+    """A dormant person has none, and sees the burst all the same."""
+    if row is None:
+        return "none"
+    return "member" if row.members is None else "block"
+
+
+def _slices(account: Account | None, shard: int, now: datetime) -> list[Facts]:
+    """What the ledger says of every slice that covers the person's shard."""
+    if account is None:
+        return []
+    return [
+        {
+            "step": str(piece.step),
+            "tier": str(piece.tier),
+            "state": str(standing.state(now, throttles=standing.parked_by)),
+            "at": maybe_stamp(standing.ended.at) if standing.ended else None,
+        }
+        for piece, standing in account.standings.items()
+        if shard in piece.shards
+    ]
+
+
+def _marks(burst: Burst, viewer: Viewer) -> Facts:
+    mark = viewer.marks.by_burst.get(burst.key)
+    return {
+        "mark": str(mark) if mark else None,
+        "seen_at": maybe_stamp(viewer.marks.seen_at),
+        "unread": unread(burst, viewer),
+    }
+
+
+def _print(found: Facts) -> None:
+    click.echo(f"{found['burst']} and {found['user']}: {found['because']}")
+    click.echo(f"  opened {found['opened_at']}; visible to the person from {found['visible_from'] or 'never'}")
+    click.echo(f"  {_seal_sentence(found['seal'])}")
+    click.echo(f"  row: {found['row']}")
+    slices, marks = found["slices"], found["marks"]
+    assert isinstance(slices, list)
+    assert isinstance(marks, dict)
+    for each in slices:
+        what = "alerts" if each["step"] == Step.PUSH else "rows"
+        click.echo(f"  {what} of {each['tier']}: {each['state']}" + (f" at {each['at']}" if each["at"] else ""))
+    click.echo(f"  marks: {marks['mark'] or 'none'}; seen up to {marks['seen_at'] or 'nothing'}")
+
+
+def _seal_sentence(seal: object) -> str:
+    if not isinstance(seal, dict):
+        return "not sealed yet, or the seal has expired"
+    if seal["tier"] is None:
+        return f"sealed in no tier; shard {seal['shard']} counts {seal['dormant_in_shard']:,} dormant"
+    return f"sealed in {seal['tier']}" + (", with a phone" if seal["push"] else "")

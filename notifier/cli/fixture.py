@@ -1,0 +1,77 @@
+"""`notifier fixture`: loads a world of people and celebrities by a documented formula."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_json
+from notifier.cli.verbs import example
+
+
+@click.command(
+    epilog=example(
+        "notifier fixture --followers 1000000 --universe 2000000 --celebrities 12",
+        "notifier fixture --followers 200000000 --universe 200000000 --celebrities 1 --seed 1",
+    )
+)
+@click.option(
+    "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
+)
+@click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
+@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@data_option
+@json_option
+def fixture(
+    followers: int, universe: int | None, celebrities: int, seed: int, data: Path | None, as_json: bool
+) -> None:
+    """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
+
+    Who follows whom, who is active, muted or a VIP follows from a few formulas on their numbers (docs/fixture.md), so
+    anybody can compute who must see what. Loading the same again changes nothing; a running notifier may go on.
+    """
+    from notifier.cli.folder import prepare
+    from notifier.cli.opening import opened
+    from notifier.testing.load import Load, steps
+    from notifier.testing.world import World
+
+    try:
+        world = World(universe=universe or 2 * followers, followers=followers, celebrities=celebrities, seed=seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    settings = settings_for(data)
+    prepare(settings.data)
+    began = time.monotonic()
+    with opened(settings) as folder, progress(steps(world), quiet=as_json) as advance:
+        Load(directory=folder.ports.directory, sets=folder.ports.sets)(world, advance)
+    took = time.monotonic() - began
+    if as_json:
+        print_json(
+            {
+                "people": world.universe,
+                "celebrities": {name: world.size(star) for name, star in world.stars.items()},
+                "seed": seed,
+                "seconds": round(took, 3),
+            }
+        )
+    else:
+        first = world.names[0]
+        click.echo(f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}.")
+        click.echo(f"{first} has {world.size(0):,} followers. Next: notifier up --data {settings.data}")
+
+
+@contextmanager
+def progress(steps: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar where somebody watches, silence elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("loading people"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+        task = shown.add_task("load", total=steps)
+        yield lambda done: shown.advance(task, done)

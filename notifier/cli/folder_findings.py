@@ -1,0 +1,103 @@
+"""What the doctor finds in a data folder: the schema, the cache, unfinished work, who is running."""
+
+from collections.abc import Callable, Iterator
+
+from notifier.cli.findings import Finding, Level
+from notifier.cli.ready import read_ready
+from notifier.config import Settings
+from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning
+from notifier.profiles import Profile, choose
+from notifier.system import Ports
+
+LOOKED_AT = 100
+"""Dead letters and heads that are counted; more are more of the same."""
+
+
+def folder_findings(settings: Settings) -> Iterator[Finding]:
+    """Changes nothing. The store's contents are looked at once its schema is this version's."""
+    profile = choose(settings)
+    try:
+        schema = _guarded("schema", lambda: schema_finding(profile))
+        yield schema
+        yield running_finding(settings)
+        if schema.level is Level.OK:
+            yield from _contents(profile.ports())
+    finally:
+        profile.close()
+
+
+def _contents(ports: Ports) -> Iterator[Finding]:
+    yield _guarded("cache", lambda: cache_finding(ports))
+    yield _guarded("heads", lambda: heads_finding(ports))
+    yield _guarded("bursts", lambda: bursts_finding(ports))
+    yield _guarded("throttles", lambda: throttles_finding(ports))
+    yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
+
+
+def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
+    """What can't be looked at is a failure of its own, with the sentence that says why."""
+    try:
+        return look()
+    except NotifierError as error:
+        return Finding(name=name, level=Level.FAIL, detail=str(error))
+
+
+def schema_finding(profile: Profile) -> Finding:
+    pending = profile.pending()
+    if not pending:
+        return Finding(name="schema", detail="Of this version.", value=0, unit="steps")
+    remedy = "`notifier migrate` takes them, and `notifier up` too."
+    detail = f"{len(pending)} steps behind this version."
+    return Finding(name="schema", level=Level.FAIL, detail=detail, remedy=remedy, value=len(pending), unit="steps")
+
+
+def running_finding(settings: Settings) -> Finding:
+    try:
+        ready = read_ready(settings.data)
+    except NotRunning:
+        return Finding(
+            name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
+        )
+    return Finding(name="running", detail=f"At {ready.url}, {len(ready.pids)} processes.", value=ready.url)
+
+
+def cache_finding(ports: Ports) -> Finding:
+    """The cache is disposable: without it everything is right, and slower."""
+    try:
+        generation = ports.pull.generation()
+    except CacheUnavailable as error:
+        remedy = "While nothing runs that is as it should be; `notifier up` starts one."
+        return Finding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
+    if generation is None:
+        detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler does it within seconds."
+        return Finding(name="cache", level=Level.WARN, detail=detail, remedy=remedy)
+    return Finding(name="cache", detail=f"It answers; the pull index is of generation {generation}.", value=generation)
+
+
+def heads_finding(ports: Ports) -> Finding:
+    waiting = len(ports.heads.unpublished(LOOKED_AT))
+    level = Level.WARN if waiting else Level.OK
+    remedy = "The reconciler finishes them within seconds; they stay while nothing runs." if waiting else ""
+    return Finding(
+        name="heads", level=level, detail=f"{waiting} unpublished.", remedy=remedy, value=waiting, limit=0, unit="heads"
+    )
+
+
+def bursts_finding(ports: Ports) -> Finding:
+    waiting = len(ports.ledger.open())
+    return Finding(name="bursts", detail=f"{waiting} with work left.", value=waiting, unit="bursts")
+
+
+def throttles_finding(ports: Ports) -> Finding:
+    now = ports.clock.now()
+    active = [each for each in ports.throttles.since(now) if each.active(now)]
+    level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
+    detail = f"{len(active)} in force."
+    return Finding(name="throttles", level=level, detail=detail, remedy=remedy, value=len(active), unit="throttles")
+
+
+def dead_letters_finding(ports: Ports) -> Finding:
+    found = len(ports.dead_letters.list(LOOKED_AT))
+    level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if found else (Level.OK, "")
+    detail = f"{found}{' or more' if found == LOOKED_AT else ''}."
+    return Finding(name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters")

@@ -1,0 +1,85 @@
+"""`notifier ledger`: how far a burst's delivery is, and whether its books balance."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json, print_table, stamp
+from notifier.cli.verbs import example
+from notifier.domain.books import Books, books
+from notifier.domain.errors import NotFound
+from notifier.domain.ledger import Account, State
+from notifier.domain.slice import Slice
+from notifier.domain.subject import BurstKey
+from notifier.system import Ports
+
+
+@click.command(epilog=example("notifier ledger mention:nova#12"))
+@click.argument("burst")
+@data_option
+@json_option
+def ledger(burst: str, data: Path | None, as_json: bool) -> None:
+    """Show a burst's books, and the slices of its delivery by tier and state."""
+    from notifier.cli.opening import opened
+
+    with opened(settings_for(data)) as folder:
+        found = facts(folder.ports, BurstKey.parse(burst))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
+    """Raises NotFound."""
+    from notifier.cli.holding import holding
+
+    account = ports.ledger.read([key]).get(key)
+    if account is None:
+        raise NotFound(f"The burst {key} has no plan.")
+    now, held = ports.clock.now(), holding(ports)
+    tallies = (seal.tally() for seal in ports.archive.seals(key))
+    sums = books(account, tallies, throttles=held, now=now)
+    states = {piece: standing.state(now, throttles=held) for piece, standing in account.standings.items()}
+    counted = Counter((str(piece.step), str(piece.tier), str(state)) for piece, state in states.items())
+    return {
+        "burst": str(key),
+        "opened_at": stamp(account.plan.opened_at),
+        "lane": str(account.plan.lane),
+        "followers": account.plan.followers,
+        "books": _books(sums),
+        "slices": [
+            {"step": step, "tier": tier, "state": state, "slices": n} for (step, tier, state), n in counted.items()
+        ],
+        "parked_by": _parked_by(account, states, held),
+    }
+
+
+def _books(sums: Books) -> dict[str, object]:
+    return {**asdict(sums), "balanced": sums.balanced}
+
+
+def _parked_by(account: Account, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
+    parked = [account.standings[piece] for piece in account.standings if states[piece] is State.PARKED]
+    return sorted({id for standing in parked for id in standing.parked_by & held})
+
+
+def _print(found: Mapping[str, object]) -> None:
+    slices, sums, parked_by = found["slices"], found["books"], found["parked_by"]
+    assert isinstance(slices, list)
+    assert isinstance(sums, dict)
+    assert isinstance(parked_by, list)
+    print_facts(
+        {name: found[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{found['followers']:,}"}
+    )
+    click.echo()
+    print_table(("people", ""), [(name, n) for name, n in sums.items() if name != "balanced"])
+    click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
+    click.echo()
+    print_table(("step", "tier", "state", "slices"), [tuple(line.values()) for line in slices])
+    if parked_by:
+        click.echo(f"Parked by {', '.join(parked_by)}; see `notifier throttle list`.")

@@ -1,0 +1,33 @@
+"""`notifier migrate`: brings a data folder to the schema of this version."""
+
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_json
+from notifier.cli.verbs import example
+
+
+@click.command(epilog=example("notifier migrate --data ./notifier-data"))
+@data_option
+@json_option
+def migrate(data: Path | None, as_json: bool) -> None:
+    """Create the data folder if it isn't there, and bring it to this version's schema.
+
+    `notifier up` does it too. A folder written by a newer version is refused and left as it is.
+    """
+    from notifier.cli.folder import prepare
+    from notifier.profiles import choose
+
+    settings = settings_for(data)
+    prepare(settings.data)
+    profile = choose(settings)
+    try:
+        steps = profile.migrate()
+    finally:
+        profile.close()
+    if as_json:
+        print_json({"data": str(settings.data), "steps": steps})
+    else:
+        click.echo(f"{settings.data} is up to date; steps taken: {steps}.")

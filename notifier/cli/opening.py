@@ -1,0 +1,56 @@
+"""Opens a data folder for one verb: the ports of this process, closed when the verb is done."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from notifier.config import Settings
+from notifier.domain.errors import NoData
+from notifier.profiles import Profile, choose
+from notifier.system import Ports, Reads, System
+from notifier.telemetry import Metrics
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    settings: Settings
+    ports: Ports
+    reads: Callable[[], Reads]
+    """To be called within the question, because its connections belong to one event loop."""
+
+    def ask(self, question: Coroutine[Any, Any, T]) -> T:
+        """Runs one question to the read path."""
+        return asyncio.run(question)
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Opened]:
+    """Raises NoData for a folder that isn't there, and whatever keeps this version from reading it."""
+    require_folder(settings.data)
+    profile = choose(settings)
+    try:
+        profile.migrate()
+        yield Opened(settings=settings, ports=profile.ports(), reads=profile.reads)
+    finally:
+        profile.close()
+
+
+def system_of(profile: Profile, settings: Settings, role: str) -> System:
+    ports = profile.ports()
+    return System(ports=ports, settings=settings, metrics=Metrics(), owner=owner(role, ports.nonces.new()))
+
+
+def owner(role: str, nonce: str) -> str:
+    """Says to a person which process it is, and is no other process's name ever."""
+    return f"{role}-{os.getpid()}-{nonce}"
+
+
+def require_folder(data: Path) -> None:
+    if not data.is_dir():
+        raise NoData(f"The folder is {data}.")

@@ -1,0 +1,62 @@
+"""Options that many verbs share, and how people write durations and rates."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from notifier.config import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
+
+
+class Span(click.ParamType[timedelta]):
+    """Written 15s, 20m, 2h or 7d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
+        if not found:
+            self.fail(f"{value!r} is not a duration; write 15s, 20m or 2h.", param, ctx)
+        return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+
+
+class Rate(click.ParamType[float]):
+    """Deliveries a second, written 500, 20k or 1.5M."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
+        if not found:
+            self.fail(f"{value!r} is not a rate; write 500, 20k or 1.5M deliveries a second.", param, ctx)
+        return float(found[1]) * _TIMES[found[2]]
+
+
+def data_option(verb: F) -> F:
+    folder = click.Path(path_type=Path, file_okay=False)
+    text = "The data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
+    return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(verb)
+
+
+def json_option(verb: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(verb)
+
+
+def settings_for(data: Path | None, **given: Any) -> Settings:
+    """From the environment, with what the command line says instead; None says nothing. Raises BadSetting."""
+    settings = Settings.read()
+    said = {name: value for name, value in {"data": data, **given}.items() if value is not None}
+    return replace(settings, **said)

@@ -1,0 +1,102 @@
+"""The loops of the role `pump`: router, coordinators, dispatcher, reconciler and monitor, as threads of one process."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event as Signal
+from threading import Thread
+from time import monotonic
+
+from notifier import topics
+from notifier.domain.errors import Full, Unavailable
+from notifier.ports.log import Logged
+from notifier.pump import Loop, Pump
+from notifier.system import System
+
+WAITS_FOR_RECORDS = timedelta(milliseconds=50)
+DISPATCHES_EVERY = timedelta(milliseconds=20)
+RECONCILES_EVERY = timedelta(seconds=1)
+LAG_EVERY = 1.0
+"""Seconds between two readings of a consumer's lag."""
+STOPS_WITHIN = 1.5
+"""Seconds; what a loop hasn't finished by then is done again by the next process."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """One group's reading of one stream."""
+
+    pump: Pump
+    stream: str
+    lag_read_at: float = field(default=0.0)
+
+    def __call__(self) -> int:
+        done = self.pump.step(WAITS_FOR_RECORDS)
+        if monotonic() >= self.lag_read_at + LAG_EVERY:
+            self.lag_read_at = monotonic()
+            self.pump.metrics.lag.labels(self.stream).set(self.pump.consumer.lag())
+        return done
+
+
+def run(system: System, stopping: Signal, up: Callable[[], None]) -> None:
+    """Runs all loops until it is told to stop, then gives the partitions back, so that another reads them at once."""
+    readings = [
+        _reading(system, "router", topics.MENTIONS, system.router()),
+        _reading(system, "coordinator", topics.MENTIONS_CELEBRITY, system.coordinator()),
+        _reading(system, "coordinator", topics.MENTIONS_STANDARD, system.coordinator()),
+    ]
+    loops = [_loop(system, stopping, reading.stream, reading, timedelta(0)) for reading in readings]
+    loops += [
+        _loop(system, stopping, "dispatcher", system.dispatcher(), DISPATCHES_EVERY),
+        _loop(system, stopping, "reconciler", system.reconciler(), RECONCILES_EVERY),
+        _loop(system, stopping, "monitor", _without_answer(system.monitor()), system.settings.monitor_every),
+    ]
+    threads = [Thread(target=loop.run, name=loop.name, daemon=True) for loop in loops]
+    for thread in threads:
+        thread.start()
+    up()
+    stopping.wait()
+    _join(threads)
+    for reading, thread in zip(readings, threads, strict=False):
+        if not thread.is_alive():  # a consumer belongs to its thread; without this, its lease ends by itself
+            _close(reading)
+
+
+def _reading(system: System, group: str, stream: str, stage: Callable[[Sequence[Logged]], None]) -> Reading:
+    ports = system.ports
+    consumer = ports.log.subscribe(stream, group, system.owner)
+    pump = Pump(
+        name=group,
+        consumer=consumer,
+        stage=stage,
+        dead_letters=ports.dead_letters,
+        clock=ports.clock,
+        metrics=system.metrics,
+    )
+    return Reading(pump=pump, stream=stream)
+
+
+def _loop(system: System, stopping: Signal, name: str, step: Callable[[], object], idle: timedelta) -> Loop:
+    return Loop(name=name, step=step, idle=idle, stopping=stopping, metrics=system.metrics)
+
+
+def _without_answer(step: Callable[[], object]) -> Callable[[], None]:
+    """A level of pressure isn't a sign of more to do."""
+
+    def stepped() -> None:
+        step()
+
+    return stepped
+
+
+def _join(threads: Sequence[Thread]) -> None:
+    deadline = monotonic() + STOPS_WITHIN
+    for thread in threads:
+        thread.join(max(0.0, deadline - monotonic()))
+
+
+def _close(reading: Reading) -> None:
+    try:
+        reading.pump.consumer.close()
+    except (Unavailable, Full):  # then its leases end by themselves
+        return

@@ -1,0 +1,43 @@
+"""The ready file: where a running notifier is, and with which key to talk to it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from notifier.domain.errors import NotRunning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    url: str
+    service_key: str
+    pids: Mapping[str, int]
+    """By role, `up` and `valkey` among them."""
+    data: str
+    version: str
+
+
+def ready_path(data: Path) -> Path:
+    """Written by `notifier up` in every data folder, whatever other file it is asked for."""
+    return data / "run" / "ready.json"
+
+
+def write_ready(path: Path, ready: Ready) -> None:
+    """Whoever reads finds the old file or the new one, never half; ours alone to read, for the key's sake."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(asdict(ready), indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def read_ready(data: Path) -> Ready:
+    """Raises NotRunning, also for a file that somebody left who was killed."""
+    try:
+        ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
+        os.kill(ready.pids["up"], 0)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise NotRunning(f"The folder is {data}.") from error
+    return ready

@@ -1,0 +1,102 @@
+"""The roles: `api`, `pump` and `worker`, each a process of its own; `up` runs them all."""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event as Signal
+
+import click
+
+from notifier.cli.options import data_option, settings_for
+from notifier.cli.verbs import example
+from notifier.config import Settings
+from notifier.domain.slice import Pool
+
+parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
+
+
+@click.command(epilog=example("notifier api --port 8080"))
+@click.option("--host", default=None)
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes any free port.")
+@parent_option
+@data_option
+def api(host: str | None, port: int | None, parent: int | None, data: Path | None) -> None:
+    """Run the HTTP edge alone; the services it needs run already."""
+    from notifier.api.host import serve
+
+    settings = begin("api", settings_for(data, host=host, port=port), parent)
+    signed = sign("api", settings)
+    serve(settings, lambda port: signed())
+
+
+@click.command(epilog=example("notifier pump"))
+@parent_option
+@data_option
+def pump(parent: int | None, data: Path | None) -> None:
+    """Run router, coordinators, dispatcher, reconciler and monitor alone, as loops of one process."""
+    from notifier.cli.opening import system_of
+    from notifier.cli.pumping import run
+    from notifier.profiles import choose
+
+    settings = begin("pump", settings_for(data), parent)
+    profile = choose(settings)
+    try:
+        with told_to_stop() as stopping:
+            run(system_of(profile, settings, "pump"), stopping, sign("pump", settings))
+    finally:
+        profile.close()
+
+
+@click.command(epilog=example("notifier worker p2"))
+@click.argument("pool", type=click.Choice([str(pool) for pool in Pool]))
+@parent_option
+@data_option
+def worker(pool: str, parent: int | None, data: Path | None) -> None:
+    """Run the workers of one pool alone."""
+    from notifier.cli.opening import system_of
+    from notifier.profiles import choose
+    from workers.host import run
+
+    settings = begin(pool, settings_for(data), parent)
+    profile = choose(settings)
+    try:
+        app = profile.application(Pool(pool))
+        run(Pool(pool), lambda: system_of(profile, settings, pool).work(), app, sign(pool, settings))
+    finally:
+        profile.close()
+
+
+def begin(role: str, settings: Settings, parent: int | None) -> Settings:
+    """What every role does first."""
+    from notifier.cli.opening import require_folder
+    from notifier.cli.parentage import die_with
+
+    if parent is not None:
+        die_with(parent)
+    require_folder(settings.data)
+    layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=settings.log_level.upper(), format=layout)
+    return settings
+
+
+def sign(role: str, settings: Settings) -> Callable[[], None]:
+    """To be called once the role can work."""
+    from notifier.cli.roster import roster
+
+    return lambda: roster(settings.data).sign(role, os.getpid())
+
+
+@contextmanager
+def told_to_stop() -> Iterator[Signal]:
+    """Set by SIGTERM and by Ctrl-C, while the block lasts."""
+    stopping = Signal()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stopping.set()) for number in numbers]
+    try:
+        yield stopping
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

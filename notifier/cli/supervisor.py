@@ -1,0 +1,70 @@
+"""The supervisor: keeps the roles running, says where they are once all are up, and stops them together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event as Signal
+from time import monotonic
+
+from notifier.cli.children import Child
+from notifier.cli.roster import Roster
+from notifier.cli.verbs import ENVIRONMENT
+from notifier.domain.errors import Environment
+
+LOOKS_EVERY = 0.05
+"""Seconds; a look is a few system calls."""
+STOPS_WITHIN = 2.5
+"""Seconds; who takes longer is killed, which loses nothing."""
+
+FIRST_TRIES = 5
+"""A role that dies so often before everything was up once will not come up by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervisor:
+    children: Sequence[Child]
+    roster: Roster
+    answers: Callable[[], bool]
+    """Whether the service can be used by now; asked until it is."""
+    announce: Callable[[Mapping[str, int]], None]
+    """Called once everything is up, and again whenever a process id has changed."""
+    others: Callable[[], Mapping[str, int]]
+    """Process ids of what is kept running by somebody else."""
+    last_words: Callable[[str], str]
+    """Of a role: why it ended, as far as it said so."""
+    stopping: Signal
+
+    def run(self) -> None:
+        """Until it is told to stop. Raises Environment when a role can't be run here at all."""
+        announced: Mapping[str, int] = {}
+        try:
+            while not self.stopping.is_set():
+                for child in self.children:
+                    child.tend()
+                pids = self._pids()
+                if pids != announced and (announced or self._all_up()):
+                    self.announce(pids)
+                    announced = pids
+                if not announced:
+                    self._give_up()
+                self.stopping.wait(LOOKS_EVERY)
+        finally:
+            self._stop()
+
+    def _pids(self) -> dict[str, int]:
+        return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.others())
+
+    def _all_up(self) -> bool:
+        return all(self.roster.signed(child.role, child.pid) for child in self.children) and self.answers()
+
+    def _give_up(self) -> None:
+        """Before the first success; later, whatever goes wrong is tried again for ever."""
+        for child in self.children:
+            if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_TRIES:
+                raise Environment(f"The role {child.role} doesn't start: {self.last_words(child.role)}")
+
+    def _stop(self) -> None:
+        for child in self.children:
+            child.ask_to_stop()
+        deadline = monotonic() + STOPS_WITHIN
+        for child in self.children:
+            child.end(deadline)

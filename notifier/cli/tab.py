@@ -1,0 +1,105 @@
+"""`notifier tab`: what a person sees, as the person's own app would show it."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_json, stamp
+from notifier.cli.verbs import example
+from notifier.config import Settings
+from notifier.domain.subject import UserId
+from notifier.flow.tab import Badge, Item, Page
+from notifier.system import Reads
+
+LONG_ENOUGH = timedelta(minutes=1)
+"""For one question."""
+
+
+@click.command(epilog=example("notifier tab u7", "notifier tab u7 --limit 5 --json"))
+@click.argument("user")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("--url", default=None, help="Ask the service there, instead of the data folder itself.")
+@click.option("--token", default=None, help="The person's token for it.  [default: one made with the folder's secret]")
+@data_option
+@json_option
+def tab(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
+    """Show the newest page of a person's tab, and the badge of the same moment."""
+    from notifier.cli.opening import opened
+
+    settings = settings_for(data)
+    if url:
+        found = _asked(url, token or _token(settings, UserId(user)), user, limit)
+    else:
+        with opened(settings) as folder:
+            found = folder.ask(look(folder.reads, UserId(user), limit))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+async def look(connect: Callable[[], Reads], user: UserId, limit: int) -> dict[str, object]:
+    page, badge = await connect().tab().open(user, limit=limit)
+    return facts(user, page, badge)
+
+
+def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
+    return {
+        "user": user,
+        "badge": {"count": badge.count, "more": badge.more} if badge else None,
+        "items": [_item(item) for item in page.items],
+        "more": page.next is not None,
+        "partial": page.partial,
+    }
+
+
+def _item(item: Item) -> Mapping[str, object]:
+    """With the keys that the service's answer has."""
+    from notifier.api.wording import sentence
+
+    burst = item.burst
+    return {
+        "burst": str(burst.key),
+        "subject": str(burst.key.subject),
+        "seq": burst.key.seq,
+        "opened_at": stamp(burst.opened_at),
+        "count": burst.count,
+        "names": list(item.names),
+        "more": burst.more_mentioners,
+        "text": sentence(burst, item.names),
+        "tweet": burst.tweet,
+        "unread": item.unread,
+    }
+
+
+def _token(settings: Settings, user: UserId) -> str:
+    from datetime import UTC, datetime
+
+    from notifier.api.identity import issue, keys_of
+    from notifier.cli.opening import require_folder
+
+    require_folder(settings.data)
+    return issue(keys_of(settings), user, datetime.now(UTC), LONG_ENOUGH)
+
+
+def _asked(url: str, token: str, user: str, limit: int) -> dict[str, object]:
+    from notifier.cli.service import ask
+
+    found = ask(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
+    return {"user": user, **{key: found[key] for key in ("badge", "items", "partial")}, "more": bool(found["next"])}
+
+
+def _print(found: Mapping[str, object]) -> None:
+    badge, items = found["badge"], found["items"]
+    assert isinstance(items, list)
+    unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
+    click.echo(f"{found['user']}: {unread}")
+    for item in items:
+        click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {item['text']}")
+    if found["partial"]:
+        click.echo("The store doesn't answer completely; some may be missing.")
+    elif found["more"]:
+        click.echo("There are older ones.")

@@ -1,0 +1,151 @@
+"""`notifier throttle`: slow a tier or stop it for a while, with a reason; nothing is lost by it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import Rate, Span, data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json, print_table, stamp
+from notifier.cli.verbs import example
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.errors import NotFound
+from notifier.domain.throttle import RAMP, Throttle, checked
+
+who_option = click.option(
+    "--who", envvar=["USER", "LOGNAME"], required=True, help="Who does it.  [default: the user's name]"
+)
+
+
+@click.group()
+def throttle() -> None:
+    """Slow a tier down, or stop it, for a while.
+
+    What is held back is parked: it is delivered when the throttle ends, and people's tabs show it meanwhile.
+    """
+
+
+@throttle.command(
+    "set",
+    epilog=example(
+        'notifier throttle set --tier p2 --rate 20k --for 20m --reason "the store is busy"',
+        'notifier throttle set --tier p2 --pause --for 2h --reason "maintenance"',
+    ),
+)
+@click.option("--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True)
+@click.option("--rate", type=Rate(), default=None, help="Deliveries a second, like 500, 20k or 1.5M.")
+@click.option("--pause", is_flag=True, help="Stop the tier altogether.")
+@click.option("--for", "lasting", type=Span(), required=True, help="How long, like 30s, 20m or 2h; at most 7d.")
+@click.option("--reason", required=True)
+@who_option
+@data_option
+@json_option
+def set_throttle(
+    *,
+    tier: str,
+    rate: float | None,
+    pause: bool,
+    lasting: timedelta,
+    reason: str,
+    who: str,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Set a throttle; it ends by itself, and the tier comes back over half a minute."""
+    from notifier.cli.opening import opened
+
+    if pause == (rate is not None):
+        raise click.UsageError("Give a --rate, or --pause to stop the tier.")
+    with opened(settings_for(data)) as folder:
+        ports = folder.ports
+        now = ports.clock.now()
+        new = checked(
+            Throttle(
+                id=ports.nonces.new(),
+                tier=Tier(tier),
+                rate=rate,
+                reason=reason,
+                who=who,
+                starts_at=now,
+                ends_at=now + lasting,
+            )
+        )
+        ports.throttles.put(new)
+    _print(new, now, as_json=as_json)
+
+
+@throttle.command("list", epilog=example("notifier throttle list"))
+@data_option
+@json_option
+def list_throttles(data: Path | None, as_json: bool) -> None:
+    """List the throttles that are in force, and those that end in a ramp right now."""
+    from notifier.cli.opening import opened
+
+    with opened(settings_for(data)) as folder:
+        now = folder.ports.clock.now()
+        found = [t for t in folder.ports.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
+    if as_json:
+        print_json([facts(each, now) for each in found])
+    else:
+        _print_all(found, now)
+
+
+@throttle.command(epilog=example("notifier throttle lift 01J8ZC"))
+@click.argument("id")
+@who_option
+@data_option
+@json_option
+def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
+    """End a throttle now; the tier comes back over half a minute."""
+    from notifier.cli.opening import opened
+
+    with opened(settings_for(data)) as folder:
+        now = folder.ports.clock.now()
+        lifted = folder.ports.throttles.lift(id, who, now)
+    if lifted is None:
+        raise NotFound(f"No throttle {id} is in force.")
+    _print(lifted, now, as_json=as_json)
+
+
+def facts(each: Throttle, now: datetime) -> dict[str, object]:
+    return {
+        "id": each.id,
+        "tier": str(each.tier),
+        "rate": each.rate,
+        "state": "active" if each.active(now) else "ramping",
+        "reason": each.reason,
+        "who": each.who,
+        "starts_at": stamp(each.starts_at),
+        "ends_at": stamp(each.ends_at),
+    }
+
+
+def _print(each: Throttle, now: datetime, *, as_json: bool) -> None:
+    if as_json:
+        print_json(facts(each, now))
+    else:
+        print_facts(facts(each, now) | {"rate": _rate(each)})
+
+
+def _print_all(found: Sequence[Throttle], now: datetime) -> None:
+    if not found:
+        click.echo("No tier is throttled.")
+        return
+    rows = [
+        (
+            each.id,
+            each.tier,
+            _rate(each),
+            "active" if each.active(now) else "ramping",
+            each.ends_at,
+            each.who,
+            each.reason,
+        )
+        for each in found
+    ]
+    print_table(("id", "tier", "rate", "state", "ends at", "who", "reason"), rows)
+
+
+def _rate(each: Throttle) -> str:
+    return "pause" if each.rate is None else f"{each.rate:,.0f}/s"

@@ -1,0 +1,35 @@
+"""`notifier token`: a person's way in, for tests, trials and the impatient."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from notifier.cli.options import Span, data_option, json_option, settings_for
+from notifier.cli.output import print_json, stamp
+from notifier.cli.verbs import example
+from notifier.domain.errors import NotFound
+from notifier.domain.subject import UserId
+
+
+@click.command(epilog=example("notifier token u7 --ttl 1h"))
+@click.argument("user")
+@click.option("--ttl", type=Span(), default="15m", show_default=True, help="How long it is good.")
+@data_option
+@json_option
+def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
+    """Print a token that opens a person's tab. Whoever has it is that person until it ends."""
+    from notifier.api.identity import issue, keys_of
+    from notifier.cli.opening import opened
+
+    settings = settings_for(data)
+    with opened(settings) as folder:
+        known = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
+        if known is None or known.deleted:
+            raise NotFound(f"The user is {user}.")
+        now = folder.ports.clock.now()
+        made = issue(keys_of(settings), UserId(user), now, ttl)
+    if as_json:
+        print_json({"user": user, "token": made, "ends_at": stamp(now + ttl)})
+    else:
+        click.echo(made)

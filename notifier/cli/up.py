@@ -1,0 +1,179 @@
+"""`notifier up`: everything on this machine, from one command."""
+
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from http.client import HTTPConnection, HTTPException
+from os import getpid
+from pathlib import Path
+from threading import Event as Signal
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from notifier.cli.children import Child, last_line, starter
+from notifier.cli.options import data_option, settings_for
+from notifier.cli.ready import Ready, ready_path, write_ready
+from notifier.cli.roles import told_to_stop
+from notifier.cli.roster import roster
+from notifier.cli.supervisor import Supervisor
+from notifier.cli.verbs import example, installed_version
+from notifier.config import PREFIX, Settings
+from notifier.domain.errors import BadSetting, PortTaken
+from notifier.domain.slice import Pool
+
+if TYPE_CHECKING:
+    from notifier.profiles import Profile
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "api": ("api",),
+    "pump": ("pump",),
+    **{str(pool): ("worker", str(pool)) for pool in Pool},
+}
+
+
+@click.command(epilog=example("notifier up", "notifier up --data ./try --port 0 --ready-file ready.json"))
+@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
+@click.option("--ready-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE")
+@data_option
+def up(host: str | None, port: int | None, ready_file: Path | None, data: Path | None) -> None:
+    """Run the whole service on this machine until Ctrl-C.
+
+    The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
+    service_key, pids by role, data and version. Logs are in DIR/logs.
+    """
+    from notifier.cli.folder import prepare
+    from notifier.profiles import choose
+
+    began = monotonic()
+    settings = settings_for(data, host=host, port=port)
+    settings = replace(settings, data=settings.data.absolute())
+    prepare(settings.data)
+    profile = choose(settings)
+    try:
+        with told_to_stop() as stopping, profile.services() as environment:
+            profile.migrate()
+            Upkeep(settings, profile, environment, ready_file, began).run(stopping)
+    finally:
+        profile.close()
+
+
+class Upkeep:
+    """The roles of one data folder, from the first start to the last end."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        profile: "Profile",
+        services: Mapping[str, str],
+        ready_file: Path | None,
+        began: float,
+    ) -> None:
+        self.settings = settings
+        self.profile = profile
+        self.services = services
+        self.port = free_port(settings.host, settings.port)
+        self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
+        self.began = began
+        self.announced = False
+
+    def run(self, stopping: Signal) -> None:
+        run, logs = self.settings.data / "run", self.settings.data / "logs"
+        self._clear(run)
+        logs.mkdir(exist_ok=True)
+        supervisor = Supervisor(
+            children=[
+                Child(role=role, start=starter(arguments, self._environment(), logs / f"{role}.log"))
+                for role, arguments in ROLES.items()
+            ],
+            roster=roster(self.settings.data),
+            answers=self._answers,
+            announce=self._announce,
+            others=lambda: {"up": getpid(), **self.profile.pids()},
+            last_words=lambda role: last_line(logs / f"{role}.log"),
+            stopping=stopping,
+        )
+        try:
+            supervisor.run()
+        finally:
+            for path in self.ready_files:
+                path.unlink(missing_ok=True)
+
+    def _clear(self, run: Path) -> None:
+        """What an earlier run left: its counters, its roster, its ready files."""
+        for path in self.ready_files:
+            path.unlink(missing_ok=True)
+        for folder in ("metrics", "up"):
+            shutil.rmtree(run / folder, ignore_errors=True)
+            (run / folder).mkdir(parents=True)
+
+    def _environment(self) -> Mapping[str, str]:
+        s = self.settings
+        own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
+        return {
+            **{PREFIX + name: value for name, value in own.items()},
+            "PROMETHEUS_MULTIPROC_DIR": str(s.data / "run" / "metrics"),
+            # Bitmaps need no linear algebra: without this every process starts a thread a core for it.
+            "OPENBLAS_NUM_THREADS": "1",
+            **self.services,
+        }
+
+    def _answers(self) -> bool:
+        connection = HTTPConnection(reachable(self.settings.host), self.port, timeout=1.0)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _announce(self, pids: Mapping[str, int]) -> None:
+        from notifier.api.keys import keys_of
+
+        ready = Ready(
+            url=f"http://{reachable(self.settings.host)}:{self.port}",
+            service_key=keys_of(self.settings).service_key,
+            pids=pids,
+            data=str(self.settings.data),
+            version=installed_version(),
+        )
+        for path in self.ready_files:
+            write_ready(path, ready)
+        if not self.announced:
+            self.announced = True
+            banner(ready, monotonic() - self.began)
+
+
+def banner(ready: Ready, seconds: float) -> None:
+    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s")
+    click.echo(f"  data  {ready.data}")
+    click.echo(f"  logs  {ready.data}/logs")
+    click.echo("  try   notifier mention --author ada --of nova; stop with Ctrl-C")
+
+
+def reachable(host: str) -> str:
+    """An address that reaches a server listening on the host."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def free_port(host: str, port: int) -> int:
+    """The port, or any free one for 0, which a new api gets again. Raises PortTaken or BadSetting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except socket.gaierror as error:
+            raise BadSetting(f"There is no host {host!r}.") from error
+        except OSError as error:
+            raise PortTaken(f"It is {host}:{port}.") from error
+        return int(probe.getsockname()[1])

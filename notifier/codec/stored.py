@@ -1,0 +1,60 @@
+"""Domain values as the store and the log keep them; bytes that can't be read are poison, never a guess."""
+
+from typing import TypeVar
+
+import msgspec
+
+from notifier.domain.audience import TIERS
+from notifier.domain.bits import decode as decode_bits
+from notifier.domain.bits import encode as encode_bits
+from notifier.domain.errors import Poison
+from notifier.domain.seal import Seal
+
+T = TypeVar("T")
+
+_PACK = msgspec.msgpack.Encoder()
+
+
+def pack(value: object) -> bytes:
+    """Any value of the domain that holds no bitmap."""
+    return _PACK.encode(value)
+
+
+def unpack(kind: type[T], blob: bytes) -> T:
+    try:
+        return msgspec.msgpack.decode(blob, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Poison(f"It is no {kind.__name__}: {error}.") from error
+
+
+class _PackedSeal(msgspec.Struct, array_like=True):
+    tiers: tuple[bytes, bytes, bytes]
+    push: bytes
+    dormant: int
+    suppressed: dict[str, int]
+    threshold: int
+
+
+def pack_seal(seal: Seal) -> bytes:
+    p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
+    return pack(
+        _PackedSeal(
+            tiers=(p0, p1, p2),
+            push=encode_bits(seal.push),
+            dormant=seal.dormant,
+            suppressed=dict(seal.suppressed),
+            threshold=seal.threshold,
+        )
+    )
+
+
+def unpack_seal(shard: int, blob: bytes) -> Seal:
+    packed = unpack(_PackedSeal, blob)
+    return Seal(
+        shard=shard,
+        tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
+        push=decode_bits(packed.push),
+        dormant=packed.dormant,
+        suppressed=packed.suppressed,
+        threshold=packed.threshold,
+    )

@@ -1,0 +1,112 @@
+"""Bitmaps over the members of one shard: dense words in memory, and the smallest quick form in bytes."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from notifier.domain.errors import Poison
+from notifier.domain.subject import Member
+
+WORD = np.dtype("<u8")
+
+SHARD_MEMBERS = 1 << 17
+BLOCK_MEMBERS = 1 << 10
+SHARD_BLOCKS = SHARD_MEMBERS // BLOCK_MEMBERS
+WORDS = SHARD_MEMBERS // 64
+SHARD_BYTES = SHARD_MEMBERS // 8
+BLOCK_BYTES = BLOCK_MEMBERS // 8
+
+SPARSE_BELOW = SHARD_MEMBERS // 32
+"""Roaring is smaller below 7 % but takes 0.2 to 0.5 ms to make; below 3 % it is worth that."""
+
+Bits = npt.NDArray[np.uint64]
+"""One bit for each of a shard's 131,072 members, lowest member first."""
+
+_NOBODY = np.zeros(WORDS, dtype=WORD)
+_NOBODY.setflags(write=False)
+
+
+def nobody() -> Bits:
+    return _NOBODY
+
+
+def everybody() -> Bits:
+    return np.full(WORDS, np.uint64(0xFFFF_FFFF_FFFF_FFFF), dtype=WORD)
+
+
+def count(bits: Bits) -> int:
+    return int(np.bitwise_count(bits).sum())
+
+
+def shard_of(member: Member) -> int:
+    return member // SHARD_MEMBERS
+
+
+def block_of(member: Member) -> int:
+    return member // BLOCK_MEMBERS
+
+
+def offsets(bits: Bits) -> npt.NDArray[np.int64]:
+    """The members' places within the shard, ascending."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
+
+
+def members(bits: Bits, shard: int) -> list[Member]:
+    return [Member(int(o) + shard * SHARD_MEMBERS) for o in offsets(bits)]
+
+
+def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:
+    """From one flag for each of the shard's members, or of the first ones."""
+    packed = np.zeros(SHARD_BYTES, dtype=np.uint8)
+    head = np.packbits(flags, bitorder="little")
+    packed[: len(head)] = head
+    return packed.view(WORD)
+
+
+def from_offsets(places: Iterable[int]) -> Bits:
+    flags = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+    flags[places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)] = True
+    return from_flags(flags)
+
+
+def holds(bits: Bits, member: Member) -> bool:
+    place = member % SHARD_MEMBERS
+    return bool((int(bits[place // 64]) >> (place % 64)) & 1)
+
+
+def encode(bits: Bits) -> bytes:
+    """One letter for the form, then the bytes: nobody, all, dense or roaring."""
+    n = count(bits)
+    if n == 0:
+        return b"N"
+    if n == SHARD_MEMBERS:
+        return b"A"
+    if n < SPARSE_BELOW:
+        return b"R" + bytes(BitMap(offsets(bits).astype(np.uint32)).serialize())
+    return b"D" + bits.tobytes()
+
+
+def decode(blob: bytes) -> Bits:
+    match blob[:1]:
+        case b"N" if len(blob) == 1:
+            return nobody()
+        case b"A" if len(blob) == 1:
+            return everybody()
+        case b"D" if len(blob) == SHARD_BYTES + 1:
+            return np.frombuffer(blob, dtype=WORD, offset=1)
+        case b"R":
+            return from_offsets(_roaring(blob[1:]))
+        case _:
+            raise Poison(f"A bitmap of {len(blob)} bytes has the form {blob[:1]!r}.")
+
+
+def _roaring(body: bytes) -> npt.NDArray[np.uint32]:
+    try:
+        found = np.frombuffer(BitMap.deserialize(body).to_array(), dtype=np.uint32)
+    except (ValueError, IndexError, MemoryError) as error:
+        raise Poison(f"A roaring bitmap of {len(body)} bytes: {error}.") from error
+    if found.size and found.max() >= SHARD_MEMBERS:
+        raise Poison(f"A roaring bitmap names the place {found.max()} of a shard.")
+    return found

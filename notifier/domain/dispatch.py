@@ -1,0 +1,148 @@
+"""Which slices to queue next: credits by pool, fairness between bursts, throttles and what overload leaves of P2."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.audience import Tier
+from notifier.domain.ledger import Account, Fact, Standing
+from notifier.domain.plan import EXPECTED_SHARE
+from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.throttle import Allowance
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """How much of a pool's work may be queued or running at once: enough to keep it busy, too little to flood it."""
+
+    slices: int
+    shards: int
+
+    def scaled(self, share: float) -> "Credit":
+        return Credit(int(self.slices * share), int(self.shards * share))
+
+
+CREDITS = {
+    Pool.P0: Credit(slices=64, shards=384),
+    Pool.P1: Credit(slices=32, shards=192),
+    Pool.P2: Credit(slices=16, shards=192),
+    Pool.PUSH: Credit(slices=32, shards=256),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    queue: tuple[Slice, ...]
+    park: tuple[tuple[Slice, str], ...]
+    """With the throttle that holds it."""
+
+
+@dataclass(slots=True)
+class _Purse:
+    """What is left of a pool's credit in this round."""
+
+    slices: int
+    shards: int
+    people: float | None
+    """What a throttle's rate leaves; None is no limit."""
+    running: dict[object, int] = field(default_factory=dict)
+
+    def affords(self, piece: Slice) -> bool:
+        if self.slices <= 0 or (self.people is not None and self.people <= 0):
+            return False
+        # The first slice is always afforded: one wider than the whole credit must not wait for ever.
+        if self.shards >= piece.width or not self.running:
+            return True
+        # And room is kept for one that doesn't fit yet, or narrower ones would pass it for ever.
+        self.shards = 0
+        return False
+
+    def pay(self, piece: Slice, people: float) -> None:
+        self.slices -= 1
+        self.shards -= piece.width
+        self.running[piece.burst] = self.running.get(piece.burst, 0) + 1
+        if self.people is not None:
+            self.people -= people
+
+
+def decide(
+    accounts: Iterable[Account],
+    *,
+    now: datetime,
+    credits: Mapping[Pool, Credit],
+    allowances: Mapping[Tier, Allowance],
+    people_left: Mapping[Tier, float],
+) -> Decision:
+    """`people_left` is what the rate of each throttled tier has saved up by now."""
+    accounts = list(accounts)
+    purses = {pool: _Purse(credits[pool].slices, credits[pool].shards, None) for pool in Pool}
+    for tier, allowed in allowances.items():
+        if allowed.rate is not None:
+            purses[Pool(tier)].people = people_left.get(tier, 0.0)
+    waiting: dict[Pool, list[tuple[Account, Standing]]] = {pool: [] for pool in Pool}
+    for account in accounts:
+        for standing in account.standings.values():
+            _sort(account, standing, now, purses, waiting)
+    queue, park = [], []
+    for pool, candidates in waiting.items():
+        for account, standing in _fairly(candidates, purses[pool]):
+            piece, purse = standing.slice, purses[pool]
+            late = expired(account, piece, now)
+            held = None if late else _held(piece, allowances)
+            if purse.slices > 0 if late else purse.affords(piece):
+                purse.pay(piece, 0.0 if late else expected_people(account, piece))
+                queue.append(piece)
+            elif held and held not in standing.parked_by:
+                park.append((piece, held))
+    return Decision(queue=tuple(queue), park=tuple(park))
+
+
+def expired(account: Account, piece: Slice, now: datetime) -> bool:
+    """Such a slice is only sealed and counted: no throttle holds it, and it spends nothing of a rate."""
+    return now >= account.plan.opened_at + piece.terms.worth
+
+
+def expected_people(account: Account, piece: Slice) -> float:
+    """By what the burst's ended slices of this tier had, or by a guess while none has. The dead don't tell."""
+    ended = [
+        (standing.ended.people, standing.slice.width)
+        for standing in account.standings.values()
+        if standing.ended
+        and standing.ended.fact is not Fact.DEAD
+        and (standing.slice.step, standing.slice.tier) == (Step.ROWS, piece.tier)
+    ]
+    if ended:
+        return sum(people for people, _ in ended) / sum(width for _, width in ended) * piece.width
+    shards = sum(last - first + 1 for first, last in account.plan.ranges) or 1
+    return account.plan.followers / shards * piece.width * EXPECTED_SHARE[piece.tier]
+
+
+def _sort(
+    account: Account,
+    standing: Standing,
+    now: datetime,
+    purses: Mapping[Pool, _Purse],
+    waiting: Mapping[Pool, list[tuple[Account, Standing]]],
+) -> None:
+    piece = standing.slice
+    if standing.ended or (piece.step is Step.PUSH and not account.rows_done(piece)):
+        return
+    if standing.in_flight(now):
+        purses[piece.pool].pay(piece, 0.0)
+    else:
+        waiting[piece.pool].append((account, standing))
+
+
+def _fairly(candidates: list[tuple[Account, Standing]], purse: _Purse) -> Iterable[tuple[Account, Standing]]:
+    """Bursts take turns, the older first: a small one never waits for all of a large one."""
+    turns: dict[object, int] = dict(purse.running)
+    keyed = []
+    for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: c[0].plan.opened_at)):
+        turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
+        keyed.append(((turn, account.plan.opened_at, order), account, standing))
+    return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
+
+
+def _held(piece: Slice, allowances: Mapping[Tier, Allowance]) -> str | None:
+    allowed = allowances.get(piece.tier) if piece.step is Step.ROWS else None
+    return allowed.by if allowed and allowed.rate is not None else None

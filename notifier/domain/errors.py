@@ -1,0 +1,211 @@
+"""Everything that can be wrong, as one tree; an error's docstring is its message.
+
+NotifierError
+├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
+│   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
+│   ├── BadCursor  BadToken  Forbidden  BadThrottle  CollapseRefused  BadMark
+├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
+│   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable
+├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
+├── Environment                 this machine or folder can't run it (CLI exit code 3)
+│   ├── BadSetting  SchemaNewer  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning  PortTaken  NoValkey
+└── Poison                      a record or blob that will never be readable (dead letters)
+"""
+
+
+class NotifierError(Exception):
+    """Something went wrong."""
+
+    code = "error"
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    @property
+    def title(self) -> str:
+        """The class's docstring, which is written for the person who reads the refusal."""
+        return (type(self).__doc__ or "").strip().split("\n")[0]
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.detail}".strip()
+
+
+class Refused(NotifierError):
+    """The request can't be taken as it is."""
+
+    code = "refused"
+
+
+class BadSubject(Refused):
+    """A subject is written kind:owner and a burst kind:owner#seq."""
+
+    code = "bad_subject"
+
+
+class BadEvent(Refused):
+    """The event is not a CloudEvent about a tweet that mentions somebody."""
+
+    code = "bad_event"
+
+
+class TooLarge(Refused):
+    """The body is larger than this service takes."""
+
+    code = "too_large"
+
+
+class WrongType(Refused):
+    """The content type is not one that this route takes."""
+
+    code = "wrong_content_type"
+
+
+class EventConflict(Refused):
+    """The same source and id came before with another body."""
+
+    code = "event_conflict"
+
+
+class NotFound(Refused):
+    """There is no such thing."""
+
+    code = "not_found"
+
+
+class BadCursor(Refused):
+    """The cursor is not one that this service issued."""
+
+    code = "bad_cursor"
+
+
+class BadToken(Refused):
+    """The token is missing, expired or not one that this service issued."""
+
+    code = "bad_token"
+
+
+class Forbidden(Refused):
+    """The token is good, but not for this."""
+
+    code = "forbidden"
+
+
+class BadMark(Refused):
+    """A mark is one of read, unread and hidden, for a burst that exists."""
+
+    code = "bad_mark"
+
+
+class BadThrottle(Refused):
+    """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
+
+    code = "bad_throttle"
+
+
+class CollapseRefused(Refused):
+    """Collapsing can't be switched off for a subject with so many followers."""
+
+    code = "collapse_refused"
+
+
+class Unavailable(NotifierError):
+    """A part of the system doesn't answer right now; nothing was lost, try again."""
+
+    code = "unavailable"
+
+
+class StoreUnavailable(Unavailable):
+    """The durable store doesn't answer right now."""
+
+    code = "store_unavailable"
+
+
+class LogUnavailable(Unavailable):
+    """The event log doesn't answer right now."""
+
+    code = "log_unavailable"
+
+
+class CacheUnavailable(Unavailable):
+    """Redis doesn't answer right now."""
+
+    code = "cache_unavailable"
+
+
+class QueueUnavailable(Unavailable):
+    """The task queue doesn't answer right now."""
+
+    code = "queue_unavailable"
+
+
+class Full(NotifierError):
+    """The disk is full: writes are refused, reads go on."""
+
+    code = "disk_full"
+
+
+class Environment(NotifierError):
+    """This machine can't run it as asked."""
+
+    code = "environment"
+
+
+class BadSetting(Environment):
+    """A setting can't be read."""
+
+    code = "bad_setting"
+
+
+class SchemaNewer(Environment):
+    """The data folder was written by a newer version of this software; use that version, or another folder."""
+
+    code = "schema_newer"
+
+
+class SchemaChanged(Environment):
+    """A migration that was applied before has been edited since."""
+
+    code = "schema_changed"
+
+
+class DataLocked(Environment):
+    """The data folder is in use by another running notifier."""
+
+    code = "data_locked"
+
+
+class Unwritable(Environment):
+    """The data folder can't be written to."""
+
+    code = "unwritable"
+
+
+class PortTaken(Environment):
+    """The port is taken by another program; choose another with --port, or 0 for any."""
+
+    code = "port_taken"
+
+
+class NoValkey(Environment):
+    """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
+
+    code = "no_valkey"
+
+
+class NoData(Environment):
+    """There is no data folder here; `notifier up` makes one, and --data names another."""
+
+    code = "no_data"
+
+
+class NotRunning(Environment):
+    """No notifier is running on this data folder; start one with `notifier up`."""
+
+    code = "not_running"
+
+
+class Poison(NotifierError):
+    """The bytes can't be understood and never will be."""
+
+    code = "poison"

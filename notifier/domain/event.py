@@ -1,0 +1,72 @@
+"""What an event may be: the limits that the gateway holds the tweet service to."""
+
+import unicodedata
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from notifier.domain.burst import RETENTION
+from notifier.domain.errors import BadEvent
+from notifier.domain.mention import Event, EventId
+from notifier.domain.subject import UserId
+
+EVENT_TYPE = "notifier.tweet.mentioned.v1"
+
+LONGEST_ID = 256
+LONGEST_TEXT = 1_000
+"""Characters; a longer text is cut, because only its beginning is ever shown."""
+MOST_MENTIONED = 100
+CLOCKS_MAY_DIFFER = timedelta(minutes=5)
+
+
+def checked_event(
+    *,
+    source: str,
+    id: str,
+    tweet: str,
+    author: str,
+    mentioned: Iterable[str],
+    text: str,
+    protected: bool,
+    happened_at: datetime,
+    now: datetime,
+) -> Event:
+    """The event, or BadEvent with the field that is wrong."""
+    names = tuple(dict.fromkeys(UserId(_name("data.mentions", name)) for name in mentioned))
+    if not names:
+        raise BadEvent("data.mentions names nobody.")
+    if len(names) > MOST_MENTIONED:
+        raise BadEvent(f"data.mentions names {len(names)} accounts; {MOST_MENTIONED} are the most.")
+    return Event(
+        id=EventId(_name("source", source), _name("id", id)),
+        tweet=_name("data.tweet", tweet),
+        author=UserId(_name("data.author", author)),
+        mentioned=names,
+        text=_shown(text)[:LONGEST_TEXT],
+        protected=protected,
+        happened_at=_within_retention(happened_at, now),
+        accepted_at=now,
+    )
+
+
+def _name(field: str, value: str) -> str:
+    if not value:
+        raise BadEvent(f"{field} is empty.")
+    if len(value) > LONGEST_ID:
+        raise BadEvent(f"{field} has {len(value)} characters; {LONGEST_ID} are the most.")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
+        raise BadEvent(f"{field} has control characters.")
+    return value
+
+
+def _shown(text: str) -> str:
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs"))
+
+
+def _within_retention(happened_at: datetime, now: datetime) -> datetime:
+    if happened_at.tzinfo is None:
+        raise BadEvent("time has no time zone.")
+    if happened_at > now + CLOCKS_MAY_DIFFER:
+        raise BadEvent("time is in the future.")
+    if happened_at <= now - RETENTION:
+        raise BadEvent("time is more than 90 days ago.")
+    return happened_at

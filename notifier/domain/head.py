@@ -1,0 +1,199 @@
+"""The head of a subject: the one place where a burst gets its number, as a function from records to effects.
+
+A head is changed by compare-and-set alone. Its outbox holds everything that the last change decided and that isn't
+known to be published yet, so whoever finds the head after a crash can finish the work without the log.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Self
+
+from notifier.domain.budget import Budget, window_over
+from notifier.domain.burst import Burst
+from notifier.domain.mention import EventId, Mention
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import POLICIES, BurstKey, Policy, Subject
+
+VISIBLE_WITHIN = timedelta(seconds=1)
+"""A burst that isn't published this long after its opening is re-stamped, or a `seen` could swallow it."""
+
+REACHES_NOBODY = (Verdict.HOLD, Verdict.DENY)
+"""The router refuses them; a mention that was held is sent again by whoever lets it go."""
+
+TICK = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequenced:
+    """A mention that has its burst."""
+
+    mention: Mention
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    subject: Subject
+    version: int = 0
+    nonce: str = ""
+    """Who wrote this version: resolves a compare-and-set whose answer was lost."""
+    seq: int = 0
+    open: Burst | None = None
+    """The shared burst that the next public mention may join."""
+    last_opened_at: datetime | None = None
+    budget: Budget | None = None
+    applied: Mapping[str, int]
+    """The last applied offset of every log partition that carried this subject."""
+    outbox: tuple[Burst, ...] = ()
+    """Bursts made or grown by the last change, in order."""
+    sequenced: tuple[Sequenced, ...] = ()
+    """Mentions numbered by the last change."""
+    announced: int = 0
+    """Bursts up to this number were published by an earlier change: they have a plan and keep their time."""
+
+    @classmethod
+    def fresh(cls, subject: Subject) -> Self:
+        return cls(subject=subject, applied={})
+
+    @property
+    def published(self) -> bool:
+        return not self.outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A mention with its place in the log."""
+
+    partition: str
+    offset: int
+    mention: Mention
+
+
+def advance(
+    head: Head,
+    records: Sequence[Numbered],
+    *,
+    known: Collection[EventId],
+    now: datetime,
+    nonce: str,
+    collapse: timedelta | None = None,
+) -> Head:
+    """The head after these records, all of its subject and in log order; the same head when nothing is new.
+
+    Applied and known records change nothing but the offset: that is what makes a redelivery harmless.
+    """
+    assert head.published, "finish what was decided before deciding more"
+    after = replace(head, version=head.version + 1, nonce=nonce)
+    seen = set(known)
+    for record in records:
+        if record.offset <= after.applied.get(record.partition, -1):
+            continue
+        after = replace(after, applied={**after.applied, record.partition: record.offset})
+        if record.mention.event in seen or record.mention.verdict in REACHES_NOBODY:
+            continue
+        seen.add(record.mention.event)
+        after = _sequence(after, record.mention, now=now, wish=collapse)
+    return head if after.applied == head.applied else after
+
+
+def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+    """The head with a new opening time for every unwritten burst that could no longer become visible in time.
+
+    Those behind the first of them move along, so that the times keep the order of the numbers.
+    """
+    movable = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
+    late = [b.key.seq for b in movable if now > b.opened_at + VISIBLE_WITHIN]
+    if not late:
+        return head
+    version = head.version + 1
+    outbox = _moved(head.outbox, {b.key.seq for b in movable if b.key.seq >= late[0]}, now=now, version=version)
+    latest = max(burst.opened_at for burst in outbox)
+    renewed = {burst.key: burst for burst in outbox}
+    return replace(
+        head,
+        version=version,
+        nonce=nonce,
+        outbox=outbox,
+        open=renewed.get(head.open.key, head.open) if head.open else None,
+        last_opened_at=max(latest, head.last_opened_at or latest),
+    )
+
+
+def published(head: Head, *, nonce: str) -> Head:
+    """The head once everything in its outbox is durable and announced."""
+    return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), announced=head.seq)
+
+
+def _sequence(head: Head, mention: Mention, *, now: datetime, wish: timedelta | None) -> Head:
+    policy = POLICIES[mention.subject.kind]
+    collapse = policy.collapse_for(mention.followers, wish)
+    budget = _budget(head, policy, mention, now)
+    current = head.open
+    joins = (
+        current is not None
+        and not mention.protected
+        and not window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now)
+    )
+    if joins and current is not None:
+        burst = current.joined_by(mention, head.version)
+        return _with(head, burst, mention, budget=budget, shared=True)
+    return _open(head, mention, budget=budget, now=now)
+
+
+def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:
+    opened_at = now if head.last_opened_at is None else max(now, head.last_opened_at + TICK)
+    burst = Burst.opened_by(
+        mention,
+        key=BurstKey(head.subject, head.seq + 1),
+        version=head.version,
+        opened_at=opened_at,
+        first_of_day=_first_of_day(head, mention, opened_at),
+    )
+    spent = budget.spent() if budget and not mention.protected else budget
+    head = replace(head, seq=head.seq + 1, last_opened_at=opened_at)
+    return _with(head, burst, mention, budget=spent, shared=not mention.protected)
+
+
+def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
+    """Of the public bursts; a restricted one is never it, or those who may not see it would miss the day's first."""
+    return not mention.protected and (head.open is None or head.open.opened_at.date() < opened_at.date())
+
+
+def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:
+    # No two bursts of a subject share a moment, those included that were written after a late one.
+    stamp = max([now, *(burst.opened_at + TICK for burst in outbox if burst.key.seq not in seqs)])
+    moved: list[Burst] = []
+    for burst in outbox:
+        if burst.key.seq in seqs:
+            first = _still_first(burst, stamp, moved)
+            moved.append(replace(burst, opened_at=stamp, version=version, first_of_day=first))
+            stamp += TICK
+        else:
+            moved.append(burst)
+    return tuple(moved)
+
+
+def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool:
+    """Moved past midnight, a public burst is the new day's first unless one before it is there already."""
+    shared = [b.opened_at.date() for b in before if b.restricted_to is None]
+    new_day = burst.restricted_to is None and stamp.date() > burst.opened_at.date()
+    return (burst.first_of_day or new_day) and stamp.date() not in shared
+
+
+def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, shared: bool) -> Head:
+    outbox = {b.key: b for b in head.outbox} | {burst.key: burst}
+    return replace(
+        head,
+        open=burst if shared else head.open,
+        budget=budget or head.budget,
+        outbox=tuple(outbox.values()),
+        sequenced=(*head.sequenced, Sequenced(mention=mention, seq=burst.key.seq)),
+    )
+
+
+def _budget(head: Head, policy: Policy, mention: Mention, now: datetime) -> Budget | None:
+    """None for a small subject; what it has spent while it was large is kept, should it grow again."""
+    if not policy.budgeted(mention.followers):
+        return None
+    return (head.budget or Budget.full(policy, now)).refilled(policy, now)

@@ -1,0 +1,39 @@
+"""Marks: what a person has seen, read and hidden; and the token that says up to where a page may be `seen`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from notifier.domain.subject import BurstKey, UserId
+
+SETTLED_AFTER = timedelta(seconds=2)
+"""A page's `as_of` stays this far behind its `now`: twice what a burst may need to become visible."""
+
+
+class Mark(StrEnum):
+    READ = "read"
+    UNREAD = "unread"
+    HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    seen_at: datetime | None = None
+    """Everything opened up to here was seen; only ever moves forward."""
+    also_seen: frozenset[BurstKey] = frozenset()
+    """Bursts newer than `seen_at` that were on a page marked as seen."""
+    by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
+
+    def unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
+        return (self.seen_at is None or opened_at > self.seen_at) and burst not in self.also_seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenToken:
+    """Issued with a page by the server, so that nobody can mark as seen what no page could have shown."""
+
+    viewer: UserId
+    as_of: datetime
+    newer: frozenset[BurstKey]
+    """Keys on the page that opened after `as_of`."""

@@ -1,0 +1,51 @@
+"""One account named in one tweet."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import Lane, Subject, UserId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EventId:
+    """The upstream's name of an event: unique by source, as CloudEvents has it."""
+
+    source: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.source}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A tweet that mentions accounts, as the tweet service told it."""
+
+    id: EventId
+    tweet: str
+    author: UserId
+    mentioned: tuple[UserId, ...]
+    text: str
+    protected: bool
+    """The author's tweets are for the author's followers only."""
+    happened_at: datetime
+    accepted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One mentioned account's part of an event, on its way to that account's subject."""
+
+    event: EventId
+    subject: Subject
+    tweet: str
+    author: UserId
+    text: str
+    protected: bool
+    verdict: Verdict
+    lane: Lane
+    followers: int
+    """The size of the subject when it was routed: what the budget and collapse go by."""
+    happened_at: datetime
+    accepted_at: datetime

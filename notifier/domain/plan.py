@@ -1,0 +1,101 @@
+"""The plan: how a burst's fan-out is cut into slices, from the follower counts of its shards alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.burst import Burst
+from notifier.domain.reach import Verdict
+from notifier.domain.slice import Slice, Step
+from notifier.domain.subject import BurstKey, Kind, Lane
+
+PUSHED_TIERS = (Tier.P0, Tier.P1)
+
+EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
+"""Of a subject's followers; the planner knows no tier counts, and calls nobody to learn them."""
+
+WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 200_000, Tier.P2: 800_000}
+"""Deliveries: about a quarter of a second of work, so that a claim is short and a task's cost is lost in it."""
+
+WIDEST = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
+"""Shards: sealing 128 of them takes about 0.2 s, even when hardly anybody lives there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHead:
+    """The size of a subject's follower set and of each of its shards; planning reads this alone."""
+
+    total: int
+    counts: Sequence[int]
+    """By shard number."""
+
+
+NO_FOLLOWERS = SetHead(total=0, counts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One row, whatever the number of followers."""
+
+    burst: BurstKey
+    opened_at: datetime
+    accepted_at: datetime
+    lane: Lane
+    followers: int
+    ranges: tuple[tuple[int, int], ...]
+    """Runs of shards that have followers: first and last."""
+    widths: dict[Tier, int]
+    """Shards in a slice of each tier that the burst has."""
+    pushed: tuple[Tier, ...]
+
+    def slices(self) -> Iterator[Slice]:
+        """Every slice of the burst, in the order in which they should start."""
+        for tier in self.widths:
+            yield from self._of(Step.ROWS, tier)
+        for tier in self.pushed:
+            yield from self._of(Step.PUSH, tier)
+
+    def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
+        found = [Slice(self.burst, step, tier, first, last) for first, last in self._chunks(self.widths[tier])]
+        # P0 seals from the front; P1 starts at the back, so that two processes share the sealing.
+        yield from found if tier is Tier.P0 else reversed(found)
+
+    def _chunks(self, width: int) -> Iterator[tuple[int, int]]:
+        for first, last in self.ranges:
+            for start in range(first, last + 1, width):
+                yield start, min(start + width - 1, last)
+
+
+def plan(burst: Burst, head: SetHead) -> Plan:
+    ranges = tuple(_runs(head.counts))
+    shards = sum(last - first + 1 for first, last in ranges) or 1
+    mean = max(1.0, head.total / shards)
+    tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
+    return Plan(
+        burst=burst.key,
+        opened_at=burst.opened_at,
+        accepted_at=burst.accepted_at,
+        lane=burst.lane,
+        followers=head.total,
+        ranges=ranges,
+        widths={tier: _width(tier, mean) for tier in tiers},
+        pushed=tuple(tier for tier in PUSHED_TIERS if tier in tiers and burst.verdict is Verdict.ALL),
+    )
+
+
+def _width(tier: Tier, followers_a_shard: float) -> int:
+    return min(WIDEST[tier], ceil(WORTH_A_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier])))
+
+
+def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    start: int | None = None
+    for shard, n in enumerate(counts):
+        if n and start is None:
+            start = shard
+        elif not n and start is not None:
+            yield start, shard - 1
+            start = None
+    if start is not None:
+        yield start, len(counts) - 1

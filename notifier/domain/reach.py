@@ -1,0 +1,52 @@
+"""The reach verdict: how far one mentioner's mentions may carry."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """Ordered from the widest to the narrowest."""
+
+    ALL = "all"
+    """Rows and alerts."""
+    ROW = "row"
+    """Rows, and no phone is woken."""
+    HOLD = "hold"
+    """Waits for a person to decide."""
+    DENY = "deny"
+    """Reaches nobody."""
+
+
+class MentionsAllowed(StrEnum):
+    """Whose mentions the mentioned account lets through to its followers: its own preference."""
+
+    ALL = "all"
+    NONE = "none"
+
+
+class Refusal(StrEnum):
+    """Why an account named in an event gets no mention; told by `GET /v1/events/{id}`."""
+
+    UNKNOWN_ACCOUNT = "unknown_account"
+    DELETED_ACCOUNT = "deleted_account"
+    SELF_MENTION = "self_mention"
+    NOT_WANTED = "not_wanted"
+    DENIED = "denied"
+    HELD = "held"
+    """The mentioner's mentions wait for a person to decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateCap:
+    """How often one mentioner may wake the phones of celebrities' followers."""
+
+    capacity: int = 20
+    refill: timedelta = timedelta(minutes=3)
+
+
+def verdict(standing: Verdict, within_cap: bool) -> Verdict:
+    """Nobody buys 200 million phones with one @: over the cap a mention still gets its rows, and no alert."""
+    if standing is Verdict.ALL and not within_cap:
+        return Verdict.ROW
+    return standing

@@ -1,0 +1,81 @@
+"""The seal: what a burst's audience was in one shard, decided once by the first who touched it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from notifier.domain.audience import TIERS, Audience, SetKind, ShardSets, Tier, divide
+from notifier.domain.bits import Bits, count, nobody
+from notifier.domain.block import THRESHOLD
+from notifier.domain.burst import Burst
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import Kind, Lane
+
+KEPT_FOR = timedelta(days=7)
+"""Once a seal has expired, nothing of its burst is delivered again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """Every slice, retry, push, explanation and check reads this, never the live sets again."""
+
+    shard: int
+    tiers: Mapping[Tier, Bits]
+    """P0, P1 and P2: disjoint."""
+    push: Bits
+    """Who had a device, of those in the tiers that get alerts."""
+    dormant: int
+    suppressed: Mapping[str, int]
+    threshold: int
+    """T: blocks that a tier reaches at least this often get a block row."""
+
+    def reached(self, tier: Tier) -> int:
+        return count(self.tiers[tier])
+
+    def tally(self) -> "Tally":
+        return Tally(
+            shard=self.shard,
+            reached={tier: self.reached(tier) for tier in TIERS},
+            dormant=self.dormant,
+            suppressed=sum(self.suppressed.values()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """A seal's numbers without its bitmaps: what the books need, in constant memory a shard."""
+
+    shard: int
+    reached: Mapping[Tier, int]
+    dormant: int
+    suppressed: int
+
+    @property
+    def expected(self) -> int:
+        return sum(self.reached.values()) + self.suppressed
+
+
+def seal(burst: Burst, shard: int, live: ShardSets) -> Seal:
+    audience = _audience(burst, live)
+    alerted = audience.tiers[Tier.P0] | audience.tiers[Tier.P1]
+    silent = burst.verdict is not Verdict.ALL
+    return Seal(
+        shard=shard,
+        tiers={tier: audience.tiers[tier] for tier in TIERS},
+        push=nobody() if silent else alerted & live[SetKind.PUSH],
+        dormant=count(audience.tiers[Tier.DORMANT]),
+        suppressed=audience.suppressed,
+        threshold=THRESHOLD,
+    )
+
+
+def _audience(burst: Burst, live: ShardSets) -> Audience:
+    """A personal subject has an audience of one, who comes first unless the author's tweets are not for her."""
+    if burst.key.subject.kind is Kind.SELF:
+        none = nobody()
+        own: Bits = live[SetKind.FOLLOWERS]
+        if burst.restricted_to is not None:
+            # Fails closed: where the author's followers weren't read, nobody is known to be one.
+            own = none if live.mentioner_followers is None else own & live.mentioner_followers
+        return Audience(tiers={Tier.P0: own, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
+    return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=burst.lane is Lane.STANDARD)

@@ -1,0 +1,104 @@
+"""The predicate: what a person sees, as a function of durable facts. Every list, badge and check asks here."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from notifier.domain.burst import Burst, expires_at
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+
+
+class Volume(StrEnum):
+    """How much of a subject a person wants."""
+
+    ALL = "all"
+    FIRST = "first"
+    """Only the first burst of a UTC day."""
+    DIGEST = "digest"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """A person with everything that decides what the person sees."""
+
+    user: UserId
+    follows: Mapping[Subject, datetime]
+    """`visible_from` of every followed subject; a muted one is absent."""
+    blocked: Collection[UserId]
+    """Whom the viewer blocked, and who blocked the viewer."""
+    volume: Mapping[Subject, Volume]
+    marks: Marks
+
+
+class Denied(StrEnum):
+    """Why a person doesn't see a burst, in the order of asking."""
+
+    RETRACTED = "retracted"
+    EXPIRED = "expired"
+    NOT_FOLLOWED = "not_followed"
+    BEFORE_FOLLOW = "before_follow"
+    RESTRICTED = "restricted"
+    BLOCKED = "blocked"
+    VOLUME = "volume"
+    HIDDEN = "hidden"
+
+
+def visible(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> bool:
+    return denied(burst, viewer, retracted=retracted, now=now) is None
+
+
+def unread(burst: Burst, viewer: Viewer) -> bool:
+    """Of a visible burst."""
+    match viewer.marks.by_burst.get(burst.key):
+        case Mark.UNREAD:
+            return True
+        case Mark.READ | Mark.HIDDEN:
+            return False
+        case None:
+            return viewer.marks.unseen(burst.key, burst.opened_at)
+
+
+def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> Denied | None:
+    """The first rule that hides the burst from the viewer; None when it is visible."""
+    if burst.key in retracted:
+        return Denied.RETRACTED
+    if expires_at(burst.opened_at) <= now:
+        return Denied.EXPIRED
+    if (why := _not_in_audience(burst, viewer)) is not None:
+        return why
+    if burst.restricted_to is not None and not _follows_author(viewer, burst.restricted_to):
+        return Denied.RESTRICTED
+    if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
+        return Denied.BLOCKED
+    if not _admits(viewer.volume.get(burst.key.subject, Volume.ALL), burst):
+        return Denied.VOLUME
+    if viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
+        return Denied.HIDDEN
+    return None
+
+
+def _not_in_audience(burst: Burst, viewer: Viewer) -> Denied | None:
+    subject = burst.key.subject
+    if subject.kind is Kind.SELF:
+        return None if subject.owner == viewer.user else Denied.NOT_FOLLOWED
+    since = viewer.follows.get(subject)
+    if since is None:
+        return Denied.NOT_FOLLOWED
+    return Denied.BEFORE_FOLLOW if burst.opened_at < since else None
+
+
+def _follows_author(viewer: Viewer, author: UserId) -> bool:
+    return author == viewer.user or Subject(Kind.MENTION, author) in viewer.follows
+
+
+def _admits(volume: Volume, burst: Burst) -> bool:
+    match volume:
+        case Volume.ALL:
+            return True
+        case Volume.FIRST:
+            return burst.first_of_day
+        case Volume.DIGEST | Volume.OFF:
+            return False

@@ -1,0 +1,144 @@
+"""The coordinator: mentions get their burst and its number; one compare-and-set a subject and batch decides.
+
+After the set, everything that was decided stands in the head's outbox. Publishing it is idempotent at every step, so a
+crash anywhere is finished by whoever next finds `published = false`: this stage, or the reconciler.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from notifier.codec import unpack
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
+from notifier.domain.mention import Mention
+from notifier.domain.plan import plan
+from notifier.domain.subject import Subject
+from notifier.ports.bursts import Bursts
+from notifier.ports.bus import LiveBus
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.heads import Heads
+from notifier.ports.ledger import Ledger
+from notifier.ports.log import Logged
+from notifier.ports.pull import PullIndex
+from notifier.ports.sets import MemberSets
+from notifier.telemetry import Metrics
+
+Change = Callable[[Head], Head]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    heads: Heads
+    bursts: Bursts
+    sets: MemberSets
+    ledger: Ledger
+    pull: PullIndex
+    bus: LiveBus
+    clock: Clock
+    nonces: Nonces
+    metrics: Metrics
+    collapse: timedelta | None = None
+
+    def __call__(self, records: Sequence[Logged]) -> None:
+        """Every mention of the records has its burst, durable and announced, when it returns."""
+        waiting = _by_subject(records)
+        while waiting:
+            heads = self.finish(waiting)
+            decided = {subject: self._advance(heads[subject], waiting[subject]) for subject in heads}
+            news = [head for subject, head in decided.items() if head is not heads[subject]]
+            won = self._swap(news)
+            self._publish(won)
+            settled = {head.subject for head in won} | (set(heads) - {head.subject for head in news})
+            waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
+
+    def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        """The published heads of the subjects: what a predecessor left undone is done first.
+
+        Those that another coordinator is publishing right now are left out.
+        """
+        heads = self.heads.load(subjects)
+        undone = [head for head in heads.values() if not head.published]
+        done = {head.subject: head for head in self._publish(undone)}
+        return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
+
+    def _advance(self, head: Head, records: Sequence[Numbered]) -> Head:
+        known = self.bursts.known(head.subject, [record.mention.event for record in records])
+        return advance(
+            head, records, known=known, now=self.clock.now(), nonce=self.nonces.new(), collapse=self.collapse
+        )
+
+    def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:
+        """Burst and mentions, pull index, live message, plan, and last the head's word that all of it stands.
+
+        The burst comes before the index that points to it, and the plan last, because slices read the burst.
+        """
+        written = self._written_by_others(heads)
+        heads = self._write(self._in_time(heads, written))
+        # Were we stopped while writing? Then a page may already claim to have covered the opening time.
+        if late := [head for head in heads if self._late(head)]:
+            moved = self._in_time(late, written)
+            heads = [*(head for head in heads if head not in late), *self._write(moved)]
+        self._announce([burst for head in heads for burst in _unannounced(head)])
+        with suppress(CacheUnavailable):  # fails open: who watches now sees it a second later
+            self.bus.publish([burst for head in heads for burst in head.outbox])
+        self.ledger.plan([plan(burst, self.sets.head(head.subject)) for head in heads for burst in _unannounced(head)])
+        for head in heads:
+            for burst in _unannounced(head):
+                self.metrics.bursts.labels(burst.lane).inc()
+        return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
+
+    def _write(self, heads: Sequence[Head]) -> Sequence[Head]:
+        bursts = [burst for head in heads for burst in head.outbox]
+        if bursts:
+            self.bursts.write(bursts, [mention for head in heads for mention in head.sequenced])
+        return heads
+
+    def _announce(self, bursts: Sequence[Burst]) -> None:
+        # Fails open: a list without this entry has a gap, proves nothing, and the store is read instead.
+        with suppress(CacheUnavailable):
+            self.pull.announce(bursts)
+
+    def _in_time(self, heads: Sequence[Head], written: Collection[Burst]) -> Sequence[Head]:
+        """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile."""
+        seqs = {(burst.key.subject, burst.key.seq) for burst in written}
+        now = self.clock.now()
+        moved = []
+        for head in heads:
+            mine = {seq for subject, seq in seqs if subject == head.subject}
+            new = restamped(head, written=mine, now=now, nonce=self.nonces.new())
+            if new is not head:
+                moved.append(new)
+        self.metrics.restamps.inc(len(moved))
+        renewed = {head.subject: head for head in self._swap(moved)}
+        lost = {head.subject for head in moved} - set(renewed)
+        return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
+
+    def _written_by_others(self, heads: Sequence[Head]) -> Collection[Burst]:
+        """Bursts whose row a dead predecessor wrote: they have been visible, so they keep their time."""
+        late = [burst.key for head in heads if self._late(head) for burst in _unannounced(head)]
+        return self.bursts.read(late).values() if late else ()
+
+    def _late(self, head: Head) -> bool:
+        now = self.clock.now()
+        return any(now > burst.opened_at + VISIBLE_WITHIN for burst in _unannounced(head))
+
+    def _swap(self, heads: Sequence[Head]) -> list[Head]:
+        if not heads:
+            return []
+        return [head for head, won in zip(heads, self.heads.swap(heads), strict=True) if won]
+
+
+def _unannounced(head: Head) -> list[Burst]:
+    return [burst for burst in head.outbox if burst.key.seq > head.announced]
+
+
+def _by_subject(records: Sequence[Logged]) -> dict[Subject, list[Numbered]]:
+    found: dict[Subject, list[Numbered]] = defaultdict(list)
+    for logged in records:
+        mention = unpack(Mention, logged.record.value)
+        found[mention.subject].append(Numbered(partition=logged.partition, offset=logged.offset, mention=mention))
+    return dict(found)

@@ -1,0 +1,152 @@
+"""The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.burst import Burst
+from notifier.domain.errors import NotFound
+from notifier.domain.ledger import Account, Standing, State
+from notifier.domain.reach import Refusal
+from notifier.domain.slice import Step
+from notifier.domain.subject import BurstKey, UserId
+from notifier.ports.bursts import Bursts, Outcome
+from notifier.ports.cache import Recent
+from notifier.ports.clock import Clock
+from notifier.ports.ledger import Ledger
+from notifier.ports.throttles import Throttles
+
+
+class Status(StrEnum):
+    ACCEPTED = "accepted"
+    """Durable, and not sequenced yet."""
+    SEQUENCED = "sequenced"
+    """At least one account is told about; the others follow as the coordinator comes to them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierFate:
+    """How far the rows of a tier are."""
+
+    tier: Tier
+    state: State
+    slices: int
+    ended: int
+    people: int
+    """Counted by the slices that ended."""
+    eta_seconds: float | None
+    """None while nothing is known to reckon with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstFate:
+    burst: Burst
+    tiers: Sequence[TierFate]
+    """Empty until the burst has its plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountFate:
+    source: str
+    account: UserId
+    refusal: Refusal | None
+    bursts: Sequence[BurstFate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    id: str
+    status: Status
+    accounts: Sequence[AccountFate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    bursts: Bursts
+    ledger: Ledger
+    throttles: Throttles
+    recent: Recent
+    clock: Clock
+
+    def __call__(self, source: str | None, id: str) -> Fate:
+        """Of the event, or of every event with this id when no source is named.
+
+        Raises NotFound for an event that nobody remembers. Whether an event waits to be sequenced is known to the
+        cache alone: without it, one that isn't sequenced raises CacheUnavailable, because a guess could be wrong.
+        """
+        # The store first: an event sequenced between the two looks is then told as accepted, never as unknown.
+        outcomes = self.bursts.outcomes(source, id)
+        if not outcomes:
+            if not self.recent.recall(source, id):
+                raise NotFound(f"The event is {id}.")
+            return Fate(id=id, status=Status.ACCEPTED, accounts=())
+        return Fate(id=id, status=Status.SEQUENCED, accounts=self._accounts(outcomes))
+
+    def _accounts(self, outcomes: Sequence[Outcome]) -> Sequence[AccountFate]:
+        now = self.clock.now()
+        keys = {outcome.burst for outcome in outcomes if outcome.burst}
+        bursts, ledger = self.bursts.read(keys), self.ledger.read(keys)
+        holding = {throttle.id for throttle in self.throttles.since(now) if throttle.active(now)}
+        fates = {
+            key: BurstFate(burst=burst, tiers=tiers(ledger[key], throttles=holding, now=now) if key in ledger else ())
+            for key, burst in bursts.items()
+        }
+        return by_account(outcomes, fates)
+
+
+def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate]) -> Sequence[AccountFate]:
+    """In the order in which the accounts come first."""
+    named = dict.fromkeys((outcome.event, outcome.account) for outcome in outcomes)
+    found = {name: [outcome for outcome in outcomes if (outcome.event, outcome.account) == name] for name in named}
+    return [
+        AccountFate(
+            source=event.source,
+            account=account,
+            refusal=next((outcome.refusal for outcome in of if outcome.refusal), None),
+            bursts=[fates[outcome.burst] for outcome in of if outcome.burst and outcome.burst in fates],
+        )
+        for (event, account), of in found.items()
+    ]
+
+
+def tiers(account: Account, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+    """`throttles` are those in force now."""
+    return [_tier(account, tier, throttles=throttles, now=now) for tier in TIERS]
+
+
+def _tier(account: Account, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierFate:
+    rows = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
+    ended = [standing.ended for standing in rows if standing.ended]
+    state = state_of(rows, throttles=throttles, now=now)
+    return TierFate(
+        tier=tier,
+        state=state,
+        slices=len(rows),
+        ended=len(ended),
+        people=sum(entry.people for entry in ended),
+        eta_seconds=_eta(account, state, slices=len(rows), ended=len(ended), now=now),
+    )
+
+
+def state_of(standings: Sequence[Standing], *, throttles: Collection[str], now: datetime) -> State:
+    """Of an ended tier the worst of its slices; of any other the liveliest, where half done is in flight."""
+    states = {standing.state(now, throttles=throttles) for standing in standings}
+    waiting = states - {State.DONE, State.PULLED, State.DEAD}
+    if not waiting:
+        return next((state for state in (State.DEAD, State.PULLED) if state in states), State.DONE)
+    if State.IN_FLIGHT in waiting:
+        return State.IN_FLIGHT
+    if State.PARKED in waiting:
+        return State.PARKED
+    return State.PLANNED if waiting == states else State.IN_FLIGHT
+
+
+def _eta(account: Account, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
+    """By the mean rate since the burst opened, so that it grows while nothing moves."""
+    if ended == slices:
+        return 0.0
+    if not ended or state is State.PARKED:
+        return None
+    return (now - account.plan.opened_at).total_seconds() / ended * (slices - ended)

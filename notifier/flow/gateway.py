@@ -1,0 +1,88 @@
+"""The gateway: an event is validated, made durable and answered; the tweet service never waits for more."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import blake2b
+
+from notifier import topics
+from notifier.codec import pack, read_events
+from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
+from notifier.domain.mention import Event, EventId
+from notifier.ports.cache import Recent
+from notifier.ports.clock import Clock
+from notifier.ports.log import EventLog, Record
+from notifier.telemetry import Metrics
+
+
+class Answer(StrEnum):
+    ACCEPTED = "accepted"
+    """It is durable, and survives a crash of any process."""
+    DUPLICATE = "duplicate"
+    """It was accepted before; nothing happens again."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    answer: Answer
+    event: EventId | None = None
+    error: NotifierError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    log: EventLog
+    recent: Recent
+    clock: Clock
+    metrics: Metrics
+
+    def __call__(self, body: bytes, *, batch: bool = False) -> Sequence[Receipt]:
+        """One receipt an event, in order. Raises LogUnavailable or Full; then nothing was accepted for certain."""
+        found = read_events(body, self.clock.now(), batch=batch)
+        before = dict(self._digests([event.id for event in found if isinstance(event, Event)]))
+        receipts, fresh = [], {}
+        for event in found:
+            receipt = _receipt(event, before)
+            if isinstance(event, Event) and receipt.answer is Answer.ACCEPTED:
+                before[event.id] = fresh[event] = digest(event)
+            receipts.append(receipt)
+        self._accept(fresh)
+        for receipt in receipts:
+            self.metrics.events.labels(receipt.answer).inc()
+        return receipts
+
+    def _accept(self, fresh: Mapping[Event, str]) -> None:
+        if not fresh:
+            return
+        self.log.append([Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh])
+        # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
+        # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
+        with suppress(CacheUnavailable):
+            self.recent.remember({event.id: known for event, known in fresh.items()})
+
+    def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
+        try:
+            return self.recent.digests(ids)
+        except CacheUnavailable:  # fails open: duplicates are then found by the coordinator
+            self.metrics.outages.labels("cache").inc()
+            return {}
+
+
+def digest(event: Event) -> str:
+    """Of what the event says; when it was accepted and how it was spelled don't matter."""
+    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=16).hexdigest()
+
+
+def _receipt(event: Event | NotifierError, before: Mapping[EventId, str]) -> Receipt:
+    if isinstance(event, NotifierError):
+        return Receipt(answer=Answer.REFUSED, error=event)
+    match before.get(event.id):
+        case None:
+            return Receipt(answer=Answer.ACCEPTED, event=event.id)
+        case known if known == digest(event):
+            return Receipt(answer=Answer.DUPLICATE, event=event.id)
+        case _:
+            conflict = EventConflict(f"The id is {event.id.id}.")
+            return Receipt(answer=Answer.REFUSED, event=event.id, error=conflict)

@@ -1,0 +1,43 @@
+"""The monitor: reads how the store and the queues do, and tells the dispatcher how much of P2's credit to hold back."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from notifier.domain.pressure import Readings, pressure
+from notifier.domain.slice import Pool
+from notifier.ports.cache import Pressure
+from notifier.ports.clock import Clock
+from notifier.ports.leases import Leases
+from notifier.ports.queue import Queue
+from notifier.telemetry import Metrics
+
+FLAG_LASTS = timedelta(seconds=30)
+"""Three rounds: a monitor that died holds nobody back for longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitor:
+    leases: Leases
+    queue: Queue
+    pressure: Pressure
+    clock: Clock
+    metrics: Metrics
+    owner: str
+    every: timedelta = timedelta(seconds=10)
+
+    def __call__(self) -> float | None:
+        """The level it set; None when another monitor is at work."""
+        before = self.clock.now()
+        if not self.leases.hold("monitor", self.owner, before, self.every * 3):
+            return None
+        level = pressure(self._readings(before))
+        self.pressure.raise_to(level, FLAG_LASTS)
+        self.metrics.pressure.set(level)
+        return level
+
+    def _readings(self, before: datetime) -> Readings:
+        # Holding the lease was a small durable write: its time is the store's latency as everybody has it.
+        return Readings(
+            store_latency=self.clock.now() - before,
+            waiting=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
+        )

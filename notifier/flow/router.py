@@ -1,0 +1,135 @@
+"""The router: one event becomes one mention for each account it names, in the lane that the account's size asks for."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier import topics
+from notifier.codec import pack, unpack
+from notifier.config import HYSTERESIS
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.mention import Event, Mention
+from notifier.domain.reach import MentionsAllowed, RateCap, Refusal, Verdict, verdict
+from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.ports.bursts import Bursts, Outcome
+from notifier.ports.cache import Buckets
+from notifier.ports.clock import Clock
+from notifier.ports.directory import Account, Directory
+from notifier.ports.log import EventLog, Logged, Record
+from notifier.ports.sets import MemberSets
+from notifier.telemetry import Metrics
+
+SIZES_KEPT_FOR = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class Sizes:
+    """Follower counts and lanes, read at most every five minutes an account."""
+
+    sets: MemberSets
+    clock: Clock
+    threshold: int
+    _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
+
+    def __call__(self, subject: Subject) -> tuple[int, Lane]:
+        now = self.clock.now()
+        before = self._known.get(subject)
+        if before is None or now >= before[2]:
+            total = self.sets.head(subject).total
+            lane = lane_of(total, self.threshold, was=before[1] if before else Lane.STANDARD)
+            before = self._known[subject] = (total, lane, now + SIZES_KEPT_FOR)
+        return before[0], before[1]
+
+
+def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:
+    line = threshold * HYSTERESIS if was is Lane.CELEBRITY else threshold
+    return Lane.CELEBRITY if followers >= line else Lane.STANDARD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Router:
+    log: EventLog
+    directory: Directory
+    bursts: Bursts
+    buckets: Buckets
+    sizes: Sizes
+    metrics: Metrics
+    cap: RateCap = field(default_factory=RateCap)
+
+    def __call__(self, records: Sequence[Logged]) -> None:
+        """All mentions of the records are in the log, and all refusals in the store, when it returns.
+
+        A crash before the commit sends them again; the coordinator knows mentions by their event, so twice is once.
+        """
+        events = [unpack(Event, logged.record.value) for logged in records]
+        names = {name for event in events for name in (event.author, *event.mentioned)}
+        accounts = self.directory.accounts(names)
+        parts = [part for event in events for part in self._parts(event, accounts)]
+        mentions = [part for part in parts if isinstance(part, Mention)]
+        refused = [part for part in parts if isinstance(part, Outcome)]
+        self.bursts.refuse(refused)
+        self.log.append([_record(mention) for mention in mentions])
+        self._count(mentions, refused)
+
+    def _parts(self, event: Event, accounts: Mapping[UserId, Account]) -> Iterator[Mention | Outcome]:
+        for name in event.mentioned:
+            why = refusal(event, accounts.get(name), accounts.get(event.author))
+            if why is not Refusal.NOT_WANTED and why is not None:
+                yield Outcome(event=event.id, account=name, burst=None, refusal=why)
+                continue
+            yield self._mention(event, Subject(Kind.SELF, name), Verdict.ALL, followers=1, lane=Lane.STANDARD)
+            if why is None:
+                followers, lane = self.sizes(Subject(Kind.MENTION, name))
+                reach = self._verdict(accounts.get(event.author), event.author, lane)
+                yield self._mention(event, Subject(Kind.MENTION, name), reach, followers=followers, lane=lane)
+
+    def _verdict(self, author: Account | None, name: UserId, lane: Lane) -> Verdict:
+        standing = author.standing if author else Verdict.ALL
+        if lane is Lane.STANDARD:
+            return standing
+        try:
+            within = self.buckets.take(f"reach:{name}", self.cap.capacity, self.cap.refill)
+        except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
+            within = True
+        return verdict(standing, within)
+
+    def _mention(self, event: Event, subject: Subject, reach: Verdict, *, followers: int, lane: Lane) -> Mention:
+        return Mention(
+            event=event.id,
+            subject=subject,
+            tweet=event.tweet,
+            author=event.author,
+            text=event.text,
+            protected=event.protected,
+            verdict=reach,
+            lane=lane,
+            followers=followers,
+            happened_at=event.happened_at,
+            accepted_at=event.accepted_at,
+        )
+
+    def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
+        for mention in mentions:
+            self.metrics.mentions.labels(mention.lane, mention.verdict).inc()
+        for outcome in refused:
+            self.metrics.refusals.labels(outcome.refusal).inc()
+
+
+BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
+
+
+def refusal(event: Event, account: Account | None, author: Account | None) -> Refusal | None:
+    """Why the account gets no mention; NOT_WANTED spares its followers alone."""
+    if account is None:
+        return Refusal.UNKNOWN_ACCOUNT
+    if account.deleted:
+        return Refusal.DELETED_ACCOUNT
+    if account.user == event.author:
+        return Refusal.SELF_MENTION
+    if author is not None and author.standing in BARRED:
+        return BARRED[author.standing]
+    return Refusal.NOT_WANTED if account.mentions is MentionsAllowed.NONE else None
+
+
+def _record(mention: Mention) -> Record:
+    return Record(stream=topics.LANE_STREAM[mention.lane], key=topics.lane_key(mention.subject), value=pack(mention))

@@ -1,0 +1,165 @@
+"""The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import NotFound, StoreUnavailable
+from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.visible import Viewer, unread, visible
+from notifier.flow.walk import Walk, place_of
+from notifier.ports.clock import Clock
+from notifier.ports.people import People
+from notifier.ports.pull import PullReader
+from notifier.ports.timeline import Place, Timeline
+
+BADGE_MOST = 100
+"""Shown as 99+: nobody reads a larger number, and counting on costs reads."""
+STEPS = 20
+"""A page walks past so many runs of bursts that the viewer may not see; the next page goes on from there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    burst: Burst
+    names: tuple[UserId, ...]
+    """The mentioners, without those whom the viewer blocked or who blocked the viewer."""
+    unread: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    count: int
+    more: bool
+    """There are more than were counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    items: Sequence[Item]
+    next: Place | None
+    seen: SeenToken | None
+    """None on a partial page, which can't say what was seen."""
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One viewer at one moment."""
+
+    viewer: Viewer
+    member: Member
+    now: datetime
+
+    def admits(self, burst: Burst) -> bool:
+        return visible(burst, self.viewer, retracted=(), now=self.now)
+
+    def item(self, burst: Burst) -> Item:
+        names = tuple(name for name in burst.mentioners if name not in self.viewer.blocked)
+        return Item(burst=burst, names=names, unread=unread(burst, self.viewer))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    people: People
+    timeline: Timeline
+    pull: PullReader
+    clock: Clock
+
+    async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
+        """Raises NotFound for a user that doesn't exist, StoreUnavailable when not even a partial page can be had."""
+        return await self._page(await self._look(user), after=after, limit=limit)
+
+    async def badge(self, user: UserId) -> Badge:
+        """As many as a walk through all pages of the same moment would show unread."""
+        return await self._badge(await self._look(user))
+
+    async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> tuple[Page, Badge | None]:
+        """A page and the badge of the same moment; no badge where the store stopped answering before it was counted."""
+        look = await self._look(user)
+        page = await self._page(look, after=after, limit=limit)
+        if page.partial:
+            return page, None
+        try:
+            return page, await self._badge(look)
+        except StoreUnavailable:
+            return page, None
+
+    async def _page(self, look: Look, *, after: Place | None, limit: int) -> Page:
+        walk, found = self._walk(look, after), list[Burst]()
+        try:
+            for _ in range(STEPS):
+                found += [burst for burst in await walk.step() if look.admits(burst)]
+                if len(found) > limit or walk.ended:
+                    break
+        except StoreUnavailable:
+            return await self._partial(look, found, after=after, limit=limit)
+        more = place_of(found[limit - 1]) if len(found) > limit else walk.after
+        return Page(
+            items=[look.item(burst) for burst in found[:limit]],
+            next=None if walk.ended and len(found) <= limit else more,
+            seen=_token(look, found[:limit], after),
+            partial=False,
+        )
+
+    async def _badge(self, look: Look) -> Badge:
+        marks, walk = look.viewer.marks, self._walk(look, None)
+        found = await self._kept_unread(look)
+        while not walk.ended and len(found) <= BADGE_MOST:
+            run = await walk.step()
+            found |= {burst.key for burst in run if look.admits(burst) and unread(burst, look.viewer)}
+            if run and marks.seen_at is not None and run[-1].opened_at <= marks.seen_at:
+                break
+        return Badge(count=min(len(found), BADGE_MOST), more=len(found) > BADGE_MOST)
+
+    async def see(self, user: UserId, token: SeenToken) -> None:
+        look = await self._look(user)
+        await self.people.see(look.member, token.as_of, token.newer)
+
+    async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
+        """Raises NotFound for a burst that the person doesn't see: a mark is no way to ask what exists."""
+        look = await self._look(user)
+        known = await self.timeline.bursts(bursts)
+        for key in bursts:
+            if key not in known or not self._markable(look, known[key]):
+                raise NotFound(f"The burst is {key}.")
+        await self.people.mark(look.member, bursts, mark)
+
+    async def _look(self, user: UserId) -> Look:
+        member = await self.people.member(user)
+        if member is None:
+            raise NotFound(f"The user is {user}.")
+        return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
+
+    def _walk(self, look: Look, after: Place | None) -> Walk:
+        subjects = (Subject(Kind.SELF, look.viewer.user), *look.viewer.follows)
+        return Walk(timeline=self.timeline, pull=self.pull, subjects=subjects, member=look.member, after=after)
+
+    async def _kept_unread(self, look: Look) -> set[BurstKey]:
+        """Bursts that the person marked unread, however old."""
+        keys = [key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
+        known = await self.timeline.bursts(keys) if keys else {}
+        return {burst.key for burst in known.values() if look.admits(burst)}
+
+    async def _partial(self, look: Look, found: list[Burst], *, after: Place | None, limit: int) -> Page:
+        """What could be read, then what the rows point to; it may miss some, and says so."""
+        rows = await self.timeline.rows(look.member, after, limit)
+        more = (await self.timeline.bursts([row.burst for row in rows])).values()
+        known = {burst.key: burst for burst in (*found, *more) if look.admits(burst)}
+        newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
+        return Page(items=[look.item(burst) for burst in newest], next=None, seen=None, partial=True)
+
+    def _markable(self, look: Look, burst: Burst) -> bool:
+        hidden = look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN
+        return hidden or look.admits(burst)
+
+
+def _token(look: Look, shown: Sequence[Burst], after: Place | None) -> SeenToken:
+    """Covers what had surely become visible when the page was made; on older pages, nothing newer than their top."""
+    as_of = look.now - SETTLED_AFTER
+    if after is not None:
+        as_of = min(as_of, after.opened_at)
+    newer = frozenset(burst.key for burst in shown if burst.opened_at > as_of)
+    return SeenToken(viewer=look.viewer.user, as_of=as_of, newer=newer)

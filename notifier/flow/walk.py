@@ -1,0 +1,69 @@
+"""A walk through all bursts of some subjects, newest first, none left out: the merge behind every page and badge."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.pull import Pulled, PullReader
+from notifier.ports.timeline import Place, Timeline
+
+RUN = 64
+"""Bursts a read: three pages' worth."""
+
+BEFORE_ALL = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
+"""Sorts before every burst of the same moment."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """The first step merges pull index and rows down to the horizon, as far as the index proves that nothing is
+    missing; every further one reads the canonical bursts, which need no proof.
+    """
+
+    timeline: Timeline
+    pull: PullReader
+    subjects: Collection[Subject]
+    member: Member
+    after: Place | None
+    """Behind this place; afterwards behind the last burst walked past."""
+    ended: bool = False
+    looked: bool = False
+
+    async def step(self) -> Sequence[Burst]:
+        """The next run, possibly empty. Raises StoreUnavailable."""
+        if not self.looked:
+            self.looked = True
+            return await self._first()
+        found = await self.timeline.before(self.subjects, self.after, RUN)
+        self.ended = len(found) < RUN
+        if found:
+            self.after = place_of(found[-1])
+        return found
+
+    async def _first(self) -> Sequence[Burst]:
+        pulled = await self._pulled()
+        if pulled.complete_since is None:
+            return ()
+        # Rows never prove absence, so they count down to the index's horizon only.
+        rows = await self.timeline.rows(self.member, self.after, RUN)
+        keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}
+        horizon = Place(pulled.complete_since, BEFORE_ALL)
+        bursts = (await self.timeline.bursts(keys)).values()
+        found = [b for b in bursts if place_of(b) > horizon and self._behind(place_of(b))]
+        self.after = min(self.after, horizon) if self.after else horizon
+        return sorted(found, key=place_of, reverse=True)
+
+    async def _pulled(self) -> Pulled:
+        try:
+            return await self.pull.news(self.subjects)
+        except CacheUnavailable:  # fails open: the canonical bursts alone make the page right
+            return Pulled(places=(), complete_since=None)
+
+    def _behind(self, place: Place) -> bool:
+        return self.after is None or place < self.after
+
+
+def place_of(burst: Burst) -> Place:
+    return Place(burst.opened_at, burst.key)

@@ -1,0 +1,119 @@
+"""Work on one slice: claim it, do it, write down what became of it. The step's own doing is delivery's or push's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import Full, Unavailable
+from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact
+from notifier.domain.outcome import Again, Dead, Done, Outcome
+from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
+from notifier.ports.bursts import Bursts
+from notifier.ports.clock import Clock
+from notifier.ports.deadletters import DeadLetter, DeadLetters
+from notifier.ports.ledger import Claims, Ledger
+from notifier.telemetry import Metrics
+
+FOR_EVER = timedelta(days=365)
+"""An ended slice stays claimed, so that a second copy of its task finds nothing to do."""
+
+
+class LostClaim(Exception):
+    """Another worker holds the slice by now."""
+
+
+class HandBack(Exception):
+    """The slice takes too long; somebody goes on where this worker stopped."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """A claim that renews itself while the work goes on."""
+
+    claim: Claim
+    claims: Claims
+    clock: Clock
+
+    def keep(self) -> None:
+        """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
+        now, term = self.clock.now(), self.claim.slice.terms.claim
+        if now >= self.claim.claimed_at + HAND_BACK_AFTER:
+            raise HandBack
+        if now < self.claim.until - term * 2 / 3:
+            return
+        renewed = self.claims.renew(self.claim, now + term)
+        if renewed is None:
+            raise LostClaim
+        self.claim = renewed
+
+
+class Doing(Protocol):
+    def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
+        """Does all of the slice; returns the entry that ends it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    doings: Mapping[Step, Doing]
+    bursts: Bursts
+    claims: Claims
+    ledger: Ledger
+    dead_letters: DeadLetters
+    clock: Clock
+    metrics: Metrics
+    owner: str
+
+    def __call__(self, piece: Slice) -> Outcome:
+        outcome = self._attempt(piece)
+        self.metrics.slices.labels(piece.pool, type(outcome).__name__.lower()).inc()
+        return outcome
+
+    def _attempt(self, piece: Slice) -> Outcome:
+        now = self.clock.now()
+        claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
+        if claim is None:
+            return Again(reason="somebody else holds it, or it has ended")
+        hold = Hold(claim, self.claims, self.clock)
+        try:
+            burst = self.bursts.read([piece.burst])[piece.burst]
+            return self._end(self.doings[piece.step](burst, piece, hold), hold)
+        except LostClaim:
+            return Again(reason="the claim was lost")
+        except HandBack:
+            self.claims.release(hold.claim, self.clock.now())
+            return Again(reason="handed back")
+        except (Unavailable, Full) as outage:
+            # An outage uses up no attempt: the claim runs out, and the dispatcher queues the slice again.
+            self.metrics.outages.labels("store").inc()
+            return Again(reason=str(outage))
+        except Exception as cause:
+            return self._failed(piece, hold, cause)
+
+    def _end(self, entry: Entry, hold: Hold) -> Outcome:
+        # The rows stand before the ledger says so; a crash in between writes the same rows again.
+        self.ledger.record([entry])
+        self.claims.renew(hold.claim, self.clock.now() + FOR_EVER)
+        return Done(people=entry.people, rows=entry.rows)
+
+    def _failed(self, piece: Slice, hold: Hold, cause: Exception) -> Outcome:
+        """A failure of the slice's own: it is tried again at once, and dies of the fifth."""
+        now = self.clock.now()
+        standing = self.ledger.read([piece.burst])[piece.burst].standings[piece]
+        attempt = standing.attempts + 1
+        reason = f"{type(cause).__name__}: {cause}"
+        self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
+        if attempt < ATTEMPTS:
+            self.claims.release(hold.claim, now)
+            return Again(reason=reason)
+        self._bury(piece, reason, now)
+        return Dead(cause=reason)
+
+    def _bury(self, piece: Slice, reason: str, now: datetime) -> None:
+        # The letter first: a death in the ledger without one could not be looked into.
+        letter = DeadLetter(id=str(piece), stage=piece.pool, cause=reason, body=str(piece).encode(), at=now)
+        self.dead_letters.put(letter)
+        self.ledger.record([Entry(slice=piece, fact=Fact.DEAD, at=now, note=reason)])
+        self.metrics.dead.labels(piece.pool).inc()

@@ -1,0 +1,33 @@
+"""Everything in the store, as facts for outsiders: what `notifier dump` prints and checks read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from notifier.domain.block import Row
+from notifier.domain.burst import Burst
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Seal
+from notifier.domain.subject import BurstKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRow:
+    block: int
+    row: Row
+
+
+class Archive(Protocol):
+    """Streams; constant memory whatever the size. Raises StoreUnavailable."""
+
+    def bursts(self) -> Iterator[Burst]: ...
+
+    def accounts(self) -> Iterator[Account]: ...
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        """By shard."""
+        ...
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        """Of one burst, or of all."""
+        ...

@@ -1,0 +1,51 @@
+"""The canonical bursts, and the mentions that they are made of."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from notifier.domain.burst import Burst
+from notifier.domain.head import Sequenced
+from notifier.domain.mention import EventId
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import BurstKey, Subject, UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one account that an event names: a burst for each subject, or a refusal."""
+
+    event: EventId
+    account: UserId
+    burst: BurstKey | None
+    refusal: Refusal | None
+
+
+class Bursts(Protocol):
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+        """Durable when it returns; of two writes of a burst the higher version stands, a mention is written once.
+
+        The bursts are readable before the mentions' ids are known. Raises StoreUnavailable or Full.
+        """
+        ...
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
+
+    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
+        """Those of the events that already have their burst in this subject: the dedupe that counts."""
+        ...
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        """Remembers why accounts got no mention."""
+        ...
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        """Of the event, or of every event with this id when no source is named."""
+        ...
+
+
+class RecentBursts(Protocol):
+    def since(self, moment: datetime) -> Sequence[Burst]:
+        """Every burst opened since then, oldest first: what the pull index is rebuilt from."""
+        ...

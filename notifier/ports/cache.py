@@ -1,0 +1,54 @@
+"""Small things that may be forgotten at any moment: fast duplicate answers, token buckets, the backpressure flag."""
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Protocol
+
+from notifier.domain.mention import EventId
+from notifier.domain.subject import Member
+
+
+class Recent(Protocol):
+    """Event ids of the last day, each with the digest of its body. Raises CacheUnavailable."""
+
+    def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
+        """Of those that are remembered, in one round trip."""
+        ...
+
+    def remember(self, digests: Mapping[EventId, str]) -> None:
+        """To be called once the events are in the log; of two bodies of one id the first is kept."""
+        ...
+
+    def recall(self, source: str | None, id: str) -> bool:
+        """Whether such an event was accepted lately; of any source when none is named."""
+        ...
+
+
+class Buckets(Protocol):
+    """Raises CacheUnavailable."""
+
+    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
+        """Takes one token, of which one more comes each `refill`; False when none is left."""
+        ...
+
+
+class Pressure(Protocol):
+    """The monitor's word to the dispatcher. Raises CacheUnavailable."""
+
+    def raise_to(self, level: float, lasting: timedelta) -> None:
+        """0 is no pressure, 1 stops P2; forgotten after `lasting`, so that a dead monitor holds nobody back."""
+        ...
+
+    def level(self) -> float:
+        """0 when nothing was said lately."""
+        ...
+
+
+class Activity(Protocol):
+    """Who was around, by hour. Raises CacheUnavailable."""
+
+    def touch(self, member: Member, hour: int) -> None: ...
+
+    def hour(self, hour: int, shard: int) -> bytes:
+        """The bitmap of those touched in that hour since 1970; shorter than a shard when the rest is zero."""
+        ...

@@ -1,0 +1,21 @@
+"""The inbox, as the write path knows it: rows by block, no person named."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from notifier.domain.block import Rows
+
+
+class Inbox(Protocol):
+    def write(self, rows: Sequence[Rows]) -> None:
+        """Durable when it returns; the same rows again change nothing.
+
+        Short transactions, so that a tier in a hurry never waits long behind bulk. Raises StoreUnavailable or Full,
+        then some rows may have been written.
+        """
+        ...
+
+    def sweep(self, now: datetime, limit: int) -> int:
+        """Deletes up to about `limit` expired rows and seals; returns how many, 0 when none is left."""
+        ...

@@ -1,0 +1,30 @@
+"""One person's durable facts: follows, blocks, volume and marks; the truth that the predicate is asked with."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Protocol
+
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.visible import Viewer
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""`visible_from` of a subject that is muted, or was left by one whose whole block follows it: as good as absent."""
+
+
+class People(Protocol):
+    """Asynchronous: the read path. Raises StoreUnavailable, and Full where it writes."""
+
+    async def member(self, user: UserId) -> Member | None:
+        """None for a user that doesn't exist or was deleted."""
+        ...
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        """Everything that decides what the person sees; one's own writes are there at once."""
+        ...
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        """Moves `seen_at` forward, never back, and adds the newer bursts that were shown."""
+        ...
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None: ...

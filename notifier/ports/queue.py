@@ -1,0 +1,18 @@
+"""The task queues: they only wake workers; what is lost or doubled in them, the ledger makes good."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from notifier.domain.slice import Pool, Slice
+
+
+class Queue(Protocol):
+    """May lose, double and reorder. Raises QueueUnavailable."""
+
+    def enqueue(self, slices: Sequence[Slice]) -> None:
+        """Each to the queue of its pool."""
+        ...
+
+    def depth(self, pool: Pool) -> int:
+        """Waiting, without those a worker holds."""
+        ...

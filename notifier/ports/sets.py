@@ -1,0 +1,54 @@
+"""The member sets: followers, mutes, activity and the like, as bitmaps by shard."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.bits import Bits
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Subject, UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardBlob:
+    kind: SetKind
+    owner: Subject | None
+    """None for the sets of everybody."""
+    shard: int
+    bits: Bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFollows:
+    """Many members of a block who follow a subject since the same moment: one row for all of them."""
+
+    subject: Subject
+    block: int
+    visible_from: datetime
+    members: bytes
+    """The block's bitmap."""
+
+
+class MemberSets(Protocol):
+    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+        """The sets that decide who the subject's audience is in this shard, as they stand now.
+
+        Raises StoreUnavailable, or Poison where a stored bitmap can't be read.
+        """
+        ...
+
+    def head(self, subject: Subject) -> SetHead:
+        """The follower counts; all zero for a subject that nobody follows."""
+        ...
+
+    def put(self, blobs: Iterable[ShardBlob]) -> None:
+        """Replaces each named shard of each named set."""
+        ...
+
+    def put_head(self, subject: Subject, head: SetHead) -> None: ...
+
+    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
+        """The followers' own side of it: where each of them reads since when the subject is visible."""
+        ...

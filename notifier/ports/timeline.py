@@ -1,0 +1,35 @@
+"""The canonical bursts and the inbox rows, as the read path knows them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from notifier.domain.block import Row
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey, Member, Subject
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A place in a list that is newest first: bursts are ordered by opening, then by key."""
+
+    opened_at: datetime
+    burst: BurstKey
+
+
+class Timeline(Protocol):
+    """Asynchronous. Raises StoreUnavailable."""
+
+    async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
+
+    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+        """The newest bursts of these subjects behind the place, newest first, none left out.
+
+        Fewer than `limit` means that there are no more within the retention. This alone makes a page right.
+        """
+        ...
+
+    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
+        """The newest rows that reach the member behind the place, newest first. Rows never prove absence."""
+        ...

@@ -1,0 +1,17 @@
+"""The only choosers of technology: `embedded.py` and `cluster.py`, meant to be read side by side."""
+
+from notifier.config import Settings
+from notifier.domain.errors import BadSetting
+from notifier.profiles.embedded import Embedded
+from notifier.profiles.profile import Profile
+
+__all__ = ["Profile", "choose"]
+
+
+def choose(settings: Settings) -> Profile:
+    """Raises BadSetting for a profile that doesn't exist."""
+    match settings.profile:
+        case "embedded":
+            return Embedded(settings)
+        case other:
+            raise BadSetting(f"There is no profile {other!r}; there is 'embedded'.")

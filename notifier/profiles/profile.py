@@ -1,0 +1,41 @@
+"""What a profile gives: the ports of a process, and the services behind them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from notifier.domain.slice import Pool
+from notifier.system import Ports, Reads
+
+
+class Profile(Protocol):
+    def pending(self) -> Sequence[str]:
+        """The names of the steps that `migrate` would take. Raises SchemaNewer or SchemaChanged."""
+        ...
+
+    def migrate(self) -> int:
+        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer."""
+        ...
+
+    def services(self) -> AbstractContextManager[Mapping[str, str]]:
+        """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
+
+        Gives the environment with which the other processes find it. Raises DataLocked or NoValkey.
+        """
+        ...
+
+    def pids(self) -> Mapping[str, int]:
+        """Of the services that this process runs now, by name."""
+        ...
+
+    def ports(self) -> Ports:
+        """Of this process: nothing is shared with a parent or a child. Connects at first use."""
+        ...
+
+    def reads(self) -> Reads: ...
+
+    def application(self, pool: Pool) -> Any:
+        """The Celery application of the pool, which its host runs; connects to nothing yet."""
+        ...
+
+    def close(self) -> None: ...

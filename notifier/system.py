@@ -1,0 +1,182 @@
+"""The system: all ports of a process, and the stages wired from them."""
+
+from dataclasses import dataclass
+
+from notifier.config import Settings
+from notifier.domain.reach import RateCap
+from notifier.domain.slice import Step
+from notifier.flow.coordinator import Coordinator
+from notifier.flow.delivery import Delivery
+from notifier.flow.dispatcher import Dispatcher, Rates
+from notifier.flow.gateway import Gateway
+from notifier.flow.monitor import Monitor
+from notifier.flow.push import Push
+from notifier.flow.reconciler import Reconciler
+from notifier.flow.router import Router, Sizes
+from notifier.flow.tab import Tab
+from notifier.flow.work import Work
+from notifier.ports.archive import Archive
+from notifier.ports.bursts import Bursts, RecentBursts
+from notifier.ports.bus import LiveBus
+from notifier.ports.cache import Buckets, Pressure, Recent
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.deadletters import DeadLetters
+from notifier.ports.directory import Directory
+from notifier.ports.heads import Heads
+from notifier.ports.inbox import Inbox
+from notifier.ports.leases import Leases
+from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.log import EventLog
+from notifier.ports.people import People
+from notifier.ports.pull import PullIndex, PullReader
+from notifier.ports.push import Sender, Sent
+from notifier.ports.queue import Queue
+from notifier.ports.seals import Seals
+from notifier.ports.sets import MemberSets
+from notifier.ports.throttles import Throttles
+from notifier.ports.timeline import Timeline
+from notifier.telemetry import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The write path's, all synchronous; a profile chooses them."""
+
+    log: EventLog
+    directory: Directory
+    sets: MemberSets
+    heads: Heads
+    bursts: Bursts
+    recent_bursts: RecentBursts
+    ledger: Ledger
+    claims: Claims
+    seals: Seals
+    inbox: Inbox
+    throttles: Throttles
+    dead_letters: DeadLetters
+    sent: Sent
+    leases: Leases
+    archive: Archive
+    pull: PullIndex
+    recent: Recent
+    buckets: Buckets
+    pressure: Pressure
+    bus: LiveBus
+    queue: Queue
+    sender: Sender
+    clock: Clock
+    nonces: Nonces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """The read path's, all asynchronous."""
+
+    people: People
+    timeline: Timeline
+    pull: PullReader
+    clock: Clock
+
+    def tab(self) -> Tab:
+        return Tab(people=self.people, timeline=self.timeline, pull=self.pull, clock=self.clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    ports: Ports
+    settings: Settings
+    metrics: Metrics
+    owner: str
+    """This process, by a name that no other has."""
+
+    def gateway(self) -> Gateway:
+        p = self.ports
+        return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics)
+
+    def router(self) -> Router:
+        p = self.ports
+        return Router(
+            log=p.log,
+            directory=p.directory,
+            bursts=p.bursts,
+            buckets=p.buckets,
+            sizes=Sizes(sets=p.sets, clock=p.clock, threshold=self.settings.threshold),
+            metrics=self.metrics,
+            cap=RateCap(),
+        )
+
+    def coordinator(self) -> Coordinator:
+        p = self.ports
+        return Coordinator(
+            heads=p.heads,
+            bursts=p.bursts,
+            sets=p.sets,
+            ledger=p.ledger,
+            pull=p.pull,
+            bus=p.bus,
+            clock=p.clock,
+            nonces=p.nonces,
+            metrics=self.metrics,
+            collapse=self.settings.collapse,
+        )
+
+    def dispatcher(self) -> Dispatcher:
+        p = self.ports
+        return Dispatcher(
+            ledger=p.ledger,
+            queue=p.queue,
+            rates=Rates(throttles=p.throttles, pressure=p.pressure),
+            leases=p.leases,
+            clock=p.clock,
+            metrics=self.metrics,
+            owner=self.owner,
+        )
+
+    def delivery(self) -> Delivery:
+        p = self.ports
+        return Delivery(sets=p.sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics)
+
+    def push(self) -> Push:
+        p = self.ports
+        return Push(seals=p.seals, sender=p.sender, sent=p.sent, clock=p.clock, metrics=self.metrics)
+
+    def work(self) -> Work:
+        p = self.ports
+        return Work(
+            doings={Step.ROWS: self.delivery(), Step.PUSH: self.push()},
+            bursts=p.bursts,
+            claims=p.claims,
+            ledger=p.ledger,
+            dead_letters=p.dead_letters,
+            clock=p.clock,
+            metrics=self.metrics,
+            owner=self.owner,
+        )
+
+    def reconciler(self) -> Reconciler:
+        p = self.ports
+        return Reconciler(
+            coordinator=self.coordinator(),
+            heads=p.heads,
+            recent=p.recent_bursts,
+            pull=p.pull,
+            ledger=p.ledger,
+            seals=p.seals,
+            inbox=p.inbox,
+            leases=p.leases,
+            clock=p.clock,
+            metrics=self.metrics,
+            owner=self.owner,
+        )
+
+    def monitor(self) -> Monitor:
+        p = self.ports
+        return Monitor(
+            leases=p.leases,
+            queue=p.queue,
+            pressure=p.pressure,
+            clock=p.clock,
+            metrics=self.metrics,
+            owner=self.owner,
+            every=self.settings.monitor_every,
+        )

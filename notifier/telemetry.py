@@ -1,0 +1,42 @@
+"""Every metric's name, once, as a type. A process makes one `Metrics` and hands it to its stages."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 21600)
+"""Up to P2's worth of six hours, finer where the promises are."""
+
+
+class Metrics:
+    """Counters only ever count what happened; what can be read from the ledger is read there."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = registry or CollectorRegistry()
+        self.registry = registry
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"notifier_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, *labels: str) -> Histogram:
+            return Histogram(f"notifier_{name}", text, labels, registry=registry, buckets=SECONDS)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"notifier_{name}", text, labels, registry=registry, multiprocess_mode="mostrecent")
+
+        self.events = counter("events_total", "Events at the gateway.", "status")
+        self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
+        self.refusals = counter("refusals_total", "Accounts named in events that got no mention.", "code")
+        self.bursts = counter("bursts_total", "Bursts that the coordinator published.", "lane")
+        self.restamps = counter("restamps_total", "Bursts re-stamped because they would have been visible too late.")
+        self.dispatched = counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
+        self.slices = counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
+        self.deliveries = counter("deliveries_total", "People reached durably.", "tier")
+        self.rows = counter("rows_total", "Inbox rows written, repeats included.", "tier")
+        self.delivery = histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
+        self.seal = histogram("seal_seconds", "Sealing a run of shards.")
+        self.alerts = counter("alerts_total", "Alerts handed to the sender.", "tier")
+        self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")
+        self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
+        self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
+        self.badge_drift = counter("badge_drift_total", "Badges that didn't equal their list.")

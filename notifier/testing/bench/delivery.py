@@ -1,0 +1,220 @@
+"""The delivery stage against the leanest writer of the same rows, in pre-filled inboxes; and what sealing costs."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from notifier.adapters.sqlite.bursts import SqliteBursts
+from notifier.adapters.sqlite.claims import SqliteClaims
+from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.seals import SqliteSeals
+from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.system_clock import SystemClock
+from notifier.domain.audience import Tier
+from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.block import Rows, cut, window_of
+from notifier.domain.burst import Burst
+from notifier.domain.outcome import Done
+from notifier.domain.plan import plan
+from notifier.domain.reach import Verdict
+from notifier.domain.slice import Slice, Step
+from notifier.domain.subject import BurstKey, Lane, UserId
+from notifier.flow.delivery import Delivery
+from notifier.flow.work import Hold, Work
+from notifier.telemetry import Metrics
+from notifier.testing.bench.lean import LeanWriter
+from notifier.testing.bench.prefill import prefill
+from notifier.testing.bench.rounds import Figure, ratio, seconds, slowest
+from notifier.testing.load import Load
+from notifier.testing.world import World
+
+SEAL_SHARD_MS = 2.0
+RATIO = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One kind of row: what to load, and how many rounds."""
+
+    name: str
+    shards: int
+    share: float
+    """Of the people who follow: at 1.0 P1 reaches 51 of a block, and the block gets one row for all of them."""
+    member_rows: bool
+    """What the inboxes hold before."""
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bed:
+    """A data folder with a world, and the stage on it."""
+
+    files: Files
+    world: World
+    clock: SystemClock
+    work: Work
+    delivery: Delivery
+
+    @classmethod
+    def make(cls, folder: Path, case: Case) -> "Bed":
+        files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
+        files.migrate()
+        universe = case.shards * SHARD_MEMBERS
+        world = World(universe=universe, followers=int(universe * case.share), celebrities=1, seed=1)
+        sets = SqliteMemberSets(files.core)
+        Load(directory=SqliteDirectory(files.core), sets=sets)(world)
+        delivery = Delivery(
+            sets=sets,
+            seals=SqliteSeals(files.inboxes, clock),
+            inbox=SqliteInbox(files.inboxes),
+            clock=clock,
+            metrics=metrics,
+        )
+        work = Work(
+            doings={Step.ROWS: delivery},
+            bursts=SqliteBursts(files.core),
+            claims=SqliteClaims(files.core),
+            ledger=SqliteLedger(files.core),
+            dead_letters=SqliteDeadLetters(files.core),
+            clock=clock,
+            metrics=metrics,
+            owner="bench",
+        )
+        return cls(files=files, world=world, clock=clock, work=work, delivery=delivery)
+
+    def burst(self, seq: int) -> tuple[Burst, list[Slice]]:
+        """A new burst with its plan, and its P1 slices."""
+        burst = opened(BurstKey(self.world.subject(0), seq), self.clock.now())
+        planned = plan(burst, self.delivery.sets.head(burst.key.subject))
+        self.work.bursts.write([burst], [])
+        self.work.ledger.plan([planned])
+        return burst, [piece for piece in planned.slices() if piece.step is Step.ROWS and piece.tier is Tier.P1]
+
+    def seal(self, burst: Burst, pieces: list[Slice]) -> None:
+        """As a worker does it on its way to the rows."""
+        for piece in pieces:
+            now = self.clock.now()
+            claim = self.work.claims.claim(piece, "sealer", now, now + piece.terms.claim)
+            assert claim is not None
+            hold = Hold(claim, self.work.claims, self.clock)
+            for _ in self.delivery.sealed(burst, piece.shards, hold):
+                pass
+            self.work.claims.release(hold.claim, self.clock.now())
+
+    def deliver(self, pieces: list[Slice]) -> None:
+        for piece in pieces:
+            outcome = self.work(piece)
+            assert isinstance(outcome, Done), outcome
+
+    def rows(self, burst: Burst, pieces: list[Slice]) -> Iterator[Rows]:
+        for piece in pieces:
+            for shard, seal in self.delivery.seals.read(burst.key, piece.shards).items():
+                yield cut(
+                    seal.tiers[piece.tier],
+                    burst=burst.key,
+                    opened_at=burst.opened_at,
+                    tier=piece.tier,
+                    shard=shard,
+                    threshold=seal.threshold,
+                )
+
+
+def opened(key: BurstKey, now: datetime) -> Burst:
+    return Burst(
+        key=key,
+        version=1,
+        opened_at=now,
+        accepted_at=now,
+        lane=Lane.CELEBRITY,
+        verdict=Verdict.ALL,
+        mentioners=(UserId("ada"),),
+        more_mentioners=False,
+        count=1,
+        first_of_day=True,
+        restricted_to=None,
+        tweet="t",
+        text="",
+    )
+
+
+def cases(*, quick: bool) -> tuple[Case, Case]:
+    return (
+        Case(name="block", shards=128 if quick else 512, share=1.0, member_rows=False, rounds=3 if quick else 5),
+        Case(name="member", shards=2 if quick else 8, share=0.4, member_rows=True, rounds=3 if quick else 5),
+    )
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    figures: list[Figure] = []
+    sealing: list[float] = []
+    for case in cases(quick=quick):
+        tell(f"filling inboxes for {case.name} rows")
+        with _beds(folder / case.name, case) as (bed, lean):
+            tell(f"delivering {case.name} rows")
+            timings = _measure(bed, lean, case)
+        figures += timings.figures(case.name)
+        sealing += [s / case.shards * 1000 for s in timings.sealing]
+    return [*figures, slowest("seal_shard_ms", sealing, SEAL_SHARD_MS, unit="ms")]
+
+
+@contextmanager
+def _beds(folder: Path, case: Case) -> Iterator[tuple[Bed, Files]]:
+    """Ours and the baseline's files, filled alike."""
+    shards = range(case.shards)
+    prefill(folder / "ours", shards, window=window_of(SystemClock().now()), member_rows=case.member_rows)
+    shutil.copytree(folder / "ours", folder / "lean")
+    bed, lean = Bed.make(folder / "ours", case), Files.at(folder / "lean")
+    try:
+        yield bed, lean
+    finally:
+        bed.files.close()
+        lean.close()
+        shutil.rmtree(folder)
+
+
+@dataclass(slots=True, kw_only=True)
+class Timings:
+    """Seconds of each round."""
+
+    sealing: list[float] = field(default_factory=list)
+    ours: list[float] = field(default_factory=list)
+    lean: list[float] = field(default_factory=list)
+    rows: int = 0
+
+    def figures(self, name: str) -> list[Figure]:
+        whole = [o + s for o, s in zip(self.ours, self.sealing, strict=True)]
+        return [
+            ratio(f"fanout_ratio_prefilled{{{name}}}", self.ours, self.lean, RATIO, rows=self.rows),
+            ratio(f"fanout_ratio_with_seal{{{name}}}", whole, self.lean, None, rows=self.rows),
+        ]
+
+
+def _measure(bed: Bed, lean: Files, case: Case) -> Timings:
+    """The seals alone, then the rows of both in turns; the first round warms both up."""
+    timings = Timings()
+    for number in range(case.rounds + 1):
+        sealing, ours, theirs = _round(bed, lean, number, timings)
+        if number:
+            timings.sealing.append(sealing)
+            timings.ours.append(ours)
+            timings.lean.append(theirs)
+    return timings
+
+
+def _round(bed: Bed, lean: Files, number: int, timings: Timings) -> tuple[float, float, float]:
+    burst, pieces = bed.burst(number + 1)
+    sealing = seconds(lambda: bed.seal(burst, pieces))
+    writer = LeanWriter(lean, bed.rows(burst, pieces))
+    timings.rows = len(writer)
+    if number % 2:
+        ours = seconds(lambda: bed.deliver(pieces))
+        return sealing, ours, seconds(writer.write)
+    theirs = seconds(writer.write)
+    return sealing, seconds(lambda: bed.deliver(pieces)), theirs

@@ -1,0 +1,98 @@
+"""Loads a world through the ports: as a platform with numeric ids would, by ranges and bitmaps and no person named."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Member
+from notifier.ports.directory import Account, Directory, IdRange
+from notifier.ports.sets import BlockFollows, MemberSets, ShardBlob
+from notifier.testing.crowd import Crowd
+from notifier.testing.world import SINCE, World
+
+EVERYBODY = (SetKind.ACTIVE_24H, SetKind.ACTIVE_30D, SetKind.ACTIVE_7D, SetKind.PUSH, SetKind.VIP)
+"""In the order in which the store keeps them."""
+
+Advance = Callable[[int], None]
+"""Told of every few shards that are done."""
+
+
+def steps(world: World) -> int:
+    """What a load advances by in all."""
+    return world.shards * (1 + 2 * world.celebrities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    directory: Directory
+    sets: MemberSets
+
+    def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
+        """The world is loaded when it returns; loading it again changes nothing.
+
+        A celebrity's head stands before its shards, so that no plan overlooks one; the names come last, so that nobody
+        is mentioned or opens a tab before all of it stands.
+        """
+        crowd = Crowd(world)
+        for star in range(world.celebrities):
+            self.sets.put_head(world.subject(star), _head(crowd, star))
+        self.sets.put(_everybody(crowd, advance))
+        self.sets.put(_of_celebrities(crowd, advance))
+        self.sets.put_follows(_follows(crowd, advance))
+        self.directory.enrol(
+            [Account(user=name, member=world.star_member(star)) for star, name in enumerate(world.names)]
+        )
+        self.directory.enrol_range(IdRange(prefix="u", first=0, count=world.universe, member=Member(0)))
+
+
+def _head(crowd: Crowd, star: int) -> SetHead:
+    counts = [count(crowd.followers(star, shard)) for shard in range(crowd.world.shards)]
+    return SetHead(total=sum(counts), counts=counts)
+
+
+def _everybody(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
+    for shard in range(crowd.world.shards):
+        for kind in EVERYBODY:
+            yield ShardBlob(kind=kind, owner=None, shard=shard, bits=crowd.everybody(kind, shard))
+        advance(1)
+
+
+def _of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
+    for star, shard in _places(crowd.world):
+        owner = crowd.world.subject(star)
+        if (followers := crowd.followers(star, shard)).any():
+            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=owner, shard=shard, bits=followers)
+        if (muting := crowd.muting(star, shard)).any():
+            yield ShardBlob(kind=SetKind.MUTED, owner=owner, shard=shard, bits=muting)
+        advance(1)
+
+
+def _follows(crowd: Crowd, advance: Advance) -> Iterator[BlockFollows]:
+    """A muted subject is none that the viewer follows: the predicate says the same as the sets."""
+    for shard in range(crowd.world.shards):
+        for star in range(crowd.world.celebrities):
+            seeing: Bits = crowd.followers(star, shard) & ~crowd.muting(star, shard)
+            yield from _blocks(crowd, star, shard, seeing)
+            advance(1)
+
+
+def _blocks(crowd: Crowd, star: int, shard: int, seeing: Bits) -> Iterator[BlockFollows]:
+    subject, bitmaps = crowd.world.subject(star), seeing.tobytes()
+    for block in np.flatnonzero(np.any(seeing.reshape(SHARD_BLOCKS, -1), axis=1)).tolist():
+        yield BlockFollows(
+            subject=subject,
+            block=shard * SHARD_BLOCKS + block,
+            visible_from=SINCE,
+            members=bitmaps[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES],
+        )
+
+
+def _places(world: World) -> Iterator[tuple[int, int]]:
+    """By name, as the store sorts them."""
+    for name in sorted(world.names):
+        for shard in range(world.shards):
+            yield world.stars[name], shard

@@ -1,0 +1,34 @@
+"""Everything in memory, as facts for outsiders."""
+
+from collections.abc import Iterator
+
+from notifier.domain.burst import Burst
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Seal
+from notifier.domain.subject import BurstKey
+from notifier.ports.archive import StoredRow
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.seals import MemorySeals
+
+
+class MemoryArchive:
+    def __init__(self, bursts: MemoryBursts, ledger: MemoryLedger, seals: MemorySeals, inbox: MemoryInbox) -> None:
+        self._bursts = bursts
+        self._ledger = ledger
+        self._seals = seals
+        self._inbox = inbox
+
+    def bursts(self) -> Iterator[Burst]:
+        return (self._bursts.by_key[key] for key in sorted(self._bursts.by_key))
+
+    def accounts(self) -> Iterator[Account]:
+        return iter(self._ledger.read(self._ledger.planned()).values())
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        return iter(self._seals.of(burst))
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        stored = (StoredRow(block=block, row=row) for block, row in self._inbox.stored())
+        return (one for one in stored if burst in (None, one.row.burst))

@@ -1,0 +1,56 @@
+"""The canonical bursts and what became of events, in memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from notifier.domain.burst import Burst
+from notifier.domain.head import Sequenced
+from notifier.domain.mention import EventId, Mention
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.ports.bursts import Outcome
+
+Named = tuple[EventId, UserId, Subject | None]
+"""An account that an event names, with the subject it was sequenced for; None is a refusal."""
+
+
+class MemoryBursts:
+    """Bursts and RecentBursts in one."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[BurstKey, Burst] = {}
+        self.mentions: dict[tuple[BurstKey, EventId], Mention] = {}
+        self._outcomes: dict[Named, Outcome] = {}
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+        for burst in bursts:
+            stored = self.by_key.get(burst.key)
+            if stored is None or stored.version < burst.version:
+                self.by_key[burst.key] = burst
+        for sequenced in mentions:
+            mention, key = sequenced.mention, BurstKey(sequenced.mention.subject, sequenced.seq)
+            self.mentions.setdefault((key, mention.event), mention)
+            account = mention.subject.owner
+            outcome = Outcome(event=mention.event, account=account, burst=key, refusal=None)
+            self._outcomes.setdefault((mention.event, account, mention.subject), outcome)
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        return {key: self.by_key[key] for key in keys if key in self.by_key}
+
+    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
+        return {event for event in events if (event, subject.owner, subject) in self._outcomes}
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._outcomes.setdefault((outcome.event, outcome.account, None), outcome)
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        found = [
+            (event, account, str(subject or ""), outcome)
+            for (event, account, subject), outcome in self._outcomes.items()
+            if event.id == id and source in (None, event.source)
+        ]
+        return [outcome for *_, outcome in sorted(found, key=lambda row: row[:3])]
+
+    def since(self, moment: datetime) -> Sequence[Burst]:
+        recent = [burst for burst in self.by_key.values() if burst.opened_at >= moment]
+        return sorted(recent, key=lambda burst: (burst.opened_at, burst.key))

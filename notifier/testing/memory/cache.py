@@ -1,0 +1,86 @@
+"""The small caches in memory, by the clock they are given; each can be wiped."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.domain.bits import SHARD_MEMBERS, shard_of
+from notifier.domain.mention import EventId
+from notifier.domain.subject import Member
+from notifier.ports.clock import Clock
+
+REMEMBERED = timedelta(hours=24)
+
+
+@dataclass(slots=True)
+class MemoryRecent:
+    clock: Clock
+    known: dict[EventId, tuple[str, datetime]] = field(default_factory=dict)
+
+    def wipe(self) -> None:
+        self.known.clear()
+
+    def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
+        return {event: self.known[event][0] for event in events if self._remembers(event)}
+
+    def remember(self, digests: Mapping[EventId, str]) -> None:
+        for event, digest in digests.items():
+            if not self._remembers(event):
+                self.known[event] = (digest, self.clock.now() + REMEMBERED)
+
+    def recall(self, source: str | None, id: str) -> bool:
+        return any(e.id == id and source in (None, e.source) for e in list(self.known) if self._remembers(e))
+
+    def _remembers(self, event: EventId) -> bool:
+        return event in self.known and self.clock.now() < self.known[event][1]
+
+
+@dataclass(slots=True)
+class MemoryBuckets:
+    clock: Clock
+    held: dict[str, tuple[float, datetime]] = field(default_factory=dict)
+    """The tokens left, and when they were counted."""
+
+    def wipe(self) -> None:
+        self.held.clear()
+
+    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
+        now = self.clock.now()
+        tokens, counted = self.held.get(name, (float(capacity), now))
+        tokens = min(float(capacity), tokens + max(timedelta(0), now - counted) / refill)
+        if tokens < 1:
+            return False
+        self.held[name] = (tokens - 1, now)
+        return True
+
+
+@dataclass(slots=True)
+class MemoryPressure:
+    clock: Clock
+    said: tuple[float, datetime] | None = None
+
+    def wipe(self) -> None:
+        self.said = None
+
+    def raise_to(self, level: float, lasting: timedelta) -> None:
+        self.said = (level, self.clock.now() + lasting)
+
+    def level(self) -> float:
+        return self.said[0] if self.said and self.clock.now() < self.said[1] else 0.0
+
+
+@dataclass(slots=True)
+class MemoryActivity:
+    hours: dict[tuple[int, int], bytearray] = field(default_factory=dict)
+
+    def wipe(self) -> None:
+        self.hours.clear()
+
+    def touch(self, member: Member, hour: int) -> None:
+        place = member % SHARD_MEMBERS
+        bits = self.hours.setdefault((hour, shard_of(member)), bytearray())
+        bits.extend(bytes(max(0, place // 8 + 1 - len(bits))))
+        bits[place // 8] |= 1 << place % 8
+
+    def hour(self, hour: int, shard: int) -> bytes:
+        return bytes(self.hours.get((hour, shard), b""))

@@ -1,0 +1,16 @@
+"""The dead letters in memory."""
+
+from collections.abc import Sequence
+
+from notifier.ports.deadletters import DeadLetter
+
+
+class MemoryDeadLetters:
+    def __init__(self) -> None:
+        self._letters: dict[str, DeadLetter] = {}
+
+    def put(self, letter: DeadLetter) -> None:
+        self._letters.setdefault(letter.id, letter)
+
+    def list(self, limit: int) -> Sequence[DeadLetter]:
+        return sorted(self._letters.values(), key=lambda letter: (letter.at, letter.id), reverse=True)[:limit]

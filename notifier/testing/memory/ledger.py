@@ -1,0 +1,46 @@
+"""The ledger in memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from notifier.domain.ledger import Account, Entry, Fact, account
+from notifier.domain.plan import Plan
+from notifier.domain.slice import Slice
+from notifier.domain.subject import BurstKey
+from notifier.testing.memory.claims import MemoryClaims
+
+
+class MemoryLedger:
+    def __init__(self, claims: MemoryClaims) -> None:
+        self._claims = claims
+        self._plans: dict[BurstKey, Plan] = {}
+        self._open: set[BurstKey] = set()
+        self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], Entry]] = {}
+
+    def plan(self, plans: Sequence[Plan]) -> None:
+        for plan in plans:
+            if plan.burst not in self._plans:
+                self._plans[plan.burst] = plan
+                self._open.add(plan.burst)
+
+    def open(self) -> Sequence[BurstKey]:
+        return sorted(self._open, key=lambda burst: (self._plans[burst].opened_at, burst))
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        return {burst: self._account(burst) for burst in bursts if burst in self._plans}
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        return [self._record(entry) for entry in entries]
+
+    def close(self, bursts: Collection[BurstKey]) -> None:
+        self._open.difference_update(bursts)
+
+    def planned(self) -> Sequence[BurstKey]:
+        """Every burst that ever had a plan."""
+        return sorted(self._plans)
+
+    def _account(self, burst: BurstKey) -> Account:
+        return account(self._plans[burst], self._cells.get(burst, {}).values(), self._claims.of(burst))
+
+    def _record(self, entry: Entry) -> bool:
+        cells = self._cells.setdefault(entry.slice.burst, {})
+        return cells.setdefault((entry.slice, entry.fact, entry.n), entry) is entry

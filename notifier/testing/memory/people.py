@@ -1,0 +1,77 @@
+"""People in memory, with the setters that the port leaves out; its coroutines never suspend."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime
+
+from notifier.domain.bits import BLOCK_MEMBERS, block_of
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.visible import Viewer, Volume
+from notifier.ports.directory import Directory
+from notifier.ports.people import NEVER
+from notifier.testing.memory.sets import MemoryMemberSets
+
+
+class MemoryPeople:
+    def __init__(self, directory: Directory, sets: MemoryMemberSets) -> None:
+        self._directory = directory
+        self._sets = sets
+        self._own: dict[UserId, dict[Subject, datetime]] = defaultdict(dict)
+        self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
+        self._volume: dict[UserId, dict[Subject, Volume]] = defaultdict(dict)
+        self._seen_at: dict[Member, datetime] = {}
+        self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
+        self._marks: dict[Member, dict[BurstKey, Mark]] = defaultdict(dict)
+
+    async def member(self, user: UserId) -> Member | None:
+        account = self._directory.accounts([user]).get(user)
+        return None if account is None or account.deleted else account.member
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        marks = Marks(
+            seen_at=self._seen_at.get(member),
+            also_seen=frozenset(self._newer[member]),
+            by_burst=dict(self._marks[member]),
+        )
+        return Viewer(
+            user=user,
+            follows=self._follows(user, member),
+            blocked=frozenset(self._blocked[user]),
+            volume=dict(self._volume[user]),
+            marks=marks,
+        )
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))
+        self._newer[member].update(newer)
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        self._marks[member].update(dict.fromkeys(bursts, mark))
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
+        """Also what ends a mute."""
+        self._own[user][subject] = visible_from
+
+    def unfollow(self, user: UserId, subject: Subject) -> None:
+        self._own[user][subject] = NEVER
+
+    def mute(self, user: UserId, subject: Subject) -> None:
+        self._own[user][subject] = NEVER
+
+    def block(self, user: UserId, other: UserId) -> None:
+        """Each is hidden from the other."""
+        self._blocked[user].add(other)
+        self._blocked[other].add(user)
+
+    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
+        self._volume[user][subject] = volume
+
+    def _follows(self, user: UserId, member: Member) -> dict[Subject, datetime]:
+        slot = member % BLOCK_MEMBERS
+        shared = {
+            subject: follow.visible_from
+            for (block, subject), follow in self._sets.follows.items()
+            if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
+        }
+        return {subject: since for subject, since in (shared | self._own[user]).items() if since < NEVER}

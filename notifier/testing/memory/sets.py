@@ -1,0 +1,57 @@
+"""The member sets in memory."""
+
+from collections.abc import Iterable
+
+from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
+from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.directory import Directory
+from notifier.ports.sets import BlockFollows, ShardBlob
+
+
+class MemoryMemberSets:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.follows: dict[tuple[int, Subject], BlockFollows] = {}
+        """By block and subject; the followers' side reads it."""
+        self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
+        self._heads: dict[Subject, SetHead] = {}
+
+    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+        if subject.kind is Kind.SELF:
+            return ShardSets(sets=self._of_one(subject.owner, shard))
+        names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]
+        found = {name[0]: self._sets[name] for name in names if name in self._sets}
+        if restricted_to is None:
+            return ShardSets(sets=found)
+        author = Subject(Kind.MENTION, restricted_to)
+        followers = self._sets.get((SetKind.FOLLOWERS, author, shard), nobody())
+        return ShardSets(sets=found, mentioner_followers=followers)
+
+    def head(self, subject: Subject) -> SetHead:
+        if subject.kind is not Kind.SELF:
+            return self._heads.get(subject, NO_FOLLOWERS)
+        member = self._member(subject.owner)
+        return NO_FOLLOWERS if member is None else SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+
+    def put(self, blobs: Iterable[ShardBlob]) -> None:
+        for blob in blobs:
+            self._sets[blob.kind, blob.owner, blob.shard] = blob.bits.copy()
+
+    def put_head(self, subject: Subject, head: SetHead) -> None:
+        self._heads[subject] = head
+
+    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
+        self.follows |= {(follow.block, follow.subject): follow for follow in follows}
+
+    def _of_one(self, owner: UserId, shard: int) -> dict[SetKind, Bits]:
+        member = self._member(owner)
+        if member is None or shard_of(member) != shard:
+            return {}
+        push = self._sets.get((SetKind.PUSH, None, shard), nobody())
+        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), SetKind.PUSH: push}
+
+    def _member(self, user: UserId) -> Member | None:
+        account = self._directory.accounts([user]).get(user)
+        return None if account is None or account.deleted else account.member

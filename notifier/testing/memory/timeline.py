@@ -1,0 +1,35 @@
+"""The timeline over the in-memory bursts and inbox; its coroutines never suspend, so that a simulator can step them."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from notifier.domain.bits import block_of
+from notifier.domain.block import Row
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.ports.timeline import Place
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.inbox import MemoryInbox
+
+
+class MemoryTimeline:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox) -> None:
+        self._bursts = bursts
+        self._inbox = inbox
+
+    async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        return self._bursts.read(keys)
+
+    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+        wanted = set(subjects)
+        found = ((Place(b.opened_at, b.key), b) for b in self._bursts.by_key.values() if b.key.subject in wanted)
+        behind = [pair for pair in found if place is None or pair[0] < place]
+        return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
+
+    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
+        found = (row for row in self._inbox.in_block(block_of(member)) if row.reaches(member))
+        behind = [row for row in found if place is None or _place(row) < place]
+        return sorted(behind, key=_place, reverse=True)[:limit]
+
+
+def _place(row: Row) -> Place:
+    return Place(row.opened_at, row.burst)

@@ -1,0 +1,208 @@
+"""The oracle: who must see what, from the inputs alone, by naive loops over people; it shares no code with what it checks.
+
+How mentions were grouped, and when each group opened, depends on when they were sequenced: that much is taken as
+observed, and checked for what it may be.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+SHARD = 131_072
+RETENTION = timedelta(days=90)
+NAMES_KEPT = 16
+
+Key = tuple[str, str, int]
+"""Kind, owner and number of a burst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """What one person decided and is, at one moment."""
+
+    name: str
+    member: int
+    deleted: bool = False
+    follows: Mapping[str, datetime] = field(default_factory=dict)
+    """By owner: since when it is visible; those whom the person muted included."""
+    muted: frozenset[str] = frozenset()
+    volume: Mapping[str, str] = field(default_factory=dict)
+    blocked: frozenset[str] = frozenset()
+    """Either way."""
+    vip: bool = False
+    push: bool = False
+    idle: timedelta = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tweet:
+    id: str
+    author: str
+    mentioned: tuple[str, ...]
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A burst as it was observed: its number, its opening, and the tweets in it, in order."""
+
+    key: Key
+    opened_at: datetime
+    tweets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What a person did with the list."""
+
+    seen: Collection[tuple[datetime, Collection[Key]]] = ()
+    """Tokens handed in: up to when, and which newer ones."""
+    marks: Mapping[Key, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """One shard's people of a burst."""
+
+    tiers: Mapping[str, frozenset[int]]
+    dormant: int
+    suppressed: int
+    push: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle:
+    people: Mapping[str, Person]
+    tweets: Mapping[str, Tweet]
+    bursts: Mapping[Key, Seen]
+
+    def sequencing(self, accepted: Collection[str]) -> Iterator[str]:
+        """What is wrong with the grouping: every accepted tweet's every account in exactly one burst of each kind."""
+        found = Counter((kind, owner, tweet) for (kind, owner, _), b in self.bursts.items() for tweet in b.tweets)
+        wanted = {(kind, name, id) for id in accepted for name in self._reached(id) for kind in ("mention", "self")}
+        yield from (f"{tweet} is in no burst of {kind}:{owner}" for kind, owner, tweet in sorted(wanted - set(found)))
+        yield from (f"{tweet} is in {n} bursts of {kind}:{owner}" for (kind, owner, tweet), n in found.items() if n > 1)
+        yield from (f"{tweet} has no business in {kind}:{owner}" for kind, owner, tweet in sorted(set(found) - wanted))
+        yield from self._lonely()
+
+    def spacing(self, window: timedelta, budgeted: Collection[str]) -> Iterator[str]:
+        """Public bursts of a subject closer than the collapse window, or more of them than its budget of fan-outs."""
+        for kind, owner in sorted({key[:2] for key in self.bursts}):
+            opened = [b.opened_at for b in self._public(kind, owner)]
+            numbered = [b.opened_at for k, b in sorted(self.bursts.items()) if k[:2] == (kind, owner)]
+            if any(later <= sooner for sooner, later in zip(numbered, numbered[1:], strict=False)):
+                yield f"the times of {kind}:{owner} don't rise with the numbers"
+            if any(later - sooner < window for sooner, later in zip(opened, opened[1:], strict=False)):
+                yield f"two bursts of {kind}:{owner} are closer than {window}"
+            if kind == "mention" and owner in budgeted:
+                yield from self._overspent(owner, opened)
+
+    def list(self, name: str, marked: Marked, now: datetime, *, of: Collection[Key] | None = None) -> list[Key]:
+        """What the person sees of these bursts, or of all, newest first."""
+        keys = self.bursts if of is None else [key for key in of if key in self.bursts]
+        visible = [key for key in keys if self.visible(self.people[name], self.bursts[key], marked, now)]
+        return sorted(visible, key=lambda k: (self.bursts[k].opened_at, f"{k[0]}:{k[1]}", k[2]), reverse=True)
+
+    def visible(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
+        kind, owner, _ = burst.key
+        first = self.tweets[burst.tweets[0]]
+        if burst.opened_at + RETENTION <= now or marked.marks.get(burst.key) == "hidden":
+            return False
+        if kind == "self" and owner != person.name:
+            return False
+        if kind == "mention" and (owner not in person.follows or owner in person.muted):
+            return False
+        if kind == "mention" and burst.opened_at < person.follows[owner]:
+            return False
+        if first.protected and not self._follows(person, first.author):
+            return False
+        names, more = self._names(burst)
+        if not more and names <= person.blocked:
+            return False
+        volume = person.volume.get(owner, "all") if kind == "mention" else "all"
+        return volume == "all" or (volume == "first" and self.first_of_day(burst))
+
+    def unread(self, burst: Seen, marked: Marked) -> bool:
+        if burst.key in marked.marks:
+            return marked.marks[burst.key] == "unread"
+        return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
+
+    def divide(self, burst: Seen, shard: int, *, standard: bool) -> Division:
+        """Everybody of the shard, one after another."""
+        tiers: dict[str, set[int]] = {"p0": set(), "p1": set(), "p2": set()}
+        dormant = suppressed = 0
+        push: set[int] = set()
+        for person in self.people.values():
+            if person.member // SHARD != shard or not self._entitled(person, burst):
+                continue
+            if burst.key[0] == "mention" and self._suppressed(person, burst):
+                suppressed += 1
+                continue
+            tier = "p0" if burst.key[0] == "self" else self._tier(person, standard)
+            if tier is None:
+                dormant += 1
+                continue
+            tiers[tier].add(person.member)
+            if person.push and tier in ("p0", "p1"):
+                push.add(person.member)
+        frozen = {tier: frozenset(members) for tier, members in tiers.items()}
+        return Division(tiers=frozen, dormant=dormant, suppressed=suppressed, push=frozenset(push))
+
+    def first_of_day(self, burst: Seen) -> bool:
+        """The first public one of its day; a protected author's is never it."""
+        public = self._public(burst.key[0], burst.key[1])
+        today = [b for b in public if b.opened_at.date() == burst.opened_at.date()]
+        return bool(today) and min(today, key=lambda b: b.opened_at).key == burst.key
+
+    def _entitled(self, person: Person, burst: Seen) -> bool:
+        kind, owner, _ = burst.key
+        first = self.tweets[burst.tweets[0]]
+        if kind == "self":
+            allowed = person.name == owner
+        else:
+            allowed = owner in person.follows
+        return allowed and not (first.protected and first.author not in person.follows)
+
+    def _suppressed(self, person: Person, burst: Seen) -> bool:
+        owner = burst.key[1]
+        volume = person.volume.get(owner, "all")
+        not_first = volume == "first" and not self.first_of_day(burst)
+        return owner in person.muted or volume in ("off", "digest") or not_first
+
+    def _tier(self, person: Person, standard: bool) -> str | None:
+        if person.vip and person.idle < timedelta(days=7):
+            return "p0"
+        if person.idle < timedelta(days=1):
+            return "p1"
+        return "p2" if standard or person.idle < timedelta(days=30) else None
+
+    def _follows(self, person: Person, author: str) -> bool:
+        return author == person.name or (author in person.follows and author not in person.muted)
+
+    def _names(self, burst: Seen) -> tuple[set[str], bool]:
+        names = list(dict.fromkeys(self.tweets[id].author for id in burst.tweets))
+        return set(names[:NAMES_KEPT]), len(names) > NAMES_KEPT
+
+    def _public(self, kind: str, owner: str) -> Sequence[Seen]:
+        found = [b for key, b in sorted(self.bursts.items()) if key[:2] == (kind, owner)]
+        return [b for b in found if b.tweets and not self.tweets[b.tweets[0]].protected]
+
+    def _reached(self, id: str) -> Iterator[str]:
+        tweet = self.tweets[id]
+        for name in tweet.mentioned:
+            if name in self.people and not self.people[name].deleted and name != tweet.author:
+                yield name
+
+    def _lonely(self) -> Iterator[str]:
+        for key, burst in self.bursts.items():
+            if len(burst.tweets) > 1 and any(self.tweets[id].protected for id in burst.tweets):
+                yield f"a protected author shares the burst {key}"
+
+    def _overspent(self, owner: str, opened: Sequence[datetime]) -> Iterator[str]:
+        # Six at once and one more an hour; one beyond for a burst that was moved to a later time.
+        for i, sooner in enumerate(opened):
+            for n, later in enumerate(opened[i:], start=1):
+                if n > 7 + (later - sooner) / timedelta(hours=1):
+                    yield f"mention:{owner} had {n} fan-outs within {later - sooner}"
+                    return

@@ -1,0 +1,165 @@
+"""The outside check of the store: bursts, seals, ledger and rows against the truth, by reading what is stored alone."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from notifier.domain.audience import TIERS
+from notifier.domain.burst import Burst
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Account, Fact
+from notifier.domain.slice import Step
+from notifier.domain.subject import POLICIES, BurstKey, Kind, Lane, Subject
+from notifier.ports.archive import Archive
+from notifier.ports.bursts import Bursts
+from notifier.testing.finding import Finding, agreement
+from notifier.testing.rows import Reached, put_together
+from notifier.testing.storm import SOURCE, Tweet
+from notifier.testing.truth import Mentioned, Truth
+from notifier.testing.world import World
+
+
+@dataclass(slots=True, kw_only=True)
+class Outside:
+    archive: Archive
+    outcomes: Bursts
+    world: World
+    reached: dict[BurstKey, Reached] = field(default_factory=dict)
+
+    def truth(self, accepted: Sequence[Tweet]) -> Truth:
+        bursts = {burst.key: burst for burst in self.archive.bursts()}
+        return Truth(world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts)
+
+    def _facts(self, tweet: Tweet) -> Iterator[Mentioned]:
+        stored = self.outcomes.outcomes(SOURCE, tweet.id)
+        for account in tweet.mentioned:
+            bursts = [outcome.burst for outcome in stored if outcome.account == account and outcome.burst]
+            yield Mentioned(tweet=tweet, account=account, bursts=bursts)
+
+    def nothing_lost(self, found: Truth, refused: Collection[str]) -> Finding:
+        """Every accepted mention is in one burst of its account and in one of the account's own, and in no other."""
+        return agreement("nothing_lost", [*refused, *_misplaced(found), *_miscounted(found)], n=len(found.facts))
+
+    def rows_equal_oracle(self, found: Truth) -> Finding:
+        """Everybody of every tier in every shard, no sample."""
+        wrong = [line for burst in found.bursts.values() for line in self._differences(found, burst)]
+        people = sum(reached.people() for reached in self.reached.values())
+        finding = agreement("rows_equal_oracle", wrong, n=len(found.bursts))
+        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, person by person")
+
+    def _differences(self, found: Truth, burst: Burst) -> Iterator[str]:
+        reached = self.reached[burst.key] = put_together(self.archive.rows(burst.key))
+        shards = {shard for _, shard in reached.by_tier} | set(found.shards(burst.key.subject))
+        for shard in sorted(shards):
+            expected = found.tiers(burst, shard)
+            for tier in TIERS:
+                missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
+                surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
+                if missing or surplus:
+                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
+
+    def twice(self) -> list[str]:
+        return [
+            f"{key}: {reached.twice} people have two rows" for key, reached in self.reached.items() if reached.twice
+        ]
+
+    def books_balance(self, found: Truth) -> Finding:
+        """Whom the seals expect is delivered, suppressed, pulled or dead; and the formulas say the same numbers."""
+        accounts = {account.plan.burst: account for account in self.archive.accounts()}
+        wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts]
+        for key, account in accounts.items():
+            wrong += self._unbalanced(found, found.bursts[key], account)
+        return agreement("books_balance", wrong, n=len(accounts))
+
+    def _unbalanced(self, found: Truth, burst: Burst, account: Account) -> Iterator[str]:
+        ended = dict.fromkeys(Fact, 0)
+        for standing in account.standings.values():
+            if standing.ended is None:
+                yield f"{standing.slice} has not ended"
+            elif standing.slice.step is Step.ROWS:
+                ended[standing.ended.fact] += standing.ended.people
+        shards = found.shards(burst.key.subject)
+        seals = {seal.shard: seal for seal in self.archive.seals(burst.key)}
+        suppressed = sum(sum(seal.suppressed.values()) for seal in seals.values())
+        expected = suppressed + sum(seal.reached(tier) for seal in seals.values() for tier in TIERS)
+        by_formula = sum(found.suppressed(burst, shard) for shard in shards)
+        by_formula += sum(int(flags.sum()) for shard in shards for flags in found.tiers(burst, shard).values())
+        done, left = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        if set(shards) - set(seals):
+            yield f"{burst.key}: {len(set(shards) - set(seals))} shards without a seal"
+        if not expected == by_formula == done + left + suppressed:
+            yield f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {left} + {suppressed} accounted"
+
+    def lanes(self, found: Truth, threshold: int, at_least: int) -> Finding:
+        """Celebrities' bursts are in their lane and all others in theirs."""
+        bursts = [burst for burst in found.bursts.values() if burst.key.subject.kind is Kind.MENTION]
+        wrong = [f"{burst.key} is {burst.lane}" for burst in bursts if burst.lane is not self._lane(burst, threshold)]
+        lanes = [burst.lane for burst in bursts]
+        if Lane.CELEBRITY not in lanes:
+            wrong.append("no burst is in the celebrity lane")
+        if len(found.bursts) < at_least:
+            wrong.append(f"{len(found.bursts)} bursts in all, fewer than {at_least}")
+        detail = (
+            f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, {lanes.count(Lane.STANDARD)} in the other"
+        )
+        finding = agreement("celebrity_lane_used", wrong, n=len(found.bursts))
+        return finding if wrong else _with_detail(finding, detail)
+
+    def _lane(self, burst: Burst, threshold: int) -> Lane:
+        size = self.world.size(self.world.stars[burst.key.subject.owner])
+        return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
+
+    def distinct_rows(self, found: Truth) -> Finding:
+        """Without collapsing, every mention of a subject below the limit has a burst and rows of its own."""
+        mentions = [(fact, key) for fact in found.facts for key in fact.bursts if self._uncollapsed(key.subject)]
+        shared = [
+            f"{key} has {n} mentions" for key, n in found.counts().items() if n > 1 and self._uncollapsed(key.subject)
+        ]
+        rowless = [f"{key} has no rows" for _, key in mentions if self._wants_rows(found, key) and not self._rows(key)]
+        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
+
+    def _uncollapsed(self, subject: Subject) -> bool:
+        size = 1 if subject.kind is Kind.SELF else self.world.size(self.world.stars[subject.owner])
+        return size <= POLICIES[subject.kind].collapse_off_limit
+
+    def _wants_rows(self, found: Truth, key: BurstKey) -> bool:
+        burst = found.bursts[key]
+        return any(f.any() for shard in found.shards(key.subject) for f in found.tiers(burst, shard).values())
+
+    def _rows(self, key: BurstKey) -> int:
+        return self.reached[key].rows
+
+
+def drained(archive_open: Collection[BurstKey], outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+    """Every mention of the tweets has its bursts, and no burst has work left; forgets the tweets that are through."""
+    try:
+        for tweet in list(waiting.values()):
+            stored = outcomes.outcomes(SOURCE, tweet.id)
+            if len([outcome for outcome in stored if outcome.burst]) < 2 * len(tweet.mentioned):
+                return False
+            del waiting[tweet.id]
+    except StoreUnavailable:
+        return False
+    return not archive_open
+
+
+def _misplaced(found: Truth) -> Iterator[str]:
+    for fact in found.facts:
+        subjects = sorted(key.subject for key in fact.bursts)
+        wanted = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
+        if subjects != wanted:
+            yield f"{fact.tweet.id} of {fact.account} is in {[str(key) for key in fact.bursts]}"
+        elif any(key not in found.bursts for key in fact.bursts):
+            yield f"{fact.tweet.id} of {fact.account} is in a burst that doesn't exist"
+
+
+def _miscounted(found: Truth) -> Iterator[str]:
+    counts: Mapping[BurstKey, int] = found.counts()
+    for burst in found.bursts.values():
+        if burst.count != counts.get(burst.key, 0):
+            yield f"{burst.key} says {burst.count} mentions, {counts.get(burst.key, 0)} are in it"
+
+
+def _with_detail(finding: Finding, detail: str) -> Finding:
+    return Finding(
+        name=finding.name, ok=finding.ok, value=finding.value, limit=0, unit=finding.unit, n=finding.n, detail=detail
+    )

@@ -1,0 +1,157 @@
+"""The roles of the system as processes of the simulation, wired as the real ones are: stages, pumps, loops, runners."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event as Signal
+from typing import Any, cast
+
+from notifier import topics
+from notifier.config import Settings
+from notifier.domain.slice import Pool
+from notifier.ports.log import Consumer, EventLog, Logged
+from notifier.pump import Loop, Pump
+from notifier.system import Ports, Reads, System
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.owing import OwingPull
+from notifier.testing.simulator.process import Process
+from notifier.testing.simulator.scheduler import Scheduler
+from notifier.testing.simulator.script import Part
+from notifier.testing.simulator.tap import tapped
+from workers.runner import Runner
+
+POLLS_EVERY = timedelta(seconds=0.2)
+DISPATCHES_EVERY = timedelta(seconds=0.3)
+RECONCILES_EVERY = timedelta(seconds=1)
+
+Threads = dict[str, Callable[[], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeper:
+    """What a loop waits on, in the scheduler's hands."""
+
+    scheduler: Scheduler
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> None:
+        self.scheduler.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TappedLog:
+    log: EventLog
+    scheduler: Scheduler
+
+    def append(self, records: Sequence[Any]) -> None:
+        tapped(self.log, "log", Part.LOG, self.scheduler).append(records)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
+        return tapped(self.log.subscribe(stream, group, owner), "consumer", Part.LOG, self.scheduler)
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    ground: Ground
+    scheduler: Scheduler
+    settings: Settings
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def system(self, process: Process) -> System:
+        owner = f"{process.name}.{process.lives}"
+        return System(ports=self._ports(), settings=self.settings, metrics=self.metrics, owner=owner)
+
+    def reads(self) -> Reads:
+        g = self.ground
+        return Reads(
+            people=tapped(g.people, "people", Part.STORE, self.scheduler),
+            timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
+            pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
+            clock=g.clock,
+        )
+
+    def pump(self, process: Process, _: int) -> Threads:
+        system, name = self.system(process), process.name
+        readings = {
+            "router": (topics.MENTIONS, "router", system.router()),
+            "celebrity": (topics.MENTIONS_CELEBRITY, "coordinator", system.coordinator()),
+            "standard": (topics.MENTIONS_STANDARD, "coordinator", system.coordinator()),
+        }
+        threads = {
+            f"{name}/{lane}": self._loop(lane, self._pump(system, stream, group, stage).step, POLLS_EVERY)
+            for lane, (stream, group, stage) in readings.items()
+        }
+        monitor = system.monitor()
+        threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
+        threads[f"{name}/reconciler"] = self._loop("reconciler", system.reconciler(), RECONCILES_EVERY)
+        threads[f"{name}/monitor"] = self._loop("monitor", lambda: monitor() and None, self.settings.monitor_every)
+        return threads
+
+    def worker(self, pool: Pool) -> Callable[[Process, int], Threads]:
+        def starts(process: Process, _: int) -> Threads:
+            runner = Runner(self.system(process).work())
+            queue = tapped(self.ground.queue, "queue", Part.QUEUE, self.scheduler)
+
+            def step() -> bool:
+                piece = queue.take(pool)
+                if piece is not None:
+                    runner(str(piece))
+                return piece is not None
+
+            return {process.name: self._loop(process.name, step, POLLS_EVERY)}
+
+        return starts
+
+    def _pump(self, system: System, stream: str, group: str, stage: Callable[[Sequence[Logged]], None]) -> Pump:
+        ports = system.ports
+        return Pump(
+            name=group,
+            consumer=ports.log.subscribe(stream, group, system.owner),
+            stage=stage,
+            dead_letters=ports.dead_letters,
+            clock=ports.clock,
+            metrics=self.metrics,
+        )
+
+    def _loop(self, name: str, step: Callable[[], object], idle: timedelta) -> Callable[[], None]:
+        sleeper = cast(Signal, Sleeper(self.scheduler))
+        return Loop(name=name, step=step, idle=idle, stopping=sleeper, metrics=self.metrics).run
+
+    def _ports(self) -> Ports:
+        g, gate = self.ground, self.scheduler
+
+        def store(name: str) -> Any:
+            return tapped(getattr(g, name), name, Part.STORE, gate)
+
+        def cache(name: str) -> Any:
+            return tapped(getattr(g, name), name, Part.CACHE, gate)
+
+        return Ports(
+            log=TappedLog(g.log, gate),
+            directory=store("directory"),
+            sets=store("sets"),
+            heads=store("heads"),
+            bursts=store("bursts"),
+            recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
+            ledger=store("ledger"),
+            claims=store("claims"),
+            seals=store("seals"),
+            inbox=store("inbox"),
+            throttles=store("throttles"),
+            dead_letters=store("dead_letters"),
+            sent=store("sent"),
+            leases=store("leases"),
+            archive=g.archive,
+            pull=OwingPull(cache("pull"), g),
+            recent=cache("recent"),
+            buckets=cache("buckets"),
+            pressure=cache("pressure"),
+            bus=cache("bus"),
+            queue=tapped(g.queue, "queue", Part.QUEUE, gate),
+            sender=tapped(g.phones, "phones", Part.QUEUE, gate),
+            clock=g.clock,
+            nonces=g.nonces,
+        )

@@ -1,0 +1,161 @@
+"""The scene: a dozen people in two shards, told to the system and to the oracle in the same breath."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, from_offsets, shard_of
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.visible import Volume
+from notifier.ports.directory import Account
+from notifier.ports.sets import ShardBlob
+from notifier.testing.memory.clock import START
+from notifier.testing.oracle import Person
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.script import Changed
+
+SINCE = START - timedelta(days=30)
+THRESHOLD = 1_000
+SIZES = {"nova": 100_000_000, "lyra": 50_000}
+"""As claimed: nova's slices are one shard wide and she has a budget; lyra's are wide; the others are standard."""
+BUDGETED = ("nova",)
+CELEBRITIES = ("nova", "lyra")
+SHARDS = 2
+AUTHORS = ("ada", "bob", "eve")
+VIEWERS = ("kim", "lee", "max", "pat", "quinn", "roy", "nova", "eve")
+CROWD_AT = 3 * 1024
+
+
+def cast(crowd: int) -> dict[str, Person]:
+    """Everybody: celebrities, authors, viewers of every tier, one who has left, and the crowd in its block."""
+    hours = {"kim": 1, "lee": 2, "max": 100, "pat": 20 * 24, "quinn": 60 * 24, "roy": 100, "eve": 1}
+    members = {"ada": 10, "bob": 11, "kim": 12, "lee": 13, "pat": 14, "gone": 15, "orion": 7, "roy": 1_040}
+    members |= {"lyra": 131_077, "eve": 131_090, "quinn": 131_100, "max": 140_000, "nova": 200_000}
+    follows = {
+        "nova": ("kim", "lee", "max", "pat", "quinn", "roy", "eve"),
+        "lyra": ("lee", "quinn", "roy"),
+        "orion": ("kim", "max", "pat"),
+        "eve": ("kim", "max", "nova"),
+    }
+    found = {
+        name: Person(
+            name=name,
+            member=member,
+            deleted=name == "gone",
+            follows={owner: SINCE for owner, names in follows.items() if name in names},
+            vip=name in ("kim", "roy"),
+            push=name in ("kim", "lee", "roy", "nova"),
+            idle=timedelta(hours=hours.get(name, 9_000)),
+            muted=frozenset({"lyra"} if name == "quinn" else ()),
+            volume={"nova": "first"} if name == "lee" else {},
+            blocked=frozenset({"bob"} if name == "max" else {"max"} if name == "bob" else ()),
+        )
+        for name, member in members.items()
+    }
+    return found | {
+        f"c{i}": Person(name=f"c{i}", member=CROWD_AT + i, follows={"nova": SINCE}, idle=timedelta(hours=3))
+        for i in range(crowd)
+    }
+
+
+class Scene:
+    def __init__(self, ground: Ground, crowd: int) -> None:
+        self.people = cast(crowd)
+        self.history = [self.people]
+        """What was true at one moment after another."""
+        self.changes: Counter[str] = Counter()
+        self._ground = ground
+        ground.directory.enrol(
+            [Account(user=UserId(p.name), member=Member(p.member), deleted=p.deleted) for p in self.people.values()]
+        )
+        self._tell_sets()
+        for person in self.people.values():
+            self._tell_person(person)
+
+    def change(self, changed: Changed) -> None:
+        before = self.people[changed.person]
+        after = self._changed(before, changed)
+        self._set(after)
+        if changed.what == "block":
+            other = self.people[changed.whom]
+            self._set(replace(other, blocked=other.blocked | {changed.person}))
+            self._ground.people.block(UserId(changed.person), UserId(changed.whom))
+        self._tell_sets()
+        self.history.append(self.people)
+
+    def _changed(self, person: Person, changed: Changed) -> Person:
+        what, _, value = changed.what.partition(":")
+        owner, now = changed.whom, self._ground.clock.now()
+        match what:
+            case "follow" if owner not in person.follows:
+                return replace(person, follows={**person.follows, owner: now})
+            case "unfollow":
+                rest = {other: since for other, since in person.follows.items() if other != owner}
+                return replace(person, follows=rest, muted=person.muted - {owner})
+            case "mute" if owner in person.follows:
+                return replace(person, muted=person.muted | {owner})
+            case "unmute" if owner in person.muted:
+                return replace(person, muted=person.muted - {owner}, follows={**person.follows, owner: now})
+            case "volume":
+                left = person.volume.get(owner) in ("off", "digest") and owner in person.follows
+                follows = {**person.follows, owner: now} if left else person.follows
+                return replace(person, volume={**person.volume, owner: value}, follows=follows)
+            case "block":
+                return replace(person, blocked=person.blocked | {owner})
+            case "vip":
+                return replace(person, vip=not person.vip)
+            case "push":
+                return replace(person, push=not person.push)
+            case "idle":
+                return replace(person, idle=timedelta(hours=int(value)))
+        return person
+
+    def _set(self, person: Person) -> None:
+        self.people = {**self.people, person.name: person}
+        self.changes[person.name] += 1
+        self._tell_person(person)
+
+    def _tell_person(self, person: Person) -> None:
+        people, user = self._ground.people, UserId(person.name)
+        for owner in {*person.follows, *self._followed_once(person.name)}:
+            subject = Subject(Kind.MENTION, UserId(owner))
+            if owner not in person.follows:
+                people.unfollow(user, subject)
+            elif owner in person.muted:
+                people.mute(user, subject)
+            else:
+                people.follow(user, subject, person.follows[owner])
+        for owner, volume in person.volume.items():
+            people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
+        for other in person.blocked:
+            people.block(user, UserId(other))
+
+    def _followed_once(self, name: str) -> set[str]:
+        return {owner for people in self.history for owner in people[name].follows}
+
+    def _tell_sets(self) -> None:
+        living = [p for p in self.people.values() if not p.deleted]
+        idle = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
+        for kind, days in idle.items():
+            self._put(kind, None, [p for p in living if p.idle < timedelta(days=days)])
+        self._put(SetKind.VIP, None, [p for p in living if p.vip])
+        self._put(SetKind.PUSH, None, [p for p in living if p.push])
+        for owner in sorted({owner for people in self.history for p in people.values() for owner in p.follows}):
+            self._tell_subject(owner, living)
+
+    def _tell_subject(self, owner: str, living: list[Person]) -> None:
+        subject = Subject(Kind.MENTION, UserId(owner))
+        followers = [p for p in living if owner in p.follows]
+        total = SIZES.get(owner, len(followers))
+        self._ground.sets.put_head(subject, SetHead(total=total, counts=[max(1, total // SHARDS)] * SHARDS))
+        self._put(SetKind.FOLLOWERS, subject, followers)
+        self._put(SetKind.MUTED, subject, [p for p in followers if owner in p.muted])
+        for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):
+            self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
+
+    def _put(self, kind: SetKind, owner: Subject | None, people: list[Person]) -> None:
+        for shard in range(SHARDS):
+            inside = [p.member % SHARD_MEMBERS for p in people if shard_of(Member(p.member)) == shard]
+            self._ground.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(inside))])

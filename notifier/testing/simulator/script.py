@@ -1,0 +1,146 @@
+"""The script of a run: what is put in and what goes wrong, each at a step or at a point of one thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """What can be out of reach as a whole."""
+
+    STORE = "store"
+    LOG = "log"
+    CACHE = "cache"
+    QUEUE = "queue"
+
+
+class How(StrEnum):
+    """How a call fails, seen from its effect."""
+
+    BEFORE = "before"
+    HALF = "half"
+    """Some of what was given took effect."""
+    AFTER = "after"
+
+
+class Meddling(StrEnum):
+    """What a queue does to its tasks."""
+
+    LOSE = "lose"
+    DOUBLE = "double"
+    SHUFFLE = "shuffle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tweeted:
+    id: str
+    author: str
+    mentioned: tuple[str, ...]
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A person changes a mind or a habit: follow, unfollow, mute, unmute, volume:X, block, vip, idle:HOURS, push."""
+
+    person: str
+    what: str
+    whom: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A person walks through the whole tab, and may hand in the first page's token or mark what came first."""
+
+    person: str
+    limit: int = 50
+    see: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    tier: str
+    rate: float | None
+    lasting: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """A process is gone, and comes back with nothing in its memory."""
+
+    process: str
+    back_after: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """A thread, or a process with all its threads, sleeps while the others go on."""
+
+    name: str
+    lasting: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """The next call of a thread fails."""
+
+    thread: str
+    how: How
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    part: Part
+    lasting: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiped:
+    """Redis comes back empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meddled:
+    pool: str
+    how: Meddling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """The whole machine sleeps."""
+
+    lasting: timedelta
+
+
+Input = Tweeted | Changed | Opened | Throttled
+Fault = Killed | Stalled | Failing | Outage | Wiped | Meddled | Frozen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    what: Input | Fault
+    step: int = 0
+    point: tuple[str, int] | None = None
+    """A thread and the number of its switch point: two a port call, before and after the effect. It goes before `step`."""
+
+    def __str__(self) -> str:
+        when = f"step {self.step}" if self.point is None else f"{self.point[0]}, point {self.point[1]}"
+        return f"{when}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    seed: int
+    steps: int
+    happenings: Sequence[Happening] = ()
+    pumps: int = 1
+    workers: int = 1
+    """Of each pool."""
+    collapse: timedelta | None = None
+    crowd: int = 0
+    """Followers in one block, so that it gets block rows."""
+
+    def with_more(self, *more: Happening) -> "Script":
+        return replace(self, happenings=(*self.happenings, *more))

@@ -1,0 +1,59 @@
+"""The sight from above: what stands in the ground at one moment, in the oracle's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from notifier.domain.subject import BurstKey
+from notifier.testing.oracle import Key, Marked, Oracle, Seen, Tweet
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.scene import Scene
+
+
+def key_of(burst: BurstKey) -> Key:
+    return str(burst.subject.kind), burst.subject.owner, burst.seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One person's list at one moment."""
+
+    oracle: Oracle
+    published: frozenset[Key]
+    moving: frozenset[Key]
+    """Bursts that a head is publishing: their place and names may change under a page."""
+    refused: frozenset[Key]
+    """Bursts that Redis refused and still lacks."""
+    changes: int
+    keys: frozenset[Key]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    ground: Ground
+    scene: Scene
+    tweets: Mapping[str, Tweet]
+
+    def oracle(self) -> Oracle:
+        mentions: dict[BurstKey, list[str]] = {}
+        for (key, event), _ in self.ground.bursts.mentions.items():
+            mentions.setdefault(key, []).append(event.id)
+        bursts = {
+            key_of(key): Seen(key=key_of(key), opened_at=burst.opened_at, tweets=tuple(mentions.get(key, [burst.tweet])))
+            for key, burst in self.ground.bursts.by_key.items()
+        }
+        return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts)
+
+    def look(self, person: str, marked: Marked) -> Look:
+        oracle, now = self.oracle(), self.ground.clock.now()
+        heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
+        return Look(
+            oracle=oracle,
+            published=frozenset(map(key_of, self.ground.published())),
+            moving=frozenset(key_of(burst.key) for head in heads for burst in head.outbox),
+            refused=frozenset(map(key_of, self.ground.unannounced)),
+            changes=self.scene.changes[person],
+            keys=frozenset(oracle.list(person, marked, now)),
+            now=now,
+        )

@@ -1,0 +1,159 @@
+"""Visits: people who open their tab at any moment, and what a page may and must show them then."""
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from notifier.domain.errors import NotFound, Unavailable
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.tab import Badge, Page, Tab
+from notifier.ports.timeline import Place
+from notifier.testing.oracle import Key, Marked
+from notifier.testing.simulator.script import Opened
+from notifier.testing.simulator.sight import Look, Sight, key_of
+
+T = TypeVar("T")
+
+
+def driven(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs it to its end: nothing in memory ever suspends, and a greenlet gives way by itself."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        found: T = stop.value
+        return found
+    raise AssertionError("an in-memory port suspended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """All pages, one after another, and the badge that came with the first."""
+
+    pages: Sequence[Page]
+    badge: Badge | None
+
+    @property
+    def partial(self) -> bool:
+        return any(page.partial for page in self.pages)
+
+    @property
+    def shown(self) -> list[Key]:
+        return [key_of(item.burst.key) for page in self.pages for item in page.items]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedIn:
+    """A token, and the bursts that were published before its walk began, were shown in it, or were known to be missing."""
+
+    person: str
+    as_of: datetime
+    newer: frozenset[Key]
+    excused: frozenset[Key]
+
+
+@dataclass(slots=True)
+class Visits:
+    tab: Tab
+    sight: Sight
+    wait: Callable[[float], None]
+    marked: dict[str, Marked] = field(default_factory=dict)
+    tokens: list[HandedIn] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    n: int = 0
+
+    def visit(self, opened: Opened) -> None:
+        before = self._look(opened.person)
+        walk = self._walk(opened)
+        after = self._look(opened.person)
+        if walk is None:
+            return
+        self.n += 1
+        marked = self.marked.get(opened.person, Marked())
+        self.wrong += [f"{opened.person}'s tab: {text}" for text in wrong(walk, before, after, marked)]
+        first = walk.pages[0]
+        if opened.see and first.seen is not None and not walk.partial:
+            self._see(opened.person, walk, before.published | before.refused | after.refused)
+        if opened.mark and first.items:
+            self._mark(opened.person, first.items[0].burst.key, opened.mark)
+
+    def swallowed(self) -> Iterator[str]:
+        """Bursts that no page can have shown when the token was made, and that it covers all the same."""
+        bursts = self.sight.oracle().bursts
+        for token in self.tokens:
+            for key, burst in bursts.items():
+                covered = burst.opened_at <= token.as_of or key in token.newer
+                if covered and key not in token.excused:
+                    yield f"{token.person} never saw {key}, and a token covers it"
+
+    def _walk(self, opened: Opened) -> Walk | None:
+        """None when the store doesn't answer."""
+        user, pages, place = UserId(opened.person), list[Page](), None
+        try:
+            page, badge = driven(self.tab.open(user, limit=opened.limit))
+            pages.append(page)
+            while (place := pages[-1].next) is not None:
+                pages.append(driven(self.tab.page(user, after=place, limit=opened.limit)))
+        except Unavailable:
+            return None
+        return Walk(pages=pages, badge=badge)
+
+    def _see(self, person: str, walk: Walk, excused: frozenset[Key]) -> None:
+        token = walk.pages[0].seen
+        assert token is not None
+        newer = frozenset(map(key_of, token.newer))
+        for item in walk.pages[0].items:
+            if item.burst.opened_at > token.as_of and key_of(item.burst.key) not in newer:
+                self.wrong.append(f"{person}'s token leaves out {item.burst.key}, which its page shows")
+        self._insist(lambda: self.tab.see(UserId(person), token))
+        self.tokens.append(
+            HandedIn(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown))
+        )
+        known = self.marked.get(person, Marked())
+        self.marked[person] = replace(known, seen=(*known.seen, (token.as_of, newer)))
+
+    def _mark(self, person: str, burst: BurstKey, mark: str) -> None:
+        try:
+            self._insist(lambda: self.tab.mark(UserId(person), [burst], Mark(mark)))
+        except NotFound:  # what the person follows has changed meanwhile
+            return
+        known = self.marked.get(person, Marked())
+        self.marked[person] = replace(known, marks={**known.marks, key_of(burst): mark})
+
+    def _insist(self, doing: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                return driven(doing())
+            except Unavailable:
+                self.wait(0.5)
+
+    def _look(self, person: str) -> Look:
+        return self.sight.look(person, self.marked.get(person, Marked()))
+
+
+def wrong(walk: Walk, before: Look, after: Look, marked: Marked) -> Iterator[str]:
+    """Where the list or the badge isn't what the predicate says, for whatever moment between the two looks."""
+    moving = before.moving | after.moving
+    shown = walk.shown
+    for page in walk.pages:
+        times = [item.burst.opened_at for item in page.items]
+        if times != sorted(times, reverse=True):
+            yield "a page isn't newest first"
+    for key in sorted({key for key in shown if shown.count(key) > 1} - moving):
+        yield f"{key} is there twice"
+    if before.changes != after.changes:
+        return
+    may = before.keys | after.keys | moving
+    must = (before.keys & after.keys & before.published) - moving - before.refused - after.refused
+    for key in sorted(set(shown) - may):
+        yield f"{key} is shown, which the predicate denies"
+    if walk.partial:
+        return
+    for key in sorted(must - set(shown)):
+        yield f"{key} is missing, which was published before"
+    if walk.badge is not None:
+        bursts = after.oracle.bursts
+        least, most = (sum(after.oracle.unread(bursts[k], marked) for k in keys if k in bursts) for keys in (must, may))
+        if not least <= walk.badge.count <= most:
+            yield f"the badge says {walk.badge.count}, and {least} to {most} are unread"

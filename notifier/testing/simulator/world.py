@@ -1,0 +1,198 @@
+"""One run: the processes on their ground, the script's inputs, and the time until all is quiet."""
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from notifier.config import Settings
+from notifier.domain.audience import Tier
+from notifier.domain.errors import Full, Unavailable
+from notifier.domain.event import EVENT_TYPE
+from notifier.domain.slice import Pool
+from notifier.domain.throttle import Throttle
+from notifier.flow.gateway import Answer
+from notifier.testing.oracle import Tweet
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.process import Process
+from notifier.testing.simulator.roles import Roles, Threads
+from notifier.testing.simulator.scene import THRESHOLD, VIEWERS, Scene
+from notifier.testing.simulator.scheduler import Scheduler
+from notifier.testing.simulator.script import Changed, Input, Opened, Script, Throttled, Tweeted
+from notifier.testing.simulator.sight import Sight
+from notifier.testing.simulator.visits import Visits
+
+DRAIN_STEPS = 40_000
+LOOKED_EVERY = 40
+SLOWER = 4.0
+"""While nothing new comes, everybody looks less often: there is less to order."""
+
+
+@dataclass(slots=True)
+class Complaints(logging.Handler):
+    """What the loops log as an error: a bug, because outages are warnings."""
+
+    found: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        logging.Handler.__init__(self, logging.ERROR)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else ""
+        self.found.append(f"{record.getMessage()} {cause!r}")
+
+
+class World:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.ground = Ground()
+        self.scene = Scene(self.ground, script.crowd)
+        self.tweets: dict[str, Tweet] = {}
+        self.accepted: set[str] = set()
+        self.unsent: deque[Tweeted] = deque()
+        self.complaints = Complaints()
+        self.scheduler = Scheduler(script, self.ground, self._input)
+        self.roles = Roles(
+            self.ground, self.scheduler, Settings(threshold=THRESHOLD, collapse=script.collapse)
+        )
+        self.sight = Sight(self.ground, self.scene, self.tweets)
+        self.visits = Visits(self.roles.reads().tab(), self.sight, self.scheduler.sleep)
+        self.quiet = False
+        self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
+        self._throttles = 0
+
+    def run(self) -> None:
+        """Plays the script, then lets everybody finish; `quiet` says whether they did."""
+        with self._listening():
+            self._populate()
+            self.scheduler.advance(self.script.steps)
+            self.scheduler.calm()
+            self.scheduler.pace = SLOWER
+            for _ in range(DRAIN_STEPS // LOOKED_EVERY):
+                self.scheduler.advance(LOOKED_EVERY)
+                if self._quiet():
+                    break
+            self.quiet = self._quiet()
+            self.scheduler.close()
+
+    def waiting(self) -> Iterator[str]:
+        """What keeps it from being quiet."""
+        yield from (f"{tweeted.id} isn't accepted" for tweeted in self.unsent)
+        yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
+        yield from (f"{subject} has an unpublished head" for subject in self.ground.heads.unpublished(9))
+        for burst, account in self.ground.ledger.read(self.ground.ledger.open()).items():
+            yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
+            if account.settled:
+                yield f"{burst} is settled and still open"
+
+    def _quiet(self) -> bool:
+        visiting = any(self._opened.values())
+        if self.unsent or visiting or not self.ground.at_rest() or self.ground.unannounced:
+            return False
+        return not any(self.waiting())
+
+    def _populate(self) -> None:
+        self.scheduler.add(Process("api", self._api))
+        for n in range(self.script.pumps):
+            self.scheduler.add(Process(f"pump-{n + 1}", self.roles.pump))
+        for n in range(self.script.workers):
+            for pool in Pool:
+                self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
+        self.scheduler.add(Process("people", self._people))
+
+    def _api(self, process: Process, _: int) -> Threads:
+        gateway = self.roles.system(process).gateway()
+
+        def send() -> None:
+            while True:
+                if not self.unsent:
+                    self.scheduler.rest()
+                    continue
+                try:
+                    receipts = gateway(body(self.unsent[0], self.ground.clock.now().isoformat()))
+                except (Unavailable, Full):
+                    self.scheduler.sleep(0.5)
+                    continue
+                if receipts[0].answer in (Answer.ACCEPTED, Answer.DUPLICATE):
+                    self.accepted.add(self.unsent.popleft().id)
+                else:
+                    self.complaints.found.append(f"the gateway refused {self.unsent.popleft().id}: {receipts[0].error}")
+
+        return {"api/gateway": send}
+
+    def _people(self, process: Process, _: int) -> Threads:
+        return {f"people/{name}": self._visitor(name) for name in self._opened}
+
+    def _visitor(self, name: str) -> Callable[[], None]:
+        def live() -> None:
+            while True:
+                if not self._opened[name]:
+                    self.scheduler.rest()
+                    continue
+                before = len(self.visits.wrong)
+                self.visits.visit(self._opened[name][0])
+                self._opened[name].popleft()
+                for text in self.visits.wrong[before:]:
+                    self.scheduler.tell(text)
+
+        return live
+
+    def _input(self, given: Input) -> None:
+        match given:
+            case Tweeted():
+                self.tweets[given.id] = Tweet(
+                    id=given.id, author=given.author, mentioned=given.mentioned, protected=given.protected
+                )
+                self.unsent.append(given)
+                self.scheduler.wake("api/gateway")
+            case Changed():
+                self.scene.change(given)
+            case Opened():
+                self._opened[given.person].append(given)
+                self.scheduler.wake(f"people/{given.person}")
+            case Throttled():
+                self._throttle(given)
+
+    def _throttle(self, given: Throttled) -> None:
+        now, self._throttles = self.ground.clock.now(), self._throttles + 1
+        throttle = Throttle(
+            id=f"t{self._throttles}",
+            tier=Tier(given.tier),
+            rate=given.rate,
+            reason="storm",
+            who="amy",
+            starts_at=now,
+            ends_at=now + given.lasting,
+        )
+        self.ground.throttles.put(throttle)
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        loggers = [logging.getLogger(name) for name in ("notifier.pump", "workers.runner")]
+        before = [(logger, logger.propagate, logger.level) for logger in loggers]
+        for logger in loggers:
+            logger.addHandler(self.complaints)
+            logger.propagate = False
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, propagate, level in before:
+                logger.removeHandler(self.complaints)
+                logger.propagate = propagate
+                logger.setLevel(level)
+
+
+def body(tweeted: Tweeted, time: str) -> bytes:
+    data = {
+        "tweet": tweeted.id,
+        "author": tweeted.author,
+        "mentions": list(tweeted.mentioned),
+        "text": "hello",
+        "protected": tweeted.protected,
+    }
+    event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "id": tweeted.id, "time": time, "data": data}
+    return json.dumps(event).encode()
+

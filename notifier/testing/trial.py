@@ -1,0 +1,227 @@
+"""One trial: a world, a running notifier, a storm of mentions and perhaps faults; then the outside check of it all."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+from notifier.api.identity import issue
+from notifier.api.keys import keys_of
+from notifier.config import Settings
+from notifier.domain.audience import Tier
+from notifier.domain.errors import Unavailable
+from notifier.domain.ledger import Account
+from notifier.domain.subject import UserId
+from notifier.profiles import Profile, choose
+from notifier.system import Ports
+from notifier.testing import latency, people
+from notifier.testing.faults import Fault, Saboteur, schedule
+from notifier.testing.finding import Finding, agreement, at_most, quantile
+from notifier.testing.instance import Instance
+from notifier.testing.load import Load
+from notifier.testing.outside import Outside, drained
+from notifier.testing.storm import Sent, Storm, Tweet, tweets
+from notifier.testing.tabs import Tabs
+from notifier.testing.truth import Truth, fanouts_a_minute
+from notifier.testing.world import World
+
+PACE = 20.0
+"""Mentions a second, and more when the storm would last longer than LONGEST."""
+LONGEST = 25.0
+DRAINED_WITHIN = 150.0
+"""Seconds after the storm; a slice that was lost with its worker is back within a minute."""
+TOKENS_LAST = timedelta(hours=1)
+
+P0_P95_S = 1.0
+P0_LARGE_P95_S = 4.0
+LARGE = 10_000_000
+"""Followers above which P0 may take longer."""
+STORM_FANOUTS = 3
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What is to be tried."""
+
+    data: Path
+    world: World
+    mentions: int
+    threshold: int
+    collapse: float | None
+    """Seconds; None leaves it to the subjects' policy."""
+    seed: int
+    profile: str = "embedded"
+    faults: Sequence[str] = ()
+    least_bursts: int = 0
+
+    @property
+    def lasting(self) -> float:
+        """Seconds that the storm lasts: with faults, long enough for all of them."""
+        calm = min(LONGEST, self.mentions / PACE)
+        return max(calm, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
+
+    def environment(self) -> dict[str, str]:
+        given = {"NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
+        return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
+
+    def settings(self) -> Settings:
+        return replace(Settings.read(), data=self.data, profile=self.profile, threshold=self.threshold)
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    script: Script
+    profile: Profile
+    ports: Ports
+    instance: Instance
+    storm: Storm
+    tell: Tell
+    struck: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+
+    def accounts(self) -> list[Account]:
+        return list(self.ports.archive.accounts())
+
+    def run(self) -> list[Finding]:
+        """Everything that was started has ended when it returns or raises."""
+        self.tell("loading the world")
+        Load(directory=self.ports.directory, sets=self.ports.sets)(self.script.world)
+        self.tell("starting")
+        with self.instance:
+            self._rage()
+            self.tell("waiting until everything is delivered")
+            slow = self._drain()
+            self.tell("comparing rows, seals, ledger and tabs with the formulas")
+            return [*self._judge(), *slow]
+
+    def _rage(self) -> None:
+        lasting, saboteur = self.script.lasting, self._saboteur()
+        self.tell(f"storm: {self.script.mentions:,} mentions in {lasting:.0f} s")
+        raging = saboteur.start()
+        self.storm()
+        raging.join(lasting + DRAINED_WITHIN)
+        self.struck, self.missed = saboteur.done, saboteur.failed
+
+    def _saboteur(self) -> Saboteur:
+        faults: Sequence[Fault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
+        return Saboteur(instance=self.instance, redis_url=self._redis_url, faults=faults)
+
+    def _redis_url(self) -> str:
+        return self.script.settings().redis_url or (self.script.data / "run" / "redis.url").read_text()
+
+    def _drain(self) -> list[Finding]:
+        """A finding when it takes too long; the checks then say what is missing."""
+        waiting = {tweet.id: tweet for tweet in self.storm.sent.accepted}
+        deadline = time.monotonic() + DRAINED_WITHIN
+        while time.monotonic() < deadline:
+            with suppress(Unavailable):
+                if drained(self.ports.ledger.open(), self.ports.bursts, waiting):
+                    return []
+            time.sleep(0.1)
+        detail = f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open())} bursts with work left"
+        return [Finding(name="drained", ok=False, value=DRAINED_WITHIN, unit="s", detail=detail)]
+
+    def _judge(self) -> Iterator[Finding]:
+        outside = Outside(archive=self.ports.archive, outcomes=self.ports.bursts, world=self.script.world)
+        truth, sent = outside.truth(self.storm.sent.accepted), self.storm.sent
+        yield outside.nothing_lost(truth, sent.refused)
+        yield outside.rows_equal_oracle(truth)
+        yield outside.books_balance(truth)
+        yield from self._judge_tabs(outside, truth)
+        if any(self.script.world.size(star) >= self.script.threshold for star in range(self.script.world.celebrities)):
+            yield outside.lanes(truth, self.script.threshold, self.script.least_bursts)
+        if self.script.collapse == 0:
+            yield outside.distinct_rows(truth)
+        else:
+            fanouts = fanouts_a_minute(truth.bursts.values())
+            yield at_most("storm_fanouts", fanouts, self._most_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
+        yield from self._judge_times(sent)
+
+    def _judge_tabs(self, outside: Outside, truth: Truth) -> Iterator[Finding]:
+        """Looks, marks and looks again; then everything is stopped and started, and must be as it was."""
+        settings = self.script.settings()
+        keys, now = keys_of(settings), self.ports.clock.now()
+        some = people.sample(self.script.world, self.script.seed)
+
+        def token(user: UserId) -> str:
+            return issue(keys, user, now, TOKENS_LAST)
+
+        tabs = Tabs(url=self.instance.url, token=token, people=some)
+        tabs.look()
+        first, wrong, badges = tabs.shown, list(tabs.differences(truth, {})), tabs.badges()
+        twice, dormant = tabs.twice() + outside.twice(), tabs.dormant_by_pull(truth)
+        items = sum(len(shown.items) for shown in first.values())
+        yield agreement("tabs_equal_oracle", wrong, n=items)
+        yield agreement("shown_once", twice, n=items)
+        yield dormant
+        wrong, hidden = tabs.see_some(), tabs.hidden(first)
+        tabs.look()
+        before = tabs.shown
+        yield agreement("badge_equals_list", badges + wrong + tabs.badges(), n=2 * len(some))
+        self.tell("stopping, starting again and looking again")
+        self.instance.stop()
+        self.instance.start()
+        tabs.url = self.instance.url
+        tabs.look()
+        forgotten = [
+            f"{user} sees something else" for user in before if before[user].facts() != tabs.shown[user].facts()
+        ]
+        yield agreement(
+            "restart_remembers", [*forgotten, *tabs.differences(truth, hidden), *tabs.badges()], n=len(some)
+        )
+
+    def _most_fanouts(self) -> int:
+        """By default a window of a minute; a shorter one is bounded by the budget of fan-outs alone."""
+        return STORM_FANOUTS if self.script.collapse is None or self.script.collapse >= 30 else 6 + 1
+
+    def _judge_times(self, sent: Sent) -> Iterator[Finding]:
+        """With faults, times are told and not judged: what was killed takes its seconds to come back."""
+        judged = not self.script.faults
+        accounts = self.accounts()
+        small = latency.waits(accounts, [Tier.P0], most_followers=LARGE)
+        yield _time("p0_p95_s", latency.p95(small), P0_P95_S, judged=judged, n=latency.rows(small))
+        if self.script.world.followers > LARGE:
+            large = latency.waits(accounts, [Tier.P0])
+            yield _time("p0_200m_p95_s", latency.p95(large), P0_LARGE_P95_S, judged=judged, n=latency.rows(large))
+        for tier in (Tier.P1, Tier.P2):
+            found = latency.waits(accounts, [tier])
+            if latency.rows(found):
+                yield _time(f"{tier}_p95_s", latency.p95(found), None, judged=False, n=latency.rows(found))
+        milliseconds = quantile(sent.seconds, 0.99) * 1000
+        detail = f"{sent.retries} requests were sent again"
+        yield _time("accept_p99_ms", milliseconds, None, judged=False, n=len(sent.seconds), unit="ms", detail=detail)
+        if self.script.faults:
+            yield Finding(
+                name="faults_struck",
+                ok=not self.missed and bool(self.struck),
+                value=len(self.struck),
+                unit="faults",
+                detail="; ".join(self.missed or self.struck),
+            )
+
+
+def _time(
+    name: str, value: float, limit: float | None, *, judged: bool, n: int, unit: str = "s", detail: str = ""
+) -> Finding:
+    shown = round(value, 3) if n else None
+    ok = not judged or limit is None or (n > 0 and value <= limit)
+    return Finding(name=name, ok=ok, value=shown, limit=limit if judged else None, unit=unit, n=n, detail=detail)
+
+
+@contextmanager
+def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
+    script.data.mkdir(parents=True, exist_ok=True)
+    profile = choose(script.settings())
+    try:
+        profile.migrate()
+        written: Sequence[Tweet] = tweets(script.world, script.mentions, script.seed)
+        instance = Instance(data=script.data, environment=script.environment())
+        batch = max(5, script.mentions // 500)
+        storm = Storm(instance=instance, tweets=written, lasting=script.lasting, batch=batch)
+        yield Trial(script=script, profile=profile, ports=profile.ports(), instance=instance, storm=storm, tell=tell)
+    finally:
+        profile.close()

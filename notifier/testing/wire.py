@@ -1,0 +1,84 @@
+"""The service as its users talk to it: plain HTTP/1.1 with connections that are kept; nothing of ours is called."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+ANSWERS_WITHIN = 10.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    """0 when there was none."""
+    body: Any = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Wire:
+    """One connection, for one thread; a broken one is opened anew with the next request."""
+
+    url: str
+    bearer: str
+    _connection: HTTPConnection | None = field(default=None, repr=False)
+
+    def get(self, path: str) -> Answer:
+        return self.send("GET", path)
+
+    def post(self, path: str, body: bytes, content_type: str) -> Answer:
+        return self.send("POST", path, body, {"Content-Type": content_type})
+
+    def put(self, path: str, value: object) -> Answer:
+        return self.send("PUT", path, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        began = time.perf_counter()
+        try:
+            connection = self._connected()
+            connection.request(method, path, body, {"Authorization": f"Bearer {self.bearer}", **(headers or {})})
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException):
+            self.close()
+            return Answer(status=0, seconds=time.perf_counter() - began)
+        return Answer(status=answer.status, body=_decoded(content), seconds=time.perf_counter() - began)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> HTTPConnection:
+        if self._connection is None:
+            place = urlsplit(self.url)
+            self._connection = HTTPConnection(place.hostname or "", place.port, timeout=ANSWERS_WITHIN)
+        return self._connection
+
+
+def patiently(wire: Wire, path: str, *, within: float = 30.0) -> Answer:
+    """A GET that waits for a service which is just being started again."""
+    deadline = time.monotonic() + within
+    while True:
+        answer = wire.get(path)
+        if answer.status not in (0, 503) or time.monotonic() > deadline:
+            return answer
+        time.sleep(0.1)
+
+
+def quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return json.loads(content) if content else None
+    except ValueError:
+        return None

@@ -1,0 +1,18 @@
+"""The log's streams: names, keys and numbers of partitions."""
+
+from notifier.domain.subject import Lane, Subject
+
+MENTIONS = "mentions"
+"""Events as they were accepted; key: the event's id."""
+
+MENTIONS_CELEBRITY = "mentions.celebrity"
+MENTIONS_STANDARD = "mentions.standard"
+"""Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
+
+PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4}
+
+LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
+
+
+def lane_key(subject: Subject) -> str:
+    return str(subject)

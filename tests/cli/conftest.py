@@ -1,0 +1,27 @@
+"""A runner for the command line, and a data folder that is ready to be used."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from notifier.cli import main
+
+Notifier = Callable[..., Result]
+
+
+@pytest.fixture
+def notifier() -> Notifier:
+    """Runs `notifier` with these words; what isn't an exit is raised."""
+
+    def run(*words: str, env: dict[str, str] | None = None) -> Result:
+        return CliRunner().invoke(main, words, env=env, catch_exceptions=False, prog_name="notifier")
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, notifier: Notifier) -> Path:
+    assert notifier("migrate", "--data", str(tmp_path)).exit_code == 0
+    return tmp_path

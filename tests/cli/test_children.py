@@ -1,0 +1,88 @@
+"""A child is started again when it dies: soon at first, later after longer pauses."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.children import LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
+
+
+@dataclass
+class Watch:
+    """A clock turned by hand."""
+
+    at: float = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@dataclass
+class Starts:
+    """Starts processes that do nothing but wait, and remembers them."""
+
+    made: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def __call__(self) -> "subprocess.Popen[bytes]":
+        self.made.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        return self.made[-1]
+
+    def kill_last(self) -> None:
+        self.made[-1].kill()
+        self.made[-1].communicate()
+
+
+@pytest.fixture
+def starts() -> Iterator[Starts]:
+    made = Starts()
+    yield made
+    for each in made.made:
+        each.kill()
+        each.communicate()
+
+
+def test_a_dead_child_is_started_again_after_its_pause(starts: Starts) -> None:
+    watch = Watch()
+    child = Child(role="p0", start=starts, now=watch)
+    child.tend()
+    first = child.pid
+    starts.kill_last()
+    child.tend()
+    assert child.pid is None
+    watch.at += pause(1) / 2
+    child.tend()
+    assert child.pid is None
+    watch.at += pause(1)
+    child.tend()
+    assert child.pid not in (None, first)
+
+
+@pytest.mark.parametrize(("lived", "deaths"), [(STEADY_AFTER - 1, 2), (STEADY_AFTER + 1, 1)])
+def test_a_steady_life_makes_the_next_death_the_first(lived: float, deaths: int, starts: Starts) -> None:
+    watch = Watch()
+    child = Child(role="p0", start=starts, now=watch)
+    for _ in range(2):
+        watch.at = child.due_at
+        child.tend()
+        watch.at += lived
+        starts.kill_last()
+        child.tend()
+    assert len(child.exits) == deaths
+
+
+def test_pauses_double_up_to_two_seconds() -> None:
+    assert [pause(n) for n in (1, 2, 3, 4, 5, 6, 50)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(("size", "aside"), [(LONGEST_LOG, False), (LONGEST_LOG + 1, True)])
+def test_only_a_long_log_is_put_aside(size: int, aside: bool, tmp_path: Path) -> None:
+    log = tmp_path / "api.log"
+    with log.open("wb") as file:
+        file.truncate(size)
+    put_aside(log)
+    assert (tmp_path / "api.log.1").exists() is aside
+    assert log.exists() is not aside

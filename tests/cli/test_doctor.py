@@ -1,0 +1,71 @@
+"""`notifier doctor`: each finding with its remedy, and an exit code that a script can go by."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.findings import Level, python_finding, room_finding, sqlite_finding
+from tests.cli.conftest import Notifier
+
+
+def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
+    done = notifier("doctor", "--data", str(folder), "--json")
+    found = json.loads(done.output)
+    assert done.exit_code == 0
+    assert found["ok"]
+    names = {check["name"] for check in found["checks"]}
+    assert names >= {"python", "sqlite", "folder", "room", "schema", "cache", "heads", "bursts", "dead_letters"}
+
+
+def test_nothing_running_is_a_warning_with_a_remedy(folder: Path, notifier: Notifier) -> None:
+    done = notifier("doctor", "--data", str(folder))
+    assert done.exit_code == 0
+    assert "warn  running" in done.output
+    assert "`notifier up` starts it." in done.output
+    assert "\x1b" not in done.output
+
+
+def test_a_folder_that_is_not_there_fails_and_is_not_made(tmp_path: Path, notifier: Notifier) -> None:
+    nowhere = tmp_path / "nowhere"
+    done = notifier("doctor", "--data", str(nowhere))
+    assert done.exit_code == 1
+    assert "fail  folder" in done.output
+    assert not nowhere.exists()
+
+
+def test_a_folder_without_tables_fails_and_gets_none(tmp_path: Path, notifier: Notifier) -> None:
+    done = notifier("doctor", "--data", str(tmp_path), "--json")
+    schema = next(check for check in json.loads(done.output)["checks"] if check["name"] == "schema")
+    assert done.exit_code == 1
+    assert not schema["ok"]
+    assert "notifier migrate" in schema["detail"]
+
+
+def test_a_newer_schema_is_one_sentence_wherever_it_is_met(folder: Path, notifier: Notifier) -> None:
+    with sqlite3.connect(folder / "core.db") as core:
+        core.execute("INSERT INTO migrations VALUES (9999, '9999_from_the_future', 'x', 0)")
+    core.close()
+    assert notifier("doctor", "--data", str(folder)).exit_code == 1
+    for words in (("dump", "bursts"), ("migrate",), ("up", "--port", "0")):
+        done = notifier(*words, "--data", str(folder))
+        assert done.exit_code == 3
+        assert done.stderr.startswith("The data folder was written by a newer version")
+
+
+@pytest.mark.parametrize(
+    ("found", "level"),
+    [
+        (python_finding((3, 10)), Level.FAIL),
+        (python_finding((3, 11)), Level.OK),
+        (sqlite_finding((3, 37, 2)), Level.FAIL),
+        (sqlite_finding((3, 45, 0)), Level.OK),
+        (room_finding(1 << 20), Level.FAIL),
+        (room_finding(1 << 30), Level.WARN),
+        (room_finding(1 << 40), Level.OK),
+    ],
+    ids=str,
+)
+def test_a_machine_is_judged_by_what_is_needed(found: object, level: Level) -> None:
+    assert getattr(found, "level", None) is level

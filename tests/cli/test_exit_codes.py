@@ -1,0 +1,70 @@
+"""A refusal is one sentence and a code: 2 for wrong usage, 3 for a machine or folder that can't."""
+
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.verbs import exit_code
+from notifier.domain.errors import DataLocked, Full, NotFound, NotifierError, StoreUnavailable
+from tests.cli.conftest import Notifier
+
+VERBS_THAT_READ = [
+    ("dump", "bursts"),
+    ("tab", "u1"),
+    ("token", "u1"),
+    ("ledger", "mention:nova#1"),
+    ("explain", "mention:nova#1", "u1"),
+    ("deadletters",),
+    ("throttle", "list"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(NotFound(), 2), (DataLocked(), 3), (StoreUnavailable(), 3), (Full(), 3)], ids=repr
+)
+def test_each_error_has_its_code(error: NotifierError, code: int) -> None:
+    assert exit_code(error) == code
+
+
+@pytest.mark.parametrize("words", VERBS_THAT_READ, ids=" ".join)
+def test_a_folder_that_is_not_there_is_one_sentence_and_not_made(
+    words: tuple[str, ...], tmp_path: Path, notifier: Notifier
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    done = notifier(*words, "--data", str(nowhere))
+    assert done.exit_code == 3
+    assert done.stdout == ""
+    assert done.stderr.strip().count("\n") == 0
+    assert str(nowhere) in done.stderr
+    assert not nowhere.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("tab", "u1"), ("token", "u1"), ("ledger", "mention:nova#1"), ("explain", "mention:nova#1", "u1")],
+    ids=str,
+)
+def test_what_does_not_exist_is_wrong_usage(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    done = notifier(*words, "--data", str(folder))
+    assert done.exit_code == 2
+    assert done.stderr.startswith("There is no such thing.")
+
+
+def test_a_burst_that_is_no_burst_is_wrong_usage(folder: Path, notifier: Notifier) -> None:
+    done = notifier("ledger", "nova", "--data", str(folder))
+    assert (done.exit_code, done.stderr.strip()) == (
+        2,
+        "A subject is written kind:owner and a burst kind:owner#seq. nova",
+    )
+
+
+def test_a_setting_that_cannot_be_read_names_this_machine(folder: Path, notifier: Notifier) -> None:
+    done = notifier("deadletters", "--data", str(folder), env={"NOTIFIER_PORT": "eighty"})
+    assert done.exit_code == 3
+    assert done.stderr.startswith("A setting can't be read.")
+
+
+def test_a_mention_needs_somebody_who_runs(folder: Path, notifier: Notifier) -> None:
+    done = notifier("mention", "--author", "ada", "--of", "nova", "--data", str(folder))
+    assert done.exit_code == 3
+    assert "notifier up" in done.stderr

@@ -1,0 +1,125 @@
+"""What the verbs print of a delivered burst: dumps with their keys, the tab, the ledger, the explanation."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Notifier
+from tests.cli.delivered import deliver
+
+BURST = "mention:nova#1"
+
+
+@pytest.fixture
+def delivered(folder: Path, notifier: Notifier) -> Path:
+    """A world of 4,000 people, of whom 2,000 follow nova; u7 is mentioned beside her."""
+    words = ("--followers", "2000", "--universe", "4000", "--celebrities", "2", "--seed", "1", "--json")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    deliver(folder, "nova", "u7")
+    return folder
+
+
+def lines(notifier: Notifier, folder: Path, *words: str) -> list[dict[str, Any]]:
+    done = notifier("dump", *words, "--ndjson", "--data", str(folder))
+    assert done.exit_code == 0
+    return [json.loads(line) for line in done.output.splitlines()]
+
+
+def asked(notifier: Notifier, folder: Path, *words: str) -> dict[str, Any]:
+    done = notifier(*words, "--json", "--data", str(folder))
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.output))
+
+
+def people_of(row: dict[str, Any]) -> set[int]:
+    if "member" in row:
+        return {row["member"]}
+    bits = int.from_bytes(bytes.fromhex(row["bitmap"]), "little")
+    return {row["block"] * 1024 + place for place in range(1024) if bits >> place & 1}
+
+
+def test_the_bursts_are_dumped_with_everything_they_know(delivered: Path, notifier: Notifier) -> None:
+    found = {line["burst"]: line for line in lines(notifier, delivered, "bursts")}
+    assert set(found) == {BURST, "self:nova#1", "self:u7#1", "mention:u7#1"}
+    nova = found[BURST]
+    assert (nova["subject"], nova["seq"], nova["lane"], nova["verdict"]) == ("mention:nova", 1, "celebrity", "all")
+    assert (nova["count"], nova["mentioners"], nova["text"]) == (1, ["ada"], "hi")
+    assert nova["opened_at"].endswith("Z")
+
+
+def test_the_rows_are_the_tiers_of_the_seals(delivered: Path, notifier: Notifier) -> None:
+    seals = lines(notifier, delivered, "seals", "--members", "--burst", BURST)
+    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
+    for tier in ("p0", "p1", "p2"):
+        bits = [(seal["shard"], int.from_bytes(bytes.fromhex(seal["members"][tier]), "little")) for seal in seals]
+        sealed = {
+            shard << 17 | place for shard, word in bits for place in range(word.bit_length()) if word >> place & 1
+        }
+        reached = [member for row in rows if row["tier"] == tier for member in people_of(row)]
+        assert sorted(reached) == sorted(sealed)
+        assert sum(seal[tier] for seal in seals) == len(sealed)
+    assert sum(len(people_of(row)) for row in rows) > 0
+
+
+def test_the_ledger_is_dumped_a_line_a_slice(delivered: Path, notifier: Notifier) -> None:
+    found = lines(notifier, delivered, "ledger", "--burst", BURST)
+    assert {(line["step"], line["tier"], line["state"]) for line in found} == {
+        *(("rows", tier, "done") for tier in ("p0", "p1", "p2")),
+        *(("push", tier, "done") for tier in ("p0", "p1")),
+    }
+    assert all((line["first"], line["last"], line["attempts"]) == (0, 0, 0) for line in found)
+
+
+def test_the_books_of_a_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
+    found = asked(notifier, delivered, "ledger", BURST)
+    books = found["books"]
+    assert books["balanced"]
+    assert books["expected"] == books["delivered"] + books["suppressed"] > 0
+    assert found["parked_by"] == []
+
+
+def test_the_tab_shows_the_mentioned_their_own_item(delivered: Path, notifier: Notifier) -> None:
+    found = asked(notifier, delivered, "tab", "u7")
+    assert found["badge"] == {"count": len(found["items"]), "more": False}
+    assert "self:u7#1" in [item["burst"] for item in found["items"]]
+    text = notifier("tab", "u7", "--data", str(delivered)).output
+    assert "ada, 1 mention of you" in text
+
+
+def test_an_explanation_agrees_with_the_tab_and_the_rows(delivered: Path, notifier: Notifier) -> None:
+    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
+    reached = {member: row for row in rows for member in people_of(row)}
+    member = min(reached)
+    found = asked(notifier, delivered, "explain", BURST, f"u{member}")
+    assert (found["visible"], found["rule"], found["member"]) == (True, None, member)
+    assert found["seal"]["tier"] == reached[member]["tier"]
+    assert found["row"] == ("member" if "member" in reached[member] else "block")
+    assert BURST in [item["burst"] for item in asked(notifier, delivered, "tab", f"u{member}")["items"]]
+
+
+def test_who_is_not_in_the_audience_is_told_by_which_rule(delivered: Path, notifier: Notifier) -> None:
+    found = asked(notifier, delivered, "explain", "self:nova#1", "u7")
+    assert (found["visible"], found["rule"], found["row"]) == (False, "not_followed", "none")
+    text = notifier("explain", "self:nova#1", "u7", "--data", str(delivered)).output
+    assert text.startswith("self:nova#1 and u7: The person doesn't follow the subject")
+
+
+def test_rows_that_are_still_to_come_change_no_tab(folder: Path, notifier: Notifier) -> None:
+    assert notifier("fixture", "--followers", "50", "--universe", "50", "--json", "--data", str(folder)).exit_code == 0
+    deliver(folder, "nova", of=lambda piece: False)
+    found = asked(notifier, folder, "explain", BURST, "u1")
+    assert (found["visible"], found["row"], found["seal"]) == (True, "none", None)
+    assert [item["burst"] for item in asked(notifier, folder, "tab", "u1")["items"]] == [BURST]
+    assert asked(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
+
+
+def test_a_token_is_for_a_person_who_exists(delivered: Path, notifier: Notifier) -> None:
+    assert notifier("token", "u7", "--data", str(delivered)).output.count(".") == 2
+    assert notifier("token", "nobody", "--data", str(delivered)).exit_code == 2
+
+
+def test_there_are_no_dead_letters_and_it_says_so(delivered: Path, notifier: Notifier) -> None:
+    assert notifier("deadletters", "--data", str(delivered)).output == "There are no dead letters.\n"
+    assert notifier("deadletters", "--json", "--data", str(delivered)).output == "[]\n"

@@ -1,0 +1,38 @@
+"""Durations and rates as people write them."""
+
+from contextlib import suppress
+from datetime import timedelta
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifier.cli.options import Rate, Span
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("15s", timedelta(seconds=15)),
+        ("20m", timedelta(minutes=20)),
+        ("1.5h", timedelta(minutes=90)),
+        ("7d", timedelta(days=7)),
+        ("250ms", timedelta(milliseconds=250)),
+    ],
+)
+def test_durations(text: str, meant: timedelta) -> None:
+    assert Span().convert(text, None, None) == meant
+
+
+@pytest.mark.parametrize(("text", "meant"), [("500", 500.0), ("20k", 20_000.0), ("1.5M", 1_500_000.0)])
+def test_rates(text: str, meant: float) -> None:
+    assert Rate().convert(text, None, None) == meant
+
+
+@given(st.text(alphabet="0123456789.smhdkM -", max_size=6))
+def test_whatever_is_written_is_understood_or_refused(text: str) -> None:
+    with suppress(click.BadParameter):
+        assert Span().convert(text, None, None) >= timedelta(0)
+    with suppress(click.BadParameter):
+        assert Rate().convert(text, None, None) >= 0

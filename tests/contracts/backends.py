@@ -1,0 +1,107 @@
+"""The backends of the small ports: the log, the sets and what operators use, over one clock set by hand."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from notifier.adapters.sqlite.archive import SqliteArchive
+from notifier.adapters.sqlite.bursts import SqliteBursts
+from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.leases import SqliteLeases
+from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.seals import SqliteSeals
+from notifier.adapters.sqlite.sent import SqliteSent
+from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.throttles import SqliteThrottles
+from notifier.ports.archive import Archive
+from notifier.ports.bursts import Bursts
+from notifier.ports.deadletters import DeadLetters
+from notifier.ports.directory import Directory
+from notifier.ports.inbox import Inbox
+from notifier.ports.leases import Leases
+from notifier.ports.ledger import Ledger
+from notifier.ports.log import EventLog
+from notifier.ports.push import Sent
+from notifier.ports.seals import Seals
+from notifier.ports.sets import MemberSets
+from notifier.ports.throttles import Throttles
+from notifier.testing.memory.archive import MemoryArchive
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.claims import MemoryClaims
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.deadletters import MemoryDeadLetters
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.leases import MemoryLeases
+from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.seals import MemorySeals
+from notifier.testing.memory.sent import MemorySent
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.throttles import MemoryThrottles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    clock: ManualClock
+    log: EventLog
+    directory: Directory
+    sets: MemberSets
+    throttles: Throttles
+    dead_letters: DeadLetters
+    sent: Sent
+    leases: Leases
+    archive: Archive
+    bursts: Bursts
+    ledger: Ledger
+    seals: Seals
+    inbox: Inbox
+
+
+def in_memory() -> Backend:
+    clock, directory, bursts = ManualClock(), MemoryDirectory(), MemoryBursts()
+    seals, ledger = MemorySeals(clock), MemoryLedger(MemoryClaims())
+    inbox = MemoryInbox(seals)
+    return Backend(
+        clock=clock,
+        log=MemoryLog(clock),
+        directory=directory,
+        sets=MemoryMemberSets(directory),
+        throttles=MemoryThrottles(),
+        dead_letters=MemoryDeadLetters(),
+        sent=MemorySent(),
+        leases=MemoryLeases(),
+        archive=MemoryArchive(bursts, ledger, seals, inbox),
+        bursts=bursts,
+        ledger=ledger,
+        seals=seals,
+        inbox=inbox,
+    )
+
+
+def in_sqlite(files: Files, clock: ManualClock) -> Backend:
+    core, inboxes = files.core, files.inboxes
+    return Backend(
+        clock=clock,
+        log=SqliteLog(files.log, clock),
+        directory=SqliteDirectory(core),
+        sets=SqliteMemberSets(core),
+        throttles=SqliteThrottles(core),
+        dead_letters=SqliteDeadLetters(core),
+        sent=SqliteSent(core),
+        leases=SqliteLeases(core),
+        archive=SqliteArchive(core, inboxes),
+        bursts=SqliteBursts(core),
+        ledger=SqliteLedger(core),
+        seals=SqliteSeals(inboxes, clock),
+        inbox=SqliteInbox(inboxes),
+    )
+
+
+def migrated(folder: Path) -> Files:
+    files = Files.at(folder)
+    files.migrate()
+    return files

@@ -1,0 +1,165 @@
+"""The stores of the core flow, every backend as one bundle, with the facts about people that no port writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
+from notifier.adapters.sqlite.claims import SqliteClaims
+from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.heads import SqliteHeads
+from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.people import SqlitePeople
+from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.seals import SqliteSeals
+from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.subject import Member, Subject, UserId
+from notifier.domain.visible import Volume
+from notifier.ports.bursts import Bursts, RecentBursts
+from notifier.ports.directory import Directory
+from notifier.ports.heads import Heads
+from notifier.ports.inbox import Inbox
+from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.people import NEVER, People
+from notifier.ports.seals import Seals
+from notifier.ports.sets import MemberSets
+from notifier.ports.timeline import Timeline
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.claims import MemoryClaims
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.heads import MemoryHeads
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.seals import MemorySeals
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.timeline import MemoryTimeline
+
+
+class Facts(Protocol):
+    """What a person decided, put where the backend keeps it."""
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None: ...
+
+    def mute(self, user: UserId, subject: Subject) -> None: ...
+
+    def block(self, user: UserId, other: UserId) -> None: ...
+
+    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    heads: Heads
+    bursts: Bursts
+    recent: RecentBursts
+    ledger: Ledger
+    claims: Claims
+    seals: Seals
+    inbox: Inbox
+    people: People
+    timeline: Timeline
+    directory: Directory
+    sets: MemberSets
+    facts: Facts
+    clock: ManualClock
+    folder: Path | None = None
+    """Of a backend that outlives its process."""
+
+
+@contextmanager
+def reopened(store: Store) -> Iterator[Store]:
+    """What another process finds; the same store where nothing outlives a process."""
+    if store.folder is None:
+        yield store
+    else:
+        with sqlite(store.folder, store.clock) as again:
+            yield again
+
+
+@contextmanager
+def memory(folder: Path, clock: ManualClock) -> Iterator[Store]:
+    bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
+    inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
+    people = MemoryPeople(directory, sets)
+    yield Store(
+        heads=MemoryHeads(),
+        bursts=bursts,
+        recent=bursts,
+        ledger=MemoryLedger(claims),
+        claims=claims,
+        seals=seals,
+        inbox=inbox,
+        people=people,
+        timeline=MemoryTimeline(bursts, inbox),
+        directory=directory,
+        sets=sets,
+        facts=people,
+        clock=clock,
+    )
+
+
+@contextmanager
+def sqlite(folder: Path, clock: ManualClock) -> Iterator[Store]:
+    files, reader = Files.at(folder), Reader()
+    files.migrate()
+    yield Store(
+        heads=SqliteHeads(files.core),
+        bursts=SqliteBursts(files.core),
+        recent=SqliteRecentBursts(files.core),
+        ledger=SqliteLedger(files.core),
+        claims=SqliteClaims(files.core),
+        seals=SqliteSeals(files.inboxes, clock),
+        inbox=SqliteInbox(files.inboxes),
+        people=SqlitePeople(files.core, reader),
+        timeline=SqliteTimeline(files.core, files.inboxes, reader),
+        directory=SqliteDirectory(files.core),
+        sets=SqliteMemberSets(files.core),
+        facts=SqliteFacts(files.core),
+        clock=clock,
+        folder=folder,
+    )
+    reader.close()
+    files.close()
+
+
+BACKENDS = {"memory": memory, "sqlite": sqlite}
+
+
+class SqliteFacts:
+    """No port writes these yet, so the tables are filled directly."""
+
+    def __init__(self, core: Database) -> None:
+        self._core = core
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
+        block, slot = divmod(self._member(user), BLOCK_MEMBERS)
+        row = (block, slot, str(subject), to_ms(visible_from))
+        self._put("INSERT OR REPLACE INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?)", *row)
+
+    def mute(self, user: UserId, subject: Subject) -> None:
+        self.follow(user, subject, NEVER)
+
+    def block(self, user: UserId, other: UserId) -> None:
+        self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocks')", self._member(user), other)
+        self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocked_by')", self._member(other), user)
+
+    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
+        row = (self._member(user), str(subject), str(volume))
+        self._put("INSERT OR REPLACE INTO volumes (member, subject, volume) VALUES (?, ?, ?)", *row)
+
+    def _member(self, user: UserId) -> Member:
+        return SqliteDirectory(self._core).accounts([user])[user].member
+
+    def _put(self, sql: str, *row: object) -> None:
+        with self._core.write() as c:
+            c.execute(sql, row)

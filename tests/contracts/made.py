@@ -1,0 +1,86 @@
+"""Values for the contracts: each is complete, and says only what its test is about."""
+
+from datetime import datetime, timedelta
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.bits import Bits, from_offsets, nobody
+from notifier.domain.burst import Burst
+from notifier.domain.mention import EventId, Mention
+from notifier.domain.plan import Plan
+from notifier.domain.reach import Verdict
+from notifier.domain.seal import Seal
+from notifier.domain.slice import Slice, Step
+from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
+from notifier.testing.memory.clock import START
+
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+ORION = Subject(Kind.MENTION, UserId("orion"))
+EVENT = EventId("tweets", "e1")
+
+
+def burst(
+    subject: Subject = NOVA, seq: int = 1, *, version: int = 1, opened_at: datetime = START, text: str = "hello"
+) -> Burst:
+    return Burst(
+        key=BurstKey(subject, seq),
+        version=version,
+        opened_at=opened_at,
+        accepted_at=opened_at - timedelta(milliseconds=5),
+        lane=Lane.CELEBRITY,
+        verdict=Verdict.ALL,
+        mentioners=(UserId("ada"),),
+        more_mentioners=False,
+        count=1,
+        first_of_day=True,
+        restricted_to=None,
+        tweet="t1",
+        text=text,
+    )
+
+
+def mention(subject: Subject = NOVA, *, event: EventId = EVENT) -> Mention:
+    return Mention(
+        event=event,
+        subject=subject,
+        tweet="t1",
+        author=UserId("ada"),
+        text="hello",
+        protected=False,
+        verdict=Verdict.ALL,
+        lane=Lane.CELEBRITY,
+        followers=2_000_000,
+        happened_at=START,
+        accepted_at=START,
+    )
+
+
+def plan(key: BurstKey, *, opened_at: datetime = START, shards: int = 2) -> Plan:
+    return Plan(
+        burst=key,
+        opened_at=opened_at,
+        accepted_at=opened_at,
+        lane=Lane.CELEBRITY,
+        followers=2_000_000,
+        ranges=((0, shards - 1),),
+        widths=dict.fromkeys(TIERS, 1),
+        pushed=(Tier.P0,),
+    )
+
+
+def piece(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step = Step.ROWS) -> Slice:
+    return Slice(key, step, tier, shard, shard)
+
+
+def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None) -> Seal:
+    return Seal(
+        shard=shard,
+        tiers={
+            Tier.P0: p0 if p0 is not None else from_offsets([1]),
+            Tier.P1: p1 if p1 is not None else nobody(),
+            Tier.P2: from_offsets(range(1_000, 90_000)),
+        },
+        push=from_offsets([1]),
+        dormant=7,
+        suppressed={"muted": 2},
+        threshold=32,
+    )

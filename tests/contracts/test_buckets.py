@@ -1,0 +1,92 @@
+"""Token buckets, on every backend."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from notifier.adapters.redis.cache import RedisBuckets
+from notifier.adapters.redis.client import connect
+from notifier.domain.errors import CacheUnavailable
+from notifier.ports.cache import Buckets
+from notifier.testing.memory.cache import MemoryBuckets
+from notifier.testing.memory.clock import ManualClock
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+
+__all__ = ["valkey", "valkey_server"]
+
+Backend = tuple[Buckets, Callable[[timedelta], None], Callable[[], None]]
+"""The port, the way to let time pass, and the way to wipe it."""
+
+HOUR = timedelta(hours=1)
+SOON = timedelta(milliseconds=50)
+
+
+@pytest.fixture(params=["memory", "valkey"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param == "memory":
+        clock = ManualClock()
+        fake = MemoryBuckets(clock)
+        return fake, clock.advance, fake.wipe
+    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    return RedisBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
+
+
+def test_a_bucket_gives_what_it_holds_and_no_more(backend: Backend) -> None:
+    buckets, _, _ = backend
+    assert [buckets.take("zoe", 3, HOUR) for _ in range(5)] == [True, True, True, False, False]
+
+
+def test_buckets_are_separate(backend: Backend) -> None:
+    buckets, _, _ = backend
+    assert buckets.take("zoe", 1, HOUR)
+    assert buckets.take("ada", 1, HOUR)
+    assert not buckets.take("zoe", 1, HOUR)
+
+
+def test_a_token_comes_back_with_time_and_only_one(backend: Backend) -> None:
+    buckets, wait, _ = backend
+    assert buckets.take("zoe", 1, SOON)
+    wait(SOON * 3)
+    assert buckets.take("zoe", 1, SOON)
+    # Three refills, but room for one: with an hour's refill from here on nothing can have come since.
+    assert not buckets.take("zoe", 1, HOUR)
+
+
+def test_asking_in_vain_costs_nothing(backend: Backend) -> None:
+    buckets, wait, _ = backend
+    assert buckets.take("zoe", 1, SOON)
+    buckets.take("zoe", 1, HOUR)
+    wait(SOON)
+    assert buckets.take("zoe", 1, SOON)
+
+
+def test_a_bucket_without_room_gives_nothing(backend: Backend) -> None:
+    buckets, _, _ = backend
+    assert not buckets.take("zoe", 0, HOUR)
+
+
+def test_a_wiped_bucket_is_full(backend: Backend) -> None:
+    buckets, _, wipe = backend
+    assert buckets.take("zoe", 1, HOUR)
+    wipe()
+    assert buckets.take("zoe", 1, HOUR)
+
+
+def test_a_bucket_that_would_be_full_is_forgotten(valkey: Valkey) -> None:
+    RedisBuckets(valkey.client).take("zoe", 2, HOUR)
+    assert 0 < valkey.client.ttl("bucket:zoe") <= 2 * 3600
+
+
+def test_a_server_that_forgot_the_script_is_told_again(valkey: Valkey) -> None:
+    buckets = RedisBuckets(valkey.client)
+    assert buckets.take("zoe", 2, HOUR)
+    valkey.client.script_flush()
+    assert buckets.take("zoe", 2, HOUR)
+
+
+def test_without_a_server_it_says_so() -> None:
+    with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
+        RedisBuckets(client).take("zoe", 1, HOUR)

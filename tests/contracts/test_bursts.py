@@ -1,0 +1,83 @@
+"""The contract of the canonical bursts and of what became of events."""
+
+from datetime import timedelta
+
+from notifier.domain.head import Sequenced
+from notifier.domain.mention import EventId
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.ports.bursts import Outcome
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
+
+OTHER = EventId("tweets", "e2")
+OWN = Subject(Kind.SELF, NOVA.owner)
+
+
+def test_a_burst_is_read_as_it_was_written(store: Store) -> None:
+    first, second = burst(), burst(ORION, 2)
+    store.bursts.write([first, second], [])
+    with reopened(store) as again:
+        assert again.bursts.read([first.key, second.key, BurstKey(NOVA, 9)]) == {first.key: first, second.key: second}
+
+
+def test_of_two_writes_of_a_burst_the_higher_version_stands(store: Store) -> None:
+    old, new = burst(version=4, text="old"), burst(version=5, text="new", opened_at=START + timedelta(seconds=2))
+    store.bursts.write([new], [])
+    store.bursts.write([old], [])
+    assert store.bursts.read([new.key]) == {new.key: new}
+    assert store.recent.since(START + timedelta(seconds=1)) == [new]
+    grown = burst(version=6, text="grown")
+    store.bursts.write([grown], [])
+    assert store.bursts.read([new.key]) == {new.key: grown}
+
+
+def test_an_event_is_known_in_its_subject_alone(store: Store) -> None:
+    store.bursts.write([burst()], [Sequenced(mention=mention(event=EVENT), seq=1)])
+    assert set(store.bursts.known(NOVA, [EVENT, OTHER])) == {EVENT}
+    assert set(store.bursts.known(ORION, [EVENT])) == set()
+    assert set(store.bursts.known(OWN, [EVENT])) == set()
+    assert set(store.bursts.known(NOVA, [EventId("elsewhere", EVENT.id)])) == set()
+
+
+def test_a_mention_keeps_its_first_burst(store: Store) -> None:
+    for seq in (1, 2):
+        store.bursts.write([burst(seq=seq)], [Sequenced(mention=mention(event=EVENT), seq=seq)])
+    assert [outcome.burst for outcome in store.bursts.outcomes(EVENT.source, EVENT.id)] == [BurstKey(NOVA, 1)]
+
+
+def test_an_event_tells_what_became_of_every_account(store: Store) -> None:
+    refused = Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.NOT_WANTED)
+    both = [Sequenced(mention=mention(NOVA, event=EVENT), seq=1), Sequenced(mention=mention(OWN, event=EVENT), seq=4)]
+    store.bursts.write([], both)
+    store.bursts.refuse([refused])
+    store.bursts.refuse([refused])
+    with reopened(store) as again:
+        assert list(again.bursts.outcomes(EVENT.source, EVENT.id)) == [
+            Outcome(event=EVENT, account=NOVA.owner, burst=BurstKey(NOVA, 1), refusal=None),
+            Outcome(event=EVENT, account=NOVA.owner, burst=BurstKey(OWN, 4), refusal=None),
+            refused,
+        ]
+
+
+def test_without_a_source_every_event_of_the_id_answers(store: Store) -> None:
+    elsewhere = EventId("elsewhere", EVENT.id)
+    store.bursts.refuse(
+        [Outcome(event=e, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED) for e in (EVENT, elsewhere, OTHER)]
+    )
+    assert [outcome.event for outcome in store.bursts.outcomes(None, EVENT.id)] == [elsewhere, EVENT]
+    assert [outcome.event for outcome in store.bursts.outcomes(EVENT.source, EVENT.id)] == [EVENT]
+    assert list(store.bursts.outcomes("nowhere", EVENT.id)) == []
+
+
+def test_recent_bursts_come_oldest_first_from_the_moment_on(store: Store) -> None:
+    made = [
+        burst(ORION, 1, opened_at=START),
+        burst(NOVA, 2, opened_at=START + timedelta(seconds=1)),
+        burst(ORION, 2, opened_at=START + timedelta(seconds=1)),
+        burst(NOVA, 3, opened_at=START + timedelta(seconds=2)),
+    ]
+    store.bursts.write(made[::-1], [])
+    assert store.recent.since(START) == made
+    assert store.recent.since(START + timedelta(seconds=1)) == made[1:]

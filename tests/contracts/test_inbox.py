@@ -1,0 +1,125 @@
+"""The contract of the inbox: what is written is what every member reads, bit by bit."""
+
+from asyncio import run
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.audience import Tier
+from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
+from notifier.domain.block import INBOX_WINDOW, THRESHOLD, Row, Rows, cut
+from notifier.domain.burst import RETENTION
+from notifier.domain.subject import BurstKey, Member
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import NOVA
+
+KEY = BurstKey(NOVA, 1)
+DENSE = from_offsets(range(0, BLOCK_MEMBERS, 2))
+SPARSE = from_offsets([3, 5_000])
+
+
+def rows(
+    bits: Bits, *, burst: BurstKey = KEY, opened_at: datetime = START, tier: Tier = Tier.P1, shard: int = 0
+) -> Rows:
+    return cut(bits, burst=burst, opened_at=opened_at, tier=tier, shard=shard, threshold=THRESHOLD)
+
+
+def read(store: Store, member: int, limit: int = 10) -> Sequence[Row]:
+    return run(store.timeline.rows(Member(member), None, limit))
+
+
+def keys(store: Store, member: int) -> list[BurstKey]:
+    return [row.burst for row in read(store, member)]
+
+
+def test_a_block_row_reaches_the_members_of_its_bitmap_alone(store: Store) -> None:
+    store.inbox.write([rows(DENSE)])
+    with reopened(store) as again:
+        (row,) = read(again, 2)
+        assert keys(again, 3) == []
+    whole_block = DENSE.tobytes()[: BLOCK_MEMBERS // 8]
+    assert row == Row(burst=KEY, opened_at=START, tier=Tier.P1, slot=BLOCK_MEMBERS, members=whole_block)
+
+
+def test_a_member_row_reaches_its_member_alone(store: Store) -> None:
+    store.inbox.write([rows(SPARSE)])
+    with reopened(store) as again:
+        assert read(again, 3) == [Row(burst=KEY, opened_at=START, tier=Tier.P1, slot=3, members=None)]
+        assert keys(again, 5_000) == [KEY]
+        assert keys(again, 4) == []
+
+
+def test_rows_of_every_shard_are_found(store: Store) -> None:
+    shards = [0, 1, 7, 8, 9, 1525]
+    store.inbox.write([rows(DENSE | SPARSE, shard=shard) for shard in reversed(shards)])
+    for shard in shards:
+        assert keys(store, shard * SHARD_MEMBERS) == [KEY]
+        assert keys(store, shard * SHARD_MEMBERS + 5_000) == [KEY]
+    assert keys(store, 2 * SHARD_MEMBERS) == []
+
+
+def test_the_same_rows_again_change_nothing(store: Store) -> None:
+    for _ in range(2):
+        store.inbox.write([rows(DENSE | SPARSE), rows(from_offsets([1]), tier=Tier.P0)])
+    assert [keys(store, member) for member in (0, 1, 3, 5_000)] == [[KEY]] * 4
+
+
+def test_a_slice_that_reaches_nobody_writes_nothing(store: Store) -> None:
+    store.inbox.write([])
+    store.inbox.write([rows(from_offsets([]))])
+    assert keys(store, 0) == []
+
+
+def test_more_rows_than_fit_one_transaction_are_all_written(store: Store) -> None:
+    thirty_in_each_block = from_offsets(np.flatnonzero(np.arange(SHARD_MEMBERS) % BLOCK_MEMBERS < 30).tolist())
+    store.inbox.write([rows(thirty_in_each_block, shard=shard) for shard in (0, 8, 16)])
+    for member in (0, 29, SHARD_MEMBERS * 9 - BLOCK_MEMBERS + 7, SHARD_MEMBERS * 17 - BLOCK_MEMBERS + 29):
+        assert keys(store, member) == [KEY]
+    assert keys(store, 30) == []
+
+
+def test_inbox_windows_are_swept_when_all_of_them_has_expired(store: Store) -> None:
+    old, new = numbered(1), numbered(2)
+    store.inbox.write([rows(DENSE | SPARSE, burst=old, shard=shard) for shard in range(9)])
+    store.inbox.write([rows(DENSE, burst=new, opened_at=START + INBOX_WINDOW)])
+    assert store.inbox.sweep(START + RETENTION - timedelta(seconds=1), 1_000) == 0
+    expired = START + RETENTION + INBOX_WINDOW
+    swept = [store.inbox.sweep(expired, 5) for _ in range(40)]
+    assert (sum(swept), swept[-1]) == (9 * 2, 0)
+    assert keys(store, 0) == [new]
+    assert keys(store, 5_000) == []
+
+
+def numbered(seq: int) -> BurstKey:
+    return replace(KEY, seq=seq)
+
+
+SEQS = count(1)
+SHARDS = st.integers(0, 40)
+SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.032, 0.2, 1.0])
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), left=SHARES, right=SHARES, shard=SHARDS)
+def test_whatever_the_bitmap_every_member_reads_its_bit(
+    store: Store, seed: int, left: float, right: float, shard: int
+) -> None:
+    chance = np.random.default_rng(seed)
+    share = np.where(np.arange(SHARD_MEMBERS) < SHARD_MEMBERS // 2, left, right)
+    bits = from_flags(chance.random(SHARD_MEMBERS) < share)
+    seq = next(SEQS)
+    burst = numbered(seq)
+    store.inbox.write([rows(bits, burst=burst, opened_at=START + timedelta(seconds=seq), shard=shard)])
+    sampled = [Member(int(m)) for m in chance.integers(0, SHARD_MEMBERS, 40)]
+
+    async def newest() -> list[bool]:
+        pages = [await store.timeline.rows(Member(m + shard * SHARD_MEMBERS), None, 1) for m in sampled]
+        return [bool(page) and page[0].burst == burst for page in pages]
+
+    assert run(newest()) == [holds(bits, member) for member in sampled]

@@ -1,0 +1,91 @@
+"""The contract of the ledger."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.domain.audience import Tier
+from notifier.domain.ledger import Entry, Fact
+from notifier.domain.slice import Slice, Step
+from notifier.domain.subject import BurstKey
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import NOVA, ORION, piece, plan
+
+KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
+LATER = START + timedelta(seconds=1)
+
+
+def entry(piece: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> Entry:
+    return Entry(slice=piece, fact=fact, n=n, at=START, people=40, rows=3, note=note)
+
+
+def test_a_plan_is_written_once(store: Store) -> None:
+    store.ledger.plan([plan(KEY), plan(OTHER)])
+    store.ledger.plan([replace(plan(KEY), followers=1)])
+    with reopened(store) as again:
+        found = again.ledger.read([KEY, OTHER, BurstKey(NOVA, 2)])
+    assert {key: account.plan for key, account in found.items()} == {KEY: plan(KEY), OTHER: plan(OTHER)}
+    assert set(found[KEY].standings) == set(plan(KEY).slices())
+
+
+def test_bursts_with_work_left_come_oldest_first(store: Store) -> None:
+    newest, same = BurstKey(NOVA, 2), BurstKey(NOVA, 10)
+    store.ledger.plan([plan(same, opened_at=LATER), plan(newest, opened_at=LATER), plan(OTHER), plan(KEY)])
+    assert list(store.ledger.open()) == [KEY, OTHER, newest, same]
+
+
+def test_a_closed_burst_keeps_its_account_and_is_not_opened_again(store: Store) -> None:
+    store.ledger.plan([plan(KEY), plan(OTHER)])
+    store.ledger.close([KEY])
+    store.ledger.plan([plan(KEY)])
+    assert list(store.ledger.open()) == [OTHER]
+    assert store.ledger.read([KEY])[KEY].plan == plan(KEY)
+
+
+def test_a_cell_is_written_once_and_the_second_writer_is_told(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    mine = entry(piece(KEY), Fact.DONE)
+    assert store.ledger.record([mine]) == [True]
+    assert store.ledger.record([replace(mine, people=1), entry(piece(KEY, shard=1), Fact.DONE)]) == [False, True]
+    assert store.ledger.read([KEY])[KEY].standings[piece(KEY)].ended == mine
+
+
+def test_every_fact_and_number_has_a_cell_of_its_own(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    cells = [entry(piece(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(piece(KEY), Fact.ATTEMPT, 1)]
+    assert store.ledger.record(cells) == [True, True, True]
+    standing = store.ledger.read([KEY])[KEY].standings[piece(KEY)]
+    assert (standing.dispatched, standing.attempts, standing.ended) == (2, 1, None)
+
+
+def test_two_writes_of_a_cell_in_one_call_are_told_apart(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    assert store.ledger.record([entry(piece(KEY)), entry(piece(KEY))]) == [True, False]
+
+
+def test_an_entry_comes_back_whole(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    dead = entry(piece(KEY, Tier.P0, 1, step=Step.PUSH), Fact.DEAD, note="a cause")
+    parked = entry(piece(KEY), Fact.PARKED, note="lease-1")
+    store.ledger.record([dead, parked])
+    with reopened(store) as again:
+        standings = again.ledger.read([KEY])[KEY].standings
+    assert standings[dead.slice].ended == dead
+    assert standings[parked.slice].parked_by == {"lease-1"}
+
+
+def test_an_account_knows_the_claims(store: Store) -> None:
+    store.ledger.plan([plan(KEY), plan(OTHER)])
+    claim = store.claims.claim(piece(KEY), "worker", START, LATER)
+    found = store.ledger.read([KEY, OTHER])
+    assert found[KEY].standings[piece(KEY)].claim == claim
+    assert found[OTHER].standings[piece(OTHER)].claim is None
+
+
+def test_many_accounts_are_read_at_once(store: Store) -> None:
+    keys = [BurstKey(NOVA, seq) for seq in range(1, 1_001)]
+    store.ledger.plan([plan(key, shards=1) for key in keys])
+    store.ledger.record([entry(piece(key), Fact.DONE) for key in keys])
+    found = store.ledger.read(keys)
+    assert len(found) == 1_000
+    assert all(found[key].standings[piece(key)].ended == entry(piece(key), Fact.DONE) for key in keys)

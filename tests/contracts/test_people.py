@@ -1,0 +1,134 @@
+"""The contract of people: what decides what one person sees."""
+
+from asyncio import run
+from datetime import timedelta
+
+import pytest
+
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.visible import Viewer, Volume
+from notifier.ports.directory import Account, IdRange
+from notifier.ports.sets import BlockFollows
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import NOVA, ORION, burst
+
+ADA, ZOE = UserId("ada"), UserId("zoe")
+MEMBER = Member(BLOCK_MEMBERS * 200 + 9)
+LATER = START + timedelta(hours=1)
+KEY, OTHER = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
+
+
+@pytest.fixture
+def people(store: Store) -> Store:
+    store.directory.enrol([Account(user=ADA, member=MEMBER), Account(user=ZOE, member=Member(MEMBER + 1))])
+    return store
+
+
+def viewer(store: Store, user: UserId = ADA) -> Viewer:
+    return run(store.people.viewer(user, Member(MEMBER + (user == ZOE))))
+
+
+def marks(store: Store) -> Marks:
+    return viewer(store).marks
+
+
+def block_follow(*slots: int) -> BlockFollows:
+    bits = bytearray(BLOCK_MEMBERS // 8)
+    for slot in slots:
+        bits[slot // 8] |= 1 << slot % 8
+    return BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=START, members=bytes(bits))
+
+
+def test_a_member_is_found_by_id_and_by_range(people: Store) -> None:
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    assert run(people.people.member(ADA)) == MEMBER
+    assert run(people.people.member(UserId("u7"))) == 507
+    assert run(people.people.member(UserId("u10"))) is None
+    assert run(people.people.member(UserId("nobody"))) is None
+
+
+def test_a_deleted_user_is_nobody(people: Store) -> None:
+    people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
+    assert run(people.people.member(ADA)) is None
+
+
+def test_a_newcomer_follows_nobody_and_has_seen_nothing(people: Store) -> None:
+    assert viewer(people) == Viewer(user=ADA, follows={}, blocked=frozenset(), volume={}, marks=Marks())
+
+
+def test_follows_are_visible_from_their_moment(people: Store) -> None:
+    people.facts.follow(ADA, NOVA, START)
+    people.facts.follow(ADA, ORION, LATER)
+    with reopened(people) as again:
+        assert viewer(again).follows == {NOVA: START, ORION: LATER}
+        assert viewer(again, ZOE).follows == {}
+
+
+def test_a_block_follow_counts_for_those_in_its_bitmap(people: Store) -> None:
+    people.sets.put_follows([block_follow(9)])
+    assert viewer(people).follows == {NOVA: START}
+    assert viewer(people, ZOE).follows == {}
+
+
+def test_a_follow_of_ones_own_overrides_the_block(people: Store) -> None:
+    people.sets.put_follows([block_follow(9, 10)])
+    people.facts.follow(ADA, NOVA, LATER)
+    assert viewer(people).follows == {NOVA: LATER}
+    assert viewer(people, ZOE).follows == {NOVA: START}
+
+
+def test_a_muted_subject_is_absent_even_where_the_block_follows(people: Store) -> None:
+    people.sets.put_follows([block_follow(9, 10)])
+    people.facts.mute(ADA, NOVA)
+    assert viewer(people).follows == {}
+    assert viewer(people, ZOE).follows == {NOVA: START}
+    people.facts.follow(ADA, NOVA, LATER)
+    assert viewer(people).follows == {NOVA: LATER}
+
+
+def test_a_block_hides_each_from_the_other(people: Store) -> None:
+    people.facts.block(ADA, ZOE)
+    assert set(viewer(people).blocked) == {ZOE}
+    assert set(viewer(people, ZOE).blocked) == {ADA}
+
+
+def test_volumes_are_kept_by_subject(people: Store) -> None:
+    people.facts.volume(ADA, NOVA, Volume.OFF)
+    people.facts.volume(ADA, NOVA, Volume.FIRST)
+    assert viewer(people).volume == {NOVA: Volume.FIRST}
+    assert viewer(people, ZOE).volume == {}
+
+
+def test_seen_at_only_moves_forward(people: Store) -> None:
+    run(people.people.see(MEMBER, LATER, []))
+    run(people.people.see(MEMBER, START, []))
+    with reopened(people) as again:
+        assert marks(again).seen_at == LATER
+        assert viewer(again, ZOE).marks.seen_at is None
+
+
+def test_bursts_shown_before_their_time_count_as_seen(people: Store) -> None:
+    run(people.people.see(MEMBER, START, [KEY]))
+    run(people.people.see(MEMBER, START, [KEY, OTHER]))
+    assert marks(people).also_seen == {KEY, OTHER}
+
+
+def test_what_was_seen_stays_seen_when_seen_at_passes_it(people: Store) -> None:
+    opened = burst(opened_at=START + timedelta(seconds=1))
+    people.bursts.write([opened], [])
+    run(people.people.see(MEMBER, START, [opened.key, OTHER]))
+    assert not marks(people).unseen(opened.key, opened.opened_at)
+    run(people.people.see(MEMBER, LATER, []))
+    assert not marks(people).unseen(opened.key, opened.opened_at)
+    assert OTHER in marks(people).also_seen
+
+
+def test_the_last_mark_of_a_burst_counts(people: Store) -> None:
+    run(people.people.mark(MEMBER, [KEY, OTHER], Mark.READ))
+    run(people.people.mark(MEMBER, [OTHER], Mark.HIDDEN))
+    with reopened(people) as again:
+        assert marks(again).by_burst == {KEY: Mark.READ, OTHER: Mark.HIDDEN}
+        assert viewer(again, ZOE).marks.by_burst == {}

@@ -1,0 +1,116 @@
+"""The task queues, on every backend: they carry slices, each to its pool, and may be emptied without harm."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from notifier.adapters.celery.application import TASK, application, broker_url, queue_name
+from notifier.adapters.celery.queue import CeleryQueue
+from notifier.domain.audience import Tier
+from notifier.domain.errors import QueueUnavailable
+from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.subject import BurstKey
+from notifier.ports.queue import Queue
+from notifier.testing.memory.queue import MemoryQueue
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+
+__all__ = ["valkey", "valkey_server"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    queue: Queue
+    wipe: Callable[[], None]
+    take: Callable[[Pool], str | None]
+
+
+@pytest.fixture(params=["memory", "celery"])
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    if request.param == "memory":
+        queue = MemoryQueue()
+        yield Backend(queue=queue, wipe=queue.wipe, take=lambda pool: _text(queue.take(pool)))
+        return
+    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    celery = CeleryQueue(valkey.url)
+    yield Backend(queue=celery, wipe=valkey.wipe, take=lambda pool: take(valkey.url, pool))
+    celery.close()
+
+
+def take(url: str, pool: Pool) -> str | None:
+    """The oldest task, as Celery's worker would read it."""
+    with application(url, pool).connection_for_read() as connection:
+        message = connection.default_channel.basic_get(queue_name(pool), no_ack=True)
+    if message is None:
+        return None
+    assert message.headers["task"] == TASK
+    [[piece], _, _] = message.payload
+    assert message.headers["id"] == piece
+    return str(piece)
+
+
+def piece(seq: int, tier: Tier = Tier.P1, step: Step = Step.ROWS) -> Slice:
+    return Slice(BurstKey.parse(f"mention:nova#{seq}"), step, tier, 0, 63)
+
+
+def _text(found: Slice | None) -> str | None:
+    return None if found is None else str(found)
+
+
+def test_a_queue_begins_empty(backend: Backend) -> None:
+    assert [backend.queue.depth(pool) for pool in Pool] == [0, 0, 0, 0]
+
+
+def test_slices_come_out_oldest_first(backend: Backend) -> None:
+    backend.queue.enqueue([piece(1), piece(2)])
+    backend.queue.enqueue([piece(3)])
+    assert [backend.take(Pool.P1) for _ in range(4)] == [str(piece(1)), str(piece(2)), str(piece(3)), None]
+
+
+def test_every_slice_goes_to_the_queue_of_its_pool(backend: Backend) -> None:
+    slices = [piece(1, Tier.P0), piece(2, Tier.P1), piece(3, Tier.P2), piece(4, Tier.P1, Step.PUSH)]
+    backend.queue.enqueue(slices)
+    assert [backend.take(pool) for pool in (Pool.P0, Pool.P1, Pool.P2, Pool.PUSH)] == [str(one) for one in slices]
+
+
+def test_depth_counts_what_waits_in_one_pool(backend: Backend) -> None:
+    backend.queue.enqueue([piece(seq) for seq in range(1, 251)])
+    assert (backend.queue.depth(Pool.P1), backend.queue.depth(Pool.P0)) == (250, 0)
+    backend.take(Pool.P1)
+    assert backend.queue.depth(Pool.P1) == 249
+
+
+def test_a_slice_may_be_queued_twice(backend: Backend) -> None:
+    backend.queue.enqueue([piece(1)])
+    backend.queue.enqueue([piece(1)])
+    assert backend.queue.depth(Pool.P1) == 2
+
+
+def test_an_emptied_queue_goes_on(backend: Backend) -> None:
+    backend.queue.enqueue([piece(1)])
+    backend.wipe()
+    assert backend.queue.depth(Pool.P1) == 0
+    backend.queue.enqueue([piece(2)])
+    assert backend.take(Pool.P1) == str(piece(2))
+
+
+def test_pools_that_share_a_redis_share_no_database() -> None:
+    urls = {broker_url("redis://:secret@host:6379/0", pool) for pool in Pool}
+    assert urls == {f"redis://:secret@host:6379/{db}" for db in (1, 2, 3, 4)}
+
+
+def test_another_broker_keeps_its_address() -> None:
+    assert broker_url("amqp://host/vhost", Pool.P0) == "amqp://host/vhost"
+
+
+def test_without_a_broker_it_says_so_at_once() -> None:
+    queue = CeleryQueue("redis://127.0.0.1:1/0")
+    began = time.monotonic()
+    with pytest.raises(QueueUnavailable):
+        queue.enqueue([piece(1)])
+    with pytest.raises(QueueUnavailable):
+        queue.depth(Pool.P1)
+    assert time.monotonic() - began < 4
+    queue.close()

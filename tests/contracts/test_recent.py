@@ -1,0 +1,101 @@
+"""Recent events, on every backend: the first body of an id is remembered for a day."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from notifier.adapters.redis.cache import REMEMBERED, RedisRecent
+from notifier.adapters.redis.client import connect
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.mention import EventId
+from notifier.ports.cache import Recent
+from notifier.testing.memory.cache import MemoryRecent
+from notifier.testing.memory.clock import ManualClock
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+
+__all__ = ["valkey", "valkey_server"]
+
+Backend = tuple[Recent, Callable[[], None]]
+"""The port, and the way to wipe it."""
+
+ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
+
+
+@pytest.fixture(params=["memory", "valkey"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param == "memory":
+        fake = MemoryRecent(ManualClock())
+        return fake, fake.wipe
+    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    return RedisRecent(valkey.client), valkey.wipe
+
+
+@pytest.fixture
+def recent(backend: Backend) -> Recent:
+    return backend[0]
+
+
+def test_only_what_was_remembered_has_a_digest(recent: Recent) -> None:
+    recent.remember({ONE: "a"})
+    assert recent.digests([ONE, TWO]) == {ONE: "a"}
+
+
+def test_nothing_asked_is_nothing_found(recent: Recent) -> None:
+    recent.remember({})
+    assert recent.digests([]) == {}
+
+
+def test_of_two_bodies_the_first_is_kept(recent: Recent) -> None:
+    recent.remember({ONE: "a"})
+    recent.remember({ONE: "b", TWO: "c"})
+    assert recent.digests([ONE, TWO]) == {ONE: "a", TWO: "c"}
+
+
+def test_an_id_belongs_to_its_source(recent: Recent) -> None:
+    recent.remember({ONE: "a"})
+    assert recent.digests([EventId("other", "1")]) == {}
+    assert recent.recall("tweets", "1")
+    assert not recent.recall("other", "1")
+
+
+def test_an_id_is_found_without_its_source(recent: Recent) -> None:
+    recent.remember({ONE: "a"})
+    assert recent.recall(None, "1")
+    assert not recent.recall(None, "2")
+
+
+def test_source_and_id_are_never_mixed_up(recent: Recent) -> None:
+    recent.remember({EventId("a:b", "c"): "x"})
+    assert recent.digests([EventId("a", "b:c"), EventId("b", "c:a"), EventId("c", "a:b")]) == {}
+
+
+def test_a_wipe_forgets(backend: Backend) -> None:
+    recent, wipe = backend
+    recent.remember({ONE: "a"})
+    wipe()
+    assert recent.digests([ONE]) == {}
+    assert not recent.recall(None, "1")
+
+
+def test_after_a_day_it_is_forgotten() -> None:
+    clock = ManualClock()
+    fake = MemoryRecent(clock)
+    fake.remember({ONE: "a"})
+    clock.advance(REMEMBERED - timedelta(seconds=1))
+    assert fake.recall("tweets", "1")
+    clock.advance(timedelta(seconds=1))
+    assert fake.digests([ONE]) == {}
+
+
+def test_every_key_has_an_end(valkey: Valkey) -> None:
+    RedisRecent(valkey.client).remember({ONE: "a", TWO: "b"})
+    ends = [valkey.client.ttl(key) for key in valkey.client.scan_iter()]
+    assert len(ends) == 4
+    assert all(REMEMBERED.total_seconds() - 60 < end <= REMEMBERED.total_seconds() for end in ends)
+
+
+def test_without_a_server_it_says_so() -> None:
+    with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
+        RedisRecent(client).digests([ONE])

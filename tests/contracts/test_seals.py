@@ -1,0 +1,51 @@
+"""The contract of the seals."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from notifier.codec import pack_seal
+from notifier.domain.bits import everybody, from_offsets
+from notifier.domain.seal import KEPT_FOR, Seal
+from notifier.domain.subject import BurstKey
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import NOVA, ORION, seal
+
+KEY = BurstKey(NOVA, 1)
+
+
+def packed(seals: Iterable[Seal]) -> list[tuple[int, bytes]]:
+    """Bitmaps don't compare as values, their bytes do."""
+    return [(one.shard, pack_seal(one)) for one in seals]
+
+
+def test_a_seal_comes_back_as_it_was_inserted(store: Store) -> None:
+    made = [seal(shard, p1=everybody()) for shard in (1525, 0, 8, 1)]
+    assert packed(store.seals.insert(KEY, made)) == packed(made)
+    with reopened(store) as again:
+        found = again.seals.read(KEY, [0, 1, 2, 8, 1525])
+    assert sorted(found) == [0, 1, 8, 1525]
+    assert packed(found[one.shard] for one in made) == packed(made)
+
+
+def test_the_first_seal_of_a_shard_stands_and_the_loser_gets_it(store: Store) -> None:
+    first, late, new = seal(3), seal(3, p0=from_offsets([2])), seal(11)
+    store.seals.insert(KEY, [first])
+    assert packed(store.seals.insert(KEY, [new, late])) == packed([new, first])
+    assert packed(store.seals.read(KEY, [3]).values()) == packed([first])
+
+
+def test_each_burst_has_seals_of_its_own(store: Store) -> None:
+    store.seals.insert(KEY, [seal(3)])
+    assert store.seals.read(BurstKey(NOVA, 2), [3]) == {}
+    assert store.seals.read(BurstKey(ORION, 1), [3]) == {}
+
+
+def test_a_seal_lives_a_week(store: Store) -> None:
+    store.seals.insert(KEY, [seal(shard) for shard in range(10)])
+    store.clock.advance(KEPT_FOR - timedelta(seconds=1))
+    store.seals.insert(KEY, [seal(10)])
+    assert store.inbox.sweep(store.clock.now(), 100) == 0
+    store.clock.advance(timedelta(seconds=1))
+    swept = [store.inbox.sweep(store.clock.now(), 4) for _ in range(4)]
+    assert (sum(swept), swept[-1]) == (10, 0)
+    assert list(store.seals.read(KEY, range(11))) == [10]

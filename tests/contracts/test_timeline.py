@@ -1,0 +1,120 @@
+"""The contract of the timeline: one order, newest first, nothing twice and nothing left out."""
+
+from asyncio import run
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import count
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.audience import Tier
+from notifier.domain.bits import BLOCK_MEMBERS, from_offsets
+from notifier.domain.block import THRESHOLD, Row, cut
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.timeline import Place
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store
+from tests.contracts.made import NOVA, ORION, burst
+
+DAY = timedelta(days=1)
+EXAMPLES = count(1)
+SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
+
+
+def place_of(of: Burst | Row) -> Place:
+    return Place(of.opened_at, of.key if isinstance(of, Burst) else of.burst)
+
+
+def before(store: Store, subjects: list[Subject], place: Place | None = None, limit: int = 10) -> list[Burst]:
+    return list(run(store.timeline.before(subjects, place, limit)))
+
+
+def rows(store: Store, member: int, place: Place | None = None, limit: int = 10) -> Sequence[Row]:
+    return run(store.timeline.rows(Member(member), place, limit))
+
+
+def deliver(store: Store, key: BurstKey, day: int, members: Sequence[int], tier: Tier = Tier.P1) -> None:
+    bits, opened_at = from_offsets(members), START - day * DAY
+    store.inbox.write([cut(bits, burst=key, opened_at=opened_at, tier=tier, shard=0, threshold=THRESHOLD)])
+
+
+def test_bursts_are_found_by_key(store: Store) -> None:
+    made = burst()
+    store.bursts.write([made], [])
+    assert run(store.timeline.bursts([made.key, BurstKey(NOVA, 2)])) == {made.key: made}
+
+
+def test_the_newest_bursts_of_all_subjects_come_first(store: Store) -> None:
+    made = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n * DAY) for n in range(1, 8)]
+    store.bursts.write([*made, burst(SUBJECTS[0], 1, opened_at=START + 9 * DAY)], [])
+    assert before(store, [NOVA, ORION, SUBJECTS[1]], limit=3) == made[:-4:-1]
+    assert before(store, [NOVA, ORION]) == made[::-1]
+    assert before(store, []) == []
+
+
+def test_the_next_page_starts_behind_the_last_item_of_the_one_before(store: Store) -> None:
+    made = [burst(NOVA, n, opened_at=START + n * DAY) for n in range(1, 6)]
+    store.bursts.write(made, [])
+    assert before(store, [NOVA], place_of(made[2])) == [made[1], made[0]]
+
+
+def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -> None:
+    store.bursts.write([burst(NOVA, 1, opened_at=START), burst(ORION, 1, opened_at=START + DAY)], [])
+    moved = burst(NOVA, 1, version=2, opened_at=START + 2 * DAY)
+    store.bursts.write([moved], [])
+    assert [found.key.subject for found in before(store, [NOVA, ORION])] == [NOVA, ORION]
+    assert before(store, [NOVA], place_of(moved)) == []
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    opened=st.lists(
+        st.tuples(st.sampled_from(SUBJECTS), st.integers(1, 12), st.integers(0, 3)),
+        max_size=30,
+        unique_by=lambda made: made[:2],
+    ),
+    limit=st.integers(1, 5),
+)
+def test_pages_of_any_size_give_every_burst_once_in_order(
+    store: Store, opened: list[tuple[Subject, int, int]], limit: int
+) -> None:
+    """Many open in the same millisecond, so that the order by key decides."""
+    example = next(EXAMPLES)
+    own = {subject: Subject(Kind.MENTION, UserId(f"{subject.owner}{example}")) for subject in SUBJECTS}
+    made = [burst(own[s], seq, opened_at=START + late * timedelta(milliseconds=1)) for s, seq, late in opened]
+    store.bursts.write(made, [])
+    found: list[Burst] = []
+    while page := before(store, list(own.values()), place_of(found[-1]) if found else None, limit):
+        found += page
+    assert found == sorted(made, key=place_of, reverse=True)
+
+
+def test_block_rows_and_member_rows_are_merged_newest_first(store: Store) -> None:
+    everybody = range(BLOCK_MEMBERS)
+    for day in range(12):
+        deliver(store, BurstKey(NOVA, 100 - day), day, everybody if day % 2 else [5])
+    found = rows(store, 5, limit=9)
+    assert [row.burst.seq for row in found] == list(range(100, 91, -1))
+    assert [row.members is None for row in found[:2]] == [True, False]
+    assert [row.burst.seq for row in rows(store, 6)] == [99, 97, 95, 93, 91, 89]
+
+
+def test_reading_goes_on_past_block_rows_of_others_and_over_empty_windows(store: Store) -> None:
+    others, all_of_them = range(1, BLOCK_MEMBERS), range(BLOCK_MEMBERS)
+    deliver(store, BurstKey(NOVA, 1), 60, all_of_them)
+    for seq in range(2, 30):
+        deliver(store, BurstKey(NOVA, seq), 30 - seq, others)
+    assert [row.burst.seq for row in rows(store, 0)] == [1]
+
+
+def test_rows_behind_a_place_leave_the_place_out(store: Store) -> None:
+    for seq, tier in ((1, Tier.P1), (2, Tier.P2), (3, Tier.P0)):
+        deliver(store, BurstKey(NOVA, seq), 0, [5], tier)
+    deliver(store, BurstKey(ORION, 1), 0, range(BLOCK_MEMBERS))
+    found = rows(store, 5)
+    assert [str(row.burst) for row in found] == ["mention:orion#1", *(f"mention:nova#{seq}" for seq in (3, 2, 1))]
+    for n, row in enumerate(found):
+        assert rows(store, 5, place_of(row)) == found[n + 1 :]
+        assert rows(store, 5, place_of(row), limit=1) == found[n + 1 : n + 2]

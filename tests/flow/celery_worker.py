@@ -1,0 +1,47 @@
+"""A worker process for tests: its handler writes down what it was given. Arguments: broker, pool, file, and a kind."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pyroaring
+
+from notifier.adapters.celery.application import application
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.outcome import Done, Outcome
+from notifier.domain.slice import Pool, Slice
+from workers.host import run
+
+assert numpy
+assert pyroaring
+
+
+def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
+    out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def write(word: str) -> None:
+        os.write(out, f"{word} {time.time():.6f}\n".encode())
+
+    def handle(piece: Slice) -> Outcome:
+        write(f"{piece}")
+        if kind == "slow":
+            time.sleep(1.0)
+            write("finished")
+        if kind == "failing":
+            raise StoreUnavailable("for a test")
+        return Done(people=0, rows=0)
+
+    write("ready")
+    return handle
+
+
+def main() -> None:
+    url, pool, file, kind = sys.argv[1:]
+    run(Pool(pool), lambda: handler(Path(file), kind), application(url, Pool(pool)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The Celery host as a process of its own: it works, stops politely, and outlives its broker but not its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.valkey.server import ValkeyServer
+from notifier.domain.audience import Tier
+from notifier.domain.errors import QueueUnavailable
+from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.subject import BurstKey
+
+ROOT = Path(__file__).parents[2]
+
+START_AND_WAIT = """
+import subprocess, sys, time
+print(subprocess.Popen([sys.executable, *sys.argv[1:]]).pid, flush=True)
+time.sleep(60)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A worker of P1, what it wrote down, and the way to give it work."""
+
+    server: ValkeyServer
+    queue: CeleryQueue
+    file: Path
+
+    def arguments(self, kind: str) -> list[str]:
+        return ["-m", "tests.flow.celery_worker", self.server.url(), "p1", str(self.file), kind]
+
+    def start(self, kind: str = "quick") -> subprocess.Popen[bytes]:
+        log = self.file.with_suffix(".log")
+        with log.open("ab") as out:
+            return subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
+
+    def wrote(self) -> list[str]:
+        return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
+
+    def wait_for(self, *words: str, within: float = 20) -> None:
+        until(lambda: all(word in self.wrote() for word in words), within, self.wrote)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    server = ValkeyServer(tmp_path / "run")
+    server.start()
+    queue = CeleryQueue(server.url())
+    file = tmp_path / "handled.txt"
+    file.touch()
+    yield Host(server, queue, file)
+    queue.close()
+    server.close()
+
+
+@pytest.fixture
+def worker(host: Host) -> Iterator[subprocess.Popen[bytes]]:
+    with host.start() as process:
+        yield process
+        process.terminate()
+
+
+def until(true: Callable[[], bool], within: float, say: Callable[[], object] = lambda: "") -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, say()
+        time.sleep(0.02)
+
+
+def piece(seq: int) -> Slice:
+    return Slice(BurstKey.parse(f"mention:nova#{seq}"), Step.ROWS, Tier.P1, 0, 63)
+
+
+def test_it_handles_what_is_queued_in_order(host: Host, worker: subprocess.Popen[bytes]) -> None:
+    pieces = [piece(seq) for seq in range(1, 21)]
+    host.queue.enqueue(pieces)
+    host.wait_for(str(pieces[-1]))
+    assert host.wrote() == ["ready", *map(str, pieces)]
+    assert host.queue.depth(Pool.P1) == 0
+
+
+def test_asked_to_stop_it_finishes_its_slice_and_leaves_the_others_in_the_queue(host: Host) -> None:
+    with host.start("slow") as process:
+        host.queue.enqueue([piece(1), piece(2), piece(3)])
+        host.wait_for(str(piece(1)))
+        process.terminate()
+        assert process.wait(20) == 0
+    assert host.wrote() == ["ready", str(piece(1)), "finished"]
+    assert host.queue.depth(Pool.P1) == 2
+
+
+def test_a_failing_handler_stops_neither_the_host_nor_the_queue(host: Host) -> None:
+    with host.start("failing") as process:
+        host.queue.enqueue([piece(1), piece(2)])
+        host.wait_for(str(piece(1)), str(piece(2)))
+        assert process.poll() is None
+        process.terminate()
+    # Not kept for a second try: the ledger queues it again.
+    assert host.queue.depth(Pool.P1) == 0
+
+
+def test_it_goes_on_when_the_broker_comes_back_empty(host: Host, worker: subprocess.Popen[bytes]) -> None:
+    host.queue.enqueue([piece(1)])
+    host.wait_for(str(piece(1)))
+    for round in (2, 3):
+        pid = host.server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda pid=pid: host.server.pid != pid and host.server.alive(), 10)  # type: ignore[misc]  # bound per round
+        enqueue(host, piece(round))
+        host.wait_for(str(piece(round)))
+    assert worker.poll() is None
+
+
+def test_it_goes_on_when_the_broker_was_frozen(host: Host, worker: subprocess.Popen[bytes]) -> None:
+    host.queue.enqueue([piece(1)])
+    host.wait_for(str(piece(1)))
+    assert host.server.pid is not None
+    os.kill(host.server.pid, signal.SIGSTOP)
+    with pytest.raises(QueueUnavailable):
+        host.queue.enqueue([piece(2)])
+    os.kill(host.server.pid, signal.SIGCONT)
+    enqueue(host, piece(3))
+    host.wait_for(str(piece(3)))
+
+
+def test_it_waits_for_a_broker_that_comes_later(tmp_path: Path, host: Host) -> None:
+    assert host.server.pid is not None
+    os.kill(host.server.pid, signal.SIGSTOP)
+    with host.start() as process:
+        host.wait_for("ready")
+        os.kill(host.server.pid, signal.SIGCONT)
+        enqueue(host, piece(1))
+        host.wait_for(str(piece(1)))
+        process.terminate()
+
+
+def test_it_ends_with_its_parent(host: Host) -> None:
+    command = [sys.executable, "-c", START_AND_WAIT, *host.arguments("quick")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline())
+        host.queue.enqueue([piece(1)])
+        host.wait_for(str(piece(1)))
+        parent.kill()
+    until(lambda: not psutil.pid_exists(pid), 15)
+
+
+def enqueue(host: Host, piece: Slice) -> None:
+    """As the dispatcher does: again, until the queue takes it."""
+
+    def taken() -> bool:
+        try:
+            host.queue.enqueue([piece])
+        except QueueUnavailable:
+            return False
+        return True
+
+    until(taken, 15)

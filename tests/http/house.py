@@ -1,0 +1,285 @@
+"""The whole system in memory behind its HTTP edge: what the tests of the edge ask, and what they turn."""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import httpx
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from notifier import topics
+from notifier.adapters.console import ConsoleSender
+from notifier.api.app import create
+from notifier.api.identity import issue
+from notifier.api.keys import Keys
+from notifier.config import Settings
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import from_offsets
+from notifier.domain.burst import Burst
+from notifier.domain.event import EVENT_TYPE
+from notifier.domain.plan import SetHead
+from notifier.domain.slice import Pool
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.throttle import Throttle
+from notifier.ports.directory import Account
+from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.sets import ShardBlob
+from notifier.ports.timeline import Place
+from notifier.system import Ports, Reads, System
+from notifier.telemetry import Metrics
+from notifier.testing.memory.archive import MemoryArchive
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.bus import MemoryBus
+from notifier.testing.memory.cache import MemoryBuckets, MemoryPressure, MemoryRecent
+from notifier.testing.memory.claims import MemoryClaims
+from notifier.testing.memory.clock import START, CountedNonces, ManualClock
+from notifier.testing.memory.deadletters import MemoryDeadLetters
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.heads import MemoryHeads
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.leases import MemoryLeases
+from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.pull import MemoryPullIndex
+from notifier.testing.memory.queue import MemoryQueue
+from notifier.testing.memory.seals import MemorySeals
+from notifier.testing.memory.sent import MemorySent
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.throttles import MemoryThrottles
+from notifier.testing.memory.timeline import MemoryTimeline
+
+SECRET = "a secret of these tests, and of nobody else"
+SERVICE_KEY = "the tweet service's key"
+
+
+@dataclass(slots=True)
+class Broken:
+    """What is out of order: an error is raised instead of an answer until somebody takes it away."""
+
+    log: Exception | None = None
+    store: Exception | None = None
+    cache: Exception | None = None
+
+
+@dataclass(slots=True)
+class BreakableLog:
+    inner: MemoryLog
+    broken: Broken
+
+    def append(self, records: Sequence[Record]) -> None:
+        if self.broken.log:
+            raise self.broken.log
+        self.inner.append(records)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
+        return self.inner.subscribe(stream, group, owner)
+
+
+class BreakableTimeline(MemoryTimeline):
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:
+        super().__init__(bursts, inbox)
+        self.broken = broken
+
+    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+        if self.broken.store:
+            raise self.broken.store
+        return await super().before(subjects, place, limit)
+
+
+class BreakableThrottles(MemoryThrottles):
+    def __init__(self, broken: Broken) -> None:
+        super().__init__()
+        self.broken = broken
+
+    def since(self, moment: datetime) -> Sequence[Throttle]:
+        if self.broken.store:
+            raise self.broken.store
+        return super().since(moment)
+
+
+@dataclass(slots=True)
+class BreakablePressure(MemoryPressure):
+    broken: Broken = field(kw_only=True)
+
+    def level(self) -> float:
+        if self.broken.cache:
+            raise self.broken.cache
+        return MemoryPressure.level(self)
+
+
+@dataclass(slots=True)
+class BreakableRecent(MemoryRecent):
+    broken: Broken = field(kw_only=True)
+
+    def recall(self, source: str | None, id: str) -> bool:
+        if self.broken.cache:
+            raise self.broken.cache
+        return MemoryRecent.recall(self, source, id)
+
+
+class House:
+    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted."""
+
+    def __init__(self) -> None:
+        self.broken = Broken()
+        self.clock = clock = ManualClock()
+        self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
+        self.directory = MemoryDirectory()
+        self.sets = MemoryMemberSets(self.directory)
+        self.people = MemoryPeople(self.directory, self.sets)
+        self.bursts = MemoryBursts()
+        self.queue = MemoryQueue()
+        self.throttles = BreakableThrottles(self.broken)
+        self.recent = BreakableRecent(clock, broken=self.broken)
+        pull, seals, claims = MemoryPullIndex(), MemorySeals(clock), MemoryClaims()
+        inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
+        self.ports = Ports(
+            log=BreakableLog(MemoryLog(clock), self.broken),
+            directory=self.directory,
+            sets=self.sets,
+            heads=MemoryHeads(),
+            bursts=self.bursts,
+            recent_bursts=self.bursts,
+            ledger=ledger,
+            claims=claims,
+            seals=seals,
+            inbox=inbox,
+            throttles=self.throttles,
+            dead_letters=MemoryDeadLetters(),
+            sent=MemorySent(),
+            leases=MemoryLeases(),
+            archive=MemoryArchive(self.bursts, ledger, seals, inbox),
+            pull=pull,
+            recent=self.recent,
+            buckets=MemoryBuckets(clock),
+            pressure=BreakablePressure(clock, broken=self.broken),
+            bus=MemoryBus(),
+            queue=self.queue,
+            sender=ConsoleSender(StringIO()),
+            clock=clock,
+            nonces=CountedNonces(),
+        )
+        self.reads = Reads(
+            people=self.people,
+            timeline=BreakableTimeline(self.bursts, inbox, self.broken),
+            pull=pull,
+            clock=clock,
+        )
+        self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")
+        log = self.ports.log
+        self._readings: list[tuple[Consumer, Callable[[Sequence[Logged]], None]]] = [
+            (log.subscribe(topics.MENTIONS, "router", "a test"), self.system.router()),
+            (log.subscribe(topics.MENTIONS_CELEBRITY, "coordinator", "a test"), self.system.coordinator()),
+            (log.subscribe(topics.MENTIONS_STANDARD, "coordinator", "a test"), self.system.coordinator()),
+        ]
+        self._populate()
+
+    def app(self) -> Litestar:
+        return create(self.system, self.reads, self.keys)
+
+    def sequence(self) -> None:
+        """Everything that was accepted has its burst, or its refusal."""
+        for consumer, stage in self._readings:
+            while records := consumer.poll(100, timedelta(0)):
+                stage(records)
+
+    def deliver(self) -> None:
+        """Everything that has its burst reaches whom it can."""
+        dispatcher, work = self.system.dispatcher(), self.system.work()
+        while dispatcher():
+            for pool in Pool:
+                while piece := self.queue.take(pool):
+                    work(piece)
+
+    def token(self, user: str) -> str:
+        return issue(self.keys, UserId(user), self.clock.now())
+
+    def _populate(self) -> None:
+        names = ["u1", "u2", "u3", "ada", "bob", "nova", "quiet", "gone"]
+        self.directory.enrol(
+            [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
+        )
+        nova = Subject(Kind.MENTION, UserId("nova"))
+        followers = from_offsets([1, 2, 3])
+        self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
+        self.sets.put([ShardBlob(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
+        self.sets.put_head(nova, SetHead(total=3, counts=(3,)))
+        for user in ("u1", "u2", "u3"):
+            self.people.follow(UserId(user), nova, self.clock.now() - timedelta(days=1))
+
+
+@dataclass(slots=True)
+class Edge:
+    """What callers of the edge do."""
+
+    house: House
+    client: TestClient[Litestar]
+
+    @property
+    def service(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {SERVICE_KEY}"}
+
+    def post(self, body: object, kind: str = "application/cloudevents+json") -> httpx.Response:
+        """`body` is sent as JSON, bytes as they are."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.client.post("/v1/events", content=content, headers={**self.service, "Content-Type": kind})
+
+    def batch(self, *events: object) -> httpx.Response:
+        return self.post(list(events), "application/cloudevents-batch+json")
+
+    def fate(self, id: str, **query: str) -> httpx.Response:
+        return self.client.get(f"/v1/events/{id}", params=query, headers=self.service)
+
+    def refusals(self, id: str) -> dict[str, str | None]:
+        """By account, of an event that was sequenced."""
+        self.house.sequence()
+        return {account["account"]: account["refusal"] for account in self.fate(id).json()["accounts"]}
+
+    def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
+        return self.client.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
+
+    def unread(self, user: str) -> object:
+        return self.client.get("/v1/inbox/unread", headers=self.bearer(user)).json()
+
+    def put(self, path: str, user: str, body: object) -> httpx.Response:
+        return self.client.put(path, json=body, headers=self.bearer(user))
+
+    def mention(self, by: str = "ada", whom: str = "nova") -> None:
+        """A tweet that everybody whom it concerns can see."""
+        number = len(self.house.bursts.mentions)
+        assert self.post(event(id=f"mention-{number}", author=by, mentions=[whom])).status_code == 202
+        self.house.sequence()
+
+    def bearer(self, user: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.house.token(user)}"}
+
+
+def event(
+    id: str = "1", *, at: datetime = START, more: Mapping[str, object] | None = None, **data: Any
+) -> dict[str, Any]:
+    """A good event of ada, who mentions nova; `data` replaces or adds fields."""
+    return {
+        "specversion": "1.0",
+        "id": id,
+        "source": "//tweets",
+        "type": EVENT_TYPE,
+        "time": at.isoformat(),
+        "data": {"tweet": f"t{id}", "author": "ada", "mentions": ["nova"], "text": "@nova hello", **data},
+        **(more or {}),
+    }
+
+
+def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The body, once it is a problem as it should be."""
+    assert (response.status_code, response.json().get("code")) == (status, code), response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = response.json()
+    assert {"type", "title", "status", "code"} <= body.keys() <= {"type", "title", "status", "code", "detail"}
+    assert (body["status"], body["type"]) == (status, f"/problems/{code}")
+    assert "Traceback" not in response.text
+    return body

@@ -1,0 +1,108 @@
+"""What became of an event, as its sender is told."""
+
+from datetime import timedelta
+
+from notifier.domain.audience import Tier
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.throttle import Throttle
+from notifier.testing.memory.clock import START
+from tests.http.house import Edge, assert_problem, event
+
+
+def test_an_event_that_nobody_sent_is_unknown(edge: Edge) -> None:
+    assert_problem(edge.fate("7"), 404, "not_found")
+
+
+def test_an_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
+    edge.post(event("7"))
+    assert edge.fate("7").json() == {"id": "7", "status": "accepted", "accounts": []}
+
+
+def test_without_the_cache_an_event_that_waits_is_not_called_unknown(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.broken.cache = CacheUnavailable()
+    assert_problem(edge.fate("7"), 503, "cache_unavailable")
+
+
+def test_a_mention_has_a_burst_for_the_followers_and_one_for_the_mentioned(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.sequence()
+    fate = edge.fate("7").json()
+    [account] = fate["accounts"]
+    assert (fate["status"], account["account"], account["refusal"]) == ("sequenced", "nova", None)
+    assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
+    assert {(burst["count"], burst["lane"]) for burst in account["bursts"]} == {(1, "standard")}
+
+
+def test_each_tier_says_how_far_it_is(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.sequence()
+    before = tier(edge, "p1")
+    assert before == {"state": "planned", "slices": {"total": 1, "ended": 0}, "people": 0, "eta_seconds": None}
+    edge.house.deliver()
+    after = tier(edge, "p1")
+    assert after == {"state": "done", "slices": {"total": 1, "ended": 1}, "people": 3, "eta_seconds": 0.0}
+
+
+def test_a_throttled_tier_is_parked(edge: Edge) -> None:
+    pause = Throttle(
+        id="t1",
+        tier=Tier.P1,
+        rate=None,
+        reason="a test",
+        who="a test",
+        starts_at=START,
+        ends_at=START + timedelta(hours=1),
+    )
+    edge.house.throttles.put(pause)
+    edge.post(event("7"))
+    edge.house.sequence()
+    edge.house.deliver()
+    assert (tier(edge, "p1")["state"], tier(edge, "p2")["state"]) == ("parked", "done")
+    edge.house.clock.advance(timedelta(hours=2))
+    assert tier(edge, "p1")["state"] == "planned"
+
+
+def test_refusals_are_told_account_by_account(edge: Edge) -> None:
+    edge.post(event("7", mentions=["nobody", "gone", "ada", "nova"]))
+    assert edge.refusals("7") == {
+        "nobody": "unknown_account",
+        "gone": "deleted_account",
+        "ada": "self_mention",
+        "nova": None,
+    }
+
+
+def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> None:
+    edge.post(event("7", mentions=["quiet"]))
+    edge.house.sequence()
+    [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:quiet#1"]
+    assert {(one["state"], one["slices"]["total"]) for one in burst["tiers"].values()} == {("done", 0)}
+
+
+def test_fifty_accounts_of_one_tweet_have_a_fate_each(edge: Edge) -> None:
+    names = [f"x{number}" for number in range(49)]
+    edge.post(event("7", mentions=[*names, "nova"]))
+    assert edge.refusals("7") == {**dict.fromkeys(names, "unknown_account"), "nova": None}
+
+
+def test_one_id_of_two_sources_is_told_apart_by_the_source(edge: Edge) -> None:
+    edge.post(event("7", mentions=["nobody"]))
+    edge.post(event("7", more={"source": "//elsewhere"}))
+    edge.house.sequence()
+    assert {one["source"] for one in edge.fate("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
+    [account] = edge.fate("7", source="//elsewhere").json()["accounts"]
+    assert account["account"] == "nova"
+    assert_problem(edge.fate("7", source="//nowhere"), 404, "not_found")
+
+
+def test_an_id_may_have_slashes_and_letters_of_all_kinds(edge: Edge) -> None:
+    edge.post(event("a/b c/ü?"))
+    assert edge.fate("a%2Fb%20c%2F%C3%BC%3F").json()["id"] == "a/b c/ü?"
+
+
+def tier(edge: Edge, name: str) -> dict[str, object]:
+    """Of nova's followers."""
+    [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:nova#1"]
+    found: dict[str, object] = burst["tiers"][name]
+    return found

@@ -1,0 +1,226 @@
+"""A person's tab over HTTP: pages, cursors, what was seen, marks, and answers that needn't be sent again."""
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.subject import UserId
+from tests.http.house import Edge, assert_problem
+
+SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
+
+
+def test_a_follower_sees_who_mentioned_whom(edge: Edge) -> None:
+    edge.mention()
+    [item] = edge.inbox("u1").json()["items"]
+    assert item == {
+        "burst": "mention:nova#1",
+        "subject": "mention:nova",
+        "seq": 1,
+        "opened_at": "2026-01-05T12:00:00Z",
+        "count": 1,
+        "names": ["ada"],
+        "more": False,
+        "text": "ada mentioned @nova",
+        "tweet": "tmention-0",
+        "unread": True,
+    }
+
+
+def test_the_mentioned_sees_that_it_was_her(edge: Edge) -> None:
+    edge.mention()
+    assert [item["text"] for item in edge.inbox("nova").json()["items"]] == ["ada mentioned you"]
+
+
+@pytest.mark.parametrize(
+    ("authors", "text"),
+    [
+        (["ada", "ada"], "ada, 2 mentions of @nova"),
+        (["ada", "bob"], "ada and bob, 2 mentions of @nova"),
+        (["ada", "bob", "u2", "u3"], "ada and others, 4 mentions of @nova"),
+    ],
+)
+def test_mentions_within_a_minute_are_one_item_that_says_how_many(edge: Edge, authors: list[str], text: str) -> None:
+    for author in authors:
+        edge.mention(author)
+    [item] = edge.inbox("u1").json()["items"]
+    assert (item["text"], item["count"], item["more"]) == (text, len(authors), len(authors) > 3)
+    assert item["names"] == list(dict.fromkeys(authors))[:3]
+
+
+def test_names_of_the_blocked_are_not_shown(edge: Edge) -> None:
+    edge.mention("ada")
+    edge.mention("bob")
+    edge.house.people.block(UserId("u1"), UserId("ada"))
+    [item] = edge.inbox("u1").json()["items"]
+    assert (item["names"], item["text"]) == (["bob"], "bob, 2 mentions of @nova")
+
+
+def test_pages_follow_one_another_by_cursor_and_by_link(edge: Edge) -> None:
+    mentions(edge, 5)
+    first = edge.inbox("u1", limit=2)
+    second = edge.client.get(first.links["next"]["url"], headers=edge.bearer("u1"))
+    third = edge.inbox("u1", cursor=second.json()["next"], limit=2)
+    assert [seqs(page) for page in (first, second, third)] == [[5, 4], [3, 2], [1]]
+    while third.json()["next"]:
+        third = edge.inbox("u1", cursor=third.json()["next"])
+        assert seqs(third) == []
+    assert "link" not in third.headers
+
+
+def test_the_badge_is_of_the_moment_of_the_page(edge: Edge) -> None:
+    mentions(edge, 3)
+    page = edge.inbox("u1").json()
+    assert page["badge"] == {"count": sum(item["unread"] for item in page["items"]), "more": False}
+    assert page["badge"] == edge.unread("u1")
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "many", ""])
+def test_a_limit_is_a_number_from_1_to_100(edge: Edge, limit: str) -> None:
+    assert assert_problem(edge.inbox("u1", limit=limit), 400, "refused")["detail"].startswith("limit: ")
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "ü", "A" * 100, "A" * 1_999])
+def test_a_cursor_of_nobody_is_refused(edge: Edge, cursor: str) -> None:
+    assert_problem(edge.inbox("u1", cursor=cursor), 400, "bad_cursor")
+
+
+def test_a_cursor_of_somebody_else_is_refused(edge: Edge) -> None:
+    mentions(edge, 2)
+    cursor = edge.inbox("u1", limit=1).json()["next"]
+    assert_problem(edge.inbox("u2", cursor=cursor), 400, "bad_cursor")
+
+
+def test_a_changed_cursor_is_refused(edge: Edge) -> None:
+    mentions(edge, 2)
+    cursor = edge.inbox("u1", limit=1).json()["next"]
+    for place in range(0, len(cursor), 7):
+        changed = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
+        assert_problem(edge.inbox("u1", cursor=changed), 400, "bad_cursor")
+
+
+def test_a_seen_token_is_no_cursor(edge: Edge) -> None:
+    mentions(edge, 2)
+    assert_problem(edge.inbox("u1", cursor=edge.inbox("u1").json()["seen"]), 400, "bad_cursor")
+
+
+def test_what_was_seen_is_no_longer_unread(edge: Edge) -> None:
+    mentions(edge, 2)
+    token = edge.inbox("u1").json()["seen"]
+    edge.house.clock.advance(timedelta(minutes=2))
+    edge.mention()
+    response = edge.put(SEEN, "u1", {"token": token})
+    assert (response.status_code, response.content) == (204, b"")
+    page = edge.inbox("u1").json()
+    assert [item["unread"] for item in page["items"]] == [True, False, False]
+    assert page["badge"] == edge.unread("u1") == {"count": 1, "more": False}
+
+
+def test_a_seen_token_of_somebody_else_or_of_nobody_is_refused(edge: Edge) -> None:
+    edge.mention()
+    page = edge.inbox("u1", limit=1).json()
+    for token in (page["seen"], "", "x", "ü"):
+        assert_problem(edge.put(SEEN, "u2", {"token": token}), 401, "bad_token")
+    assert edge.unread("u2") == {"count": 1, "more": False}
+
+
+@pytest.mark.parametrize(("mark", "unread", "shown"), [("read", 1, [2, 1]), ("unread", 2, [2, 1]), ("hidden", 1, [1])])
+def test_items_are_marked(edge: Edge, mark: str, unread: int, shown: list[int]) -> None:
+    mentions(edge, 2)
+    assert edge.put(MARKS, "u1", {"bursts": ["mention:nova#2"], "mark": mark}).status_code == 204
+    assert edge.unread("u1") == {"count": unread, "more": False}
+    assert seqs(edge.inbox("u1")) == shown
+
+
+@pytest.mark.parametrize(
+    ("bursts", "mark", "code"),
+    [
+        (["mention:nova#1"], "liked", "bad_mark"),
+        ([], "read", "bad_mark"),
+        ([f"mention:nova#{number}" for number in range(1, 102)], "read", "bad_mark"),
+        (["mention:nova#" + "9" * 5_000], "read", "bad_mark"),
+        (["mention:nova#" + "9" * 20], "read", "bad_subject"),
+        (["mention:nova"], "read", "bad_subject"),
+        (["post:nova#1"], "read", "bad_subject"),
+        ([""], "read", "bad_subject"),
+    ],
+)
+def test_a_bad_mark_is_refused(edge: Edge, bursts: list[str], mark: str, code: str) -> None:
+    assert_problem(edge.put(MARKS, "u1", {"bursts": bursts, "mark": mark}), 400, code)
+
+
+def test_marking_tells_nobody_what_exists(edge: Edge) -> None:
+    edge.mention()
+    for burst in ("self:nova#1", "self:nova#2"):
+        body = assert_problem(edge.put(MARKS, "u1", {"bursts": [burst], "mark": "read"}), 404, "not_found")
+        assert body["detail"] == f"The burst is {burst}."
+
+
+@pytest.mark.parametrize("path", [SEEN, MARKS])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"token": 1, "bursts": 1}', b"\xff", b"[" * 10_000])
+def test_a_body_that_isnt_what_the_route_takes_is_refused(edge: Edge, path: str, body: bytes) -> None:
+    headers = {**edge.bearer("u1"), "Content-Type": "application/json"}
+    assert_problem(edge.client.put(path, content=body, headers=headers), 400, "refused")
+
+
+@pytest.mark.parametrize("path", [SEEN, MARKS])
+def test_a_body_of_another_type_or_size_is_refused(edge: Edge, path: str) -> None:
+    headers = {**edge.bearer("u1"), "Content-Type": "text/plain"}
+    assert_problem(edge.client.put(path, content=b"{}", headers=headers), 415, "wrong_content_type")
+    assert_problem(edge.put(path, "u1", {"token": "x" * 70_000}), 413, "too_large")
+
+
+def test_an_inbox_that_hasnt_changed_isnt_sent_again(edge: Edge) -> None:
+    edge.mention()
+    first = edge.inbox("u1")
+    edge.house.clock.advance(timedelta(seconds=10))
+    again = edge.inbox("u1", {"If-None-Match": f'"other", {first.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert int(again.headers["x-poll-interval"]) > 0
+
+
+def test_an_inbox_that_has_changed_is_sent(edge: Edge) -> None:
+    edge.mention()
+    tag = edge.inbox("u1").headers["etag"]
+    edge.put(MARKS, "u1", {"bursts": ["mention:nova#1"], "mark": "read"})
+    changed = edge.inbox("u1", {"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert [item["unread"] for item in changed.json()["items"]] == [False]
+
+
+def test_a_tag_says_nothing_about_another_persons_inbox(edge: Edge) -> None:
+    edge.mention()
+    assert edge.inbox("u2", {"If-None-Match": edge.inbox("u1").headers["etag"]}).status_code == 200
+
+
+def test_a_page_without_the_store_is_partial_and_cant_be_seen(edge: Edge) -> None:
+    edge.mention()
+    edge.house.broken.store = StoreUnavailable()
+    page = edge.inbox("u1").json()
+    assert (page["partial"], page["seen"], page["badge"], page["next"]) == (True, None, None, None)
+
+
+def test_a_badge_that_cant_be_counted_is_503(edge: Edge) -> None:
+    edge.house.broken.store = StoreUnavailable()
+    response = edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
+    assert_problem(response, 503, "store_unavailable")
+    assert response.headers["retry-after"] == "1"
+
+
+def test_who_doesnt_exist_or_was_deleted_has_no_inbox(edge: Edge) -> None:
+    for user in ("nobody", "gone"):
+        assert_problem(edge.inbox(user), 404, "not_found")
+
+
+def mentions(edge: Edge, number: int) -> None:
+    """Each an item of its own."""
+    for _ in range(number):
+        edge.mention()
+        edge.house.clock.advance(timedelta(minutes=2))
+
+
+def seqs(page: httpx.Response) -> list[int]:
+    return [item["seq"] for item in page.json()["items"]]

@@ -1,0 +1,84 @@
+"""The real server in a process of its own: a free port, a taken one, requests, and an end that is quick."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import httpx
+import pytest
+
+from tests.http.house import SERVICE_KEY, House, assert_problem, event
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with served("127.0.0.1", 0) as (_, found):
+        yield found
+
+
+def test_events_and_inboxes_are_served(url: str) -> None:
+    accepted = httpx.post(f"{url}/v1/events", json=event("a%2Fb//c/"), headers=SERVICE)
+    assert (accepted.status_code, accepted.json()["status"]) == (202, "accepted")
+    person = {"Authorization": f"Bearer {House().token('u1')}"}
+    inbox = httpx.get(f"{url}/v1/inbox", headers=person)
+    assert (inbox.status_code, inbox.json()["items"]) == (200, [])
+    assert httpx.get(f"{url}/v1/inbox", headers={**person, "If-None-Match": inbox.headers["etag"]}).status_code == 304
+
+
+def test_an_oversized_body_is_refused_while_it_is_still_being_sent(url: str) -> None:
+    with socket.create_connection(("127.0.0.1", httpx.URL(url).port or 0)) as connection:
+        head = "POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+        connection.sendall(f"{head}Authorization: Bearer {SERVICE_KEY}\r\n\r\n".encode())
+        connection.sendall(b"20000\r\n" + b"x" * 0x20000 + b"\r\n")  # and never the end
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_refusals_are_problems(url: str) -> None:
+    assert_problem(httpx.get(f"{url}/nothing"), 404, "not_found")
+    assert_problem(httpx.get(f"{url}/%ff%00"), 404, "not_found")
+    assert_problem(httpx.get(f"{url}/v1/inbox"), 401, "bad_token")
+
+
+def test_a_taken_port_is_told_in_a_sentence(url: str) -> None:
+    port = httpx.URL(url).port
+    command = [sys.executable, "-m", "tests.http.served", "127.0.0.1", str(port)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 1
+    assert done.stderr.startswith("port_taken: The port is taken by another program; choose another")
+    assert str(port) in done.stderr
+
+
+def test_a_sigterm_ends_it_soon_with_connections_open() -> None:
+    with served("127.0.0.1", 0) as (process, url), httpx.Client() as idle:
+        idle.get(f"{url}/healthz")
+        started = monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert monotonic() - started < 4
+
+
+def test_a_port_can_be_taken_again_at_once() -> None:
+    with served("127.0.0.1", 0) as (_, url):
+        httpx.get(f"{url}/healthz")
+    with served("127.0.0.1", httpx.URL(url).port or 0) as (_, again):
+        assert again == url
+        assert httpx.get(f"{again}/healthz").status_code == 200
+
+
+@contextmanager
+def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    command = [sys.executable, "-m", "tests.http.served", host, str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield process, f"http://{host}:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()

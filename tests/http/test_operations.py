@@ -1,0 +1,145 @@
+"""What operators ask, what is described, and how everything is refused that has no route."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from notifier.api.problems import STATUSES, problem
+from notifier.domain import errors
+from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
+from tests.http.house import Edge, House, assert_problem, event
+
+ROUTES = {
+    ("/v1/events", "post"),
+    ("/v1/events/{id}", "get"),
+    ("/v1/inbox", "get"),
+    ("/v1/inbox/unread", "get"),
+    ("/v1/inbox/seen", "put"),
+    ("/v1/inbox/marks", "put"),
+    ("/healthz", "get"),
+    ("/readyz", "get"),
+    ("/metrics", "get"),
+    ("/openapi.json", "get"),
+}
+
+
+def test_it_says_that_it_is_up_whatever_is_broken(edge: Edge) -> None:
+    edge.house.broken.store, edge.house.broken.cache = StoreUnavailable(), CacheUnavailable()
+    assert (edge.client.get("/healthz").status_code, edge.client.get("/healthz").json()) == (200, {"status": "up"})
+
+
+def test_it_is_ready_when_the_store_answers(edge: Edge) -> None:
+    assert edge.client.get("/readyz").json() == {"status": "ready", "store": "ok", "cache": "ok"}
+
+
+def test_without_the_cache_it_is_ready_and_says_so(edge: Edge) -> None:
+    edge.house.broken.cache = CacheUnavailable()
+    response = edge.client.get("/readyz")
+    assert (response.status_code, response.json()["cache"]) == (200, "unavailable")
+
+
+def test_without_the_store_it_is_not_ready(edge: Edge) -> None:
+    edge.house.broken.store = StoreUnavailable()
+    assert_problem(edge.client.get("/readyz"), 503, "store_unavailable")
+
+
+def test_metrics_are_told_to_neighbours(edge: Edge) -> None:
+    edge.post(event())
+    with neighbour(edge.house, "127.0.0.1") as near:
+        response = near.get("/metrics")
+    assert 'notifier_events_total{status="accepted"} 1.0' in response.text
+    assert response.headers["content-type"].startswith("text/plain; version=")
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7", "::2", "a-name"])
+def test_metrics_are_told_to_strangers_who_have_the_service_key(edge: Edge, address: str) -> None:
+    with neighbour(edge.house, address) as far:
+        assert_problem(far.get("/metrics"), 401, "bad_token")
+        assert far.get("/metrics", headers=edge.service).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/inbox/x", "/schema", "/openapi", "/%ff", "/v1//x"])
+def test_an_unknown_route_is_a_problem(edge: Edge, path: str) -> None:
+    assert_problem(edge.client.get(path), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", "/v1/events"), ("GET", "/v1/events"), ("POST", "/v1/inbox"), ("PATCH", "/healthz")]
+)
+def test_another_method_is_a_problem_that_names_the_right_ones(edge: Edge, method: str, path: str) -> None:
+    response = edge.client.request(method, path)
+    assert_problem(response, 405, "method_not_allowed")
+    assert response.headers["allow"]
+
+
+def test_every_route_is_described(edge: Edge) -> None:
+    document = edge.client.get("/openapi.json").json()
+    described = {(path, method) for path, methods in document["paths"].items() for method in methods}
+    assert described == ROUTES
+
+
+def test_every_route_that_is_served_is_described(edge: Edge) -> None:
+    app = edge.house.app()
+    served = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
+    assert {(path.replace("{id:path}", "{id}"), method) for path, method in served} == ROUTES
+
+
+def test_the_description_is_whole(edge: Edge) -> None:
+    document = edge.client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    schemas = document["components"]["schemas"]
+    assert {reference.removeprefix("#/components/schemas/") for reference in references(document)} <= schemas.keys()
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert operation["responses"]
+            assert all(set(code) <= set("0123456789") for code in operation["responses"])
+            assert all(parameter["in"] in ("query", "path") for parameter in operation.get("parameters", ()))
+
+
+def test_every_refusal_of_a_route_is_described_as_a_problem(edge: Edge) -> None:
+    document = edge.client.get("/openapi.json").json()
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for code, response in operation["responses"].items():
+                if int(code) >= 400:
+                    assert list(response["content"]) == ["application/problem+json"]
+
+
+def test_the_three_kinds_of_events_are_described(edge: Edge) -> None:
+    document = edge.client.get("/openapi.json").json()
+    assert document["paths"]["/v1/events"]["post"]["requestBody"]["content"].keys() == {
+        "application/cloudevents+json",
+        "application/json",
+        "application/cloudevents-batch+json",
+    }
+
+
+def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, NotifierError)]
+    problems = [problem(kind()) for kind in kinds]
+    assert len({one.code for one in problems}) == len(kinds)
+    assert {one.status for one in problems} <= set(STATUSES.values())
+
+
+def neighbour(house: House, address: str) -> TestClient[Any]:
+    """Somebody who calls from that address."""
+
+    async def from_there(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope | {"client": (address, 40_000)} if scope["type"] == "http" else scope, receive, send)
+
+    app = house.app()
+    return TestClient(from_there)
+
+
+def references(part: object) -> Iterator[str]:
+    match part:
+        case {"$ref": str(found)}:
+            yield found
+        case dict():
+            for value in part.values():
+                yield from references(value)
+        case list():
+            for value in part:
+                yield from references(value)

@@ -1,0 +1,40 @@
+"""Random crowds: bitmaps of every density, and sets of followers in all relations to each other."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from hypothesis import strategies as st
+
+from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags, from_offsets
+
+DENSITIES = (0.0, 1e-5, 1e-3, 0.02, 0.0312, 0.0313, 0.07, 0.5, 0.99, 1.0)
+"""Around the lines between the forms in which a bitmap is stored, and 32 of 1,024."""
+
+PLACES = st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=40)
+
+
+def _random(seed: int, density: float, fill: set[int]) -> Bits:
+    flags = np.random.default_rng(seed).random(SHARD_MEMBERS) < density
+    flags[list(fill)] = True
+    return from_flags(flags)
+
+
+BITMAPS: st.SearchStrategy[Bits] = st.builds(
+    _random, st.integers(0, 2**32 - 1), st.sampled_from(DENSITIES), PLACES
+) | PLACES.map(from_offsets)
+
+FEW = 24
+"""Members who may be in any of the sets: enough for every combination that matters, few enough to shrink."""
+
+Crowd = Mapping[SetKind, frozenset[int]]
+
+SOME = st.frozensets(st.integers(0, FEW - 1))
+CROWDS: st.SearchStrategy[Crowd] = st.dictionaries(st.sampled_from(SetKind), SOME)
+
+
+def shard_sets(crowd: Crowd, author: frozenset[int] | None = None) -> ShardSets:
+    return ShardSets(
+        sets={kind: from_offsets(places) for kind, places in crowd.items()},
+        mentioner_followers=None if author is None else from_offsets(author),
+    )

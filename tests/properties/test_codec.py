@@ -1,0 +1,63 @@
+"""Whatever the bytes are, reading them gives a value or poison."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.codec import pack, read_events, unpack, unpack_seal
+from notifier.domain.errors import NotifierError, Poison
+from notifier.domain.event import checked_event
+from notifier.domain.head import Head, advance
+from notifier.domain.mention import Event
+from tests.unit.examples import NOON, OF_NOVA, mention, numbered
+
+STORED = pack(advance(Head.fresh(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=100)
+def test_noise_is_poison(noise: bytes) -> None:
+    for read in (lambda: unpack(Event, noise), lambda: unpack_seal(0, noise)):
+        try:
+            read()
+        except Poison:
+            continue
+        raise AssertionError("noise was read as a value")
+
+
+@given(st.integers(0, len(STORED)), st.binary(min_size=1, max_size=4))
+@settings(max_examples=150)
+def test_a_spoiled_head_is_poison_or_a_head(at: int, noise: bytes) -> None:
+    try:
+        assert isinstance(unpack(Head, STORED[:at] + noise + STORED[at + len(noise) :]), Head)
+    except Poison:
+        pass
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.booleans())
+@settings(max_examples=100)
+def test_an_outsider_s_bytes_are_events_or_a_refusal(body: bytes, batch: bool) -> None:
+    try:
+        found = read_events(body, NOON, batch=batch)
+    except NotifierError:
+        return
+    assert all(isinstance(one, NotifierError) for one in found)
+
+
+@given(NAMES, NAMES, NAMES, st.lists(NAMES, min_size=1, max_size=5), st.text(max_size=50), st.booleans())
+@settings(max_examples=60)
+def test_every_event_that_is_accepted_can_be_stored(
+    source: str, id: str, author: str, mentioned: list[str], text: str, protected: bool
+) -> None:
+    event = checked_event(
+        source=source,
+        id=id,
+        tweet=id,
+        author=author,
+        mentioned=mentioned,
+        text=text,
+        protected=protected,
+        happened_at=NOON,
+        now=NOON,
+    )
+    assert unpack(Event, pack(event)) == event

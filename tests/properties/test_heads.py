@@ -1,0 +1,205 @@
+"""The head keeps its word however its log is cut into batches, repeated, and interrupted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.burst import KEPT_MENTIONERS, Burst
+from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
+from notifier.domain.mention import EventId, Mention
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import POLICIES, UserId
+from tests.unit.examples import MINUTE, NOON, OF_NOVA, mention, numbered
+
+POLICY = POLICIES[OF_NOVA.kind]
+SMALL, LARGE = 1_000, 2_000_000
+SIZES = st.sampled_from([SMALL, LARGE])
+MILLISECOND = timedelta(milliseconds=1)
+WISHES = st.sampled_from([None, timedelta(0), timedelta(seconds=5), timedelta(hours=2)])
+GAPS = st.sampled_from([0, 1, 999, 1_500, 30_000, 60_000, 3_600_000, 40_000_000]).map(lambda ms: ms * MILLISECOND)
+
+
+def _mention(n: int, author: int, protected: bool, verdict: Verdict, followers: int) -> Mention:
+    return mention(n, author=UserId(f"u{author}"), protected=protected, verdict=verdict, followers=followers)
+
+
+def mentions(followers: int | None = None) -> st.SearchStrategy[list[Mention]]:
+    """Some of them of the same event; few enough authors to repeat, enough to be more than a burst keeps."""
+    one = st.builds(
+        _mention,
+        st.integers(0, 50),
+        st.integers(0, 2 * KEPT_MENTIONERS),
+        st.sampled_from([False, False, False, True]),
+        st.sampled_from([Verdict.ALL, Verdict.ALL, Verdict.ROW, Verdict.DENY]),
+        SIZES if followers is None else st.just(followers),
+    )
+    return st.lists(one, max_size=40)
+
+
+@dataclass
+class Story:
+    """A subject's head with everything that was ever written of it."""
+
+    collapse: timedelta | None
+    head: Head = field(default_factory=lambda: Head.fresh(OF_NOVA))
+    bursts: dict[int, Burst] = field(default_factory=dict)
+    """By seq; the newest version."""
+    placed: list[tuple[EventId, int]] = field(default_factory=list)
+    asked: dict[EventId, Mention] = field(default_factory=dict)
+
+    def take(
+        self,
+        records: Sequence[Numbered],
+        now: datetime,
+        *,
+        known: Sequence[EventId] = (),
+        stalls: Sequence[timedelta] = (),
+        written: int = 0,
+    ) -> None:
+        """One batch. At each stall the publisher stands still so long; `written` bursts stood by the first."""
+        self.head = advance(self.head, records, known=known, now=now, nonce="n", collapse=self.collapse)
+        rows = [burst.key.seq for burst in self.head.outbox][:written]
+        for stall in stalls:
+            now += stall
+            self.head = restamped(self.head, written=rows, now=now, nonce="r")
+        self.bursts |= {burst.key.seq: burst for burst in self.head.outbox}
+        self.placed += [(one.mention.event, one.seq) for one in self.head.sequenced]
+        self.asked |= {one.mention.event: one.mention for one in self.head.sequenced}
+        if not self.head.published:
+            self.head = published(self.head, nonce="p")
+
+    def contents(self) -> list[Burst]:
+        return [replace(burst, version=0) for _, burst in sorted(self.bursts.items())]
+
+
+@st.composite
+def batches(draw: st.DrawFn, records: Sequence[Numbered]) -> list[list[Numbered]]:
+    """The log in pieces, each of which may begin with what was read before."""
+    cuts = sorted(draw(st.sets(st.integers(0, len(records)))))
+    found = []
+    for start, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
+        again = draw(st.integers(0, start))
+        found.append(list(records[again:end]))
+    return found
+
+
+@given(st.data(), mentions(), WISHES)
+@settings(max_examples=120)
+def test_batches_and_redeliveries_make_the_same_bursts_as_one_batch(
+    data: st.DataObject, said: list[Mention], collapse: timedelta | None
+) -> None:
+    log = numbered(*said)
+    whole, pieces = Story(collapse), Story(collapse)
+    whole.take(log, NOON)
+    for batch in data.draw(batches(log)):
+        pieces.take(batch, NOON, known=[event for event, _ in pieces.placed])
+    assert pieces.placed == whole.placed
+    assert pieces.contents() == whole.contents()
+    assert pieces.head.budget == whole.head.budget
+    assert pieces.head.applied == whole.head.applied
+
+
+@st.composite
+def stories(draw: st.DrawFn, *, followers: int | None = None, calm: bool = False) -> Story:
+    """Days in the life of a subject; not calm: with clocks that go back, stalls, and half-written outboxes."""
+    story, now = Story(draw(WISHES)), NOON
+    for batch in draw(batches(numbered(*draw(mentions(followers))))):
+        now += draw(GAPS)
+        told = now if calm else now - draw(st.sampled_from([0, 5])) * MINUTE
+        stalls = [] if calm else draw(st.lists(GAPS.filter(lambda gap: gap <= MINUTE), max_size=2))
+        known = [event for event, _ in story.placed]
+        story.take(batch, told, known=known, stalls=stalls, written=draw(st.integers(0, 2)))
+        now = max(now, told + sum(stalls, timedelta()))
+    return story
+
+
+@given(stories())
+@settings(max_examples=120)
+def test_every_event_is_in_one_burst_and_the_numbers_have_no_gap(story: Story) -> None:
+    events = [event for event, _ in story.placed]
+    assert len(events) == len(set(events))
+    assert sorted({seq for _, seq in story.placed}) == sorted(story.bursts) == list(range(1, story.head.seq + 1))
+    for seq, burst in story.bursts.items():
+        assert burst.count == sum(place == seq for _, place in story.placed)
+
+
+@given(stories())
+@settings(max_examples=120)
+def test_bursts_open_in_the_order_of_their_numbers_and_no_two_at_once(story: Story) -> None:
+    times = [burst.opened_at for _, burst in sorted(story.bursts.items())]
+    assert all(earlier < later for earlier, later in zip(times, times[1:], strict=False))
+    assert story.head.last_opened_at == (times[-1] if times else None)
+
+
+@given(stories())
+@settings(max_examples=120)
+def test_a_burst_keeps_its_first_16_mentioners_and_knows_whether_there_are_more(story: Story) -> None:
+    for seq, burst in story.bursts.items():
+        authors = list(dict.fromkeys(story.asked[event].author for event, place in story.placed if place == seq))
+        assert list(burst.mentioners) == authors[:KEPT_MENTIONERS]
+        assert burst.more_mentioners == (len(authors) > KEPT_MENTIONERS)
+
+
+@given(stories())
+@settings(max_examples=120)
+def test_a_protected_mention_is_alone_and_in_nobody_else_s_count(story: Story) -> None:
+    for event, seq in story.placed:
+        author = story.asked[event].author if story.asked[event].protected else None
+        assert story.bursts[seq].restricted_to == author
+        assert author is None or story.bursts[seq].count == 1
+
+
+@given(stories(calm=True))
+@settings(max_examples=120)
+def test_public_bursts_keep_the_window_between_them(story: Story) -> None:
+    shared = [burst for _, burst in sorted(story.bursts.items()) if burst.restricted_to is None]
+    openers = {seq: story.asked[event] for event, seq in reversed(story.placed)}
+    for before, after in zip(shared, shared[1:], strict=False):
+        window = POLICY.collapse_for(openers[after.key.seq].followers, story.collapse)
+        assert after.opened_at - before.opened_at >= window
+
+
+@given(stories(followers=LARGE))
+@settings(max_examples=120)
+def test_the_budget_bounds_the_fan_outs_however_often_a_large_subject_is_mentioned(story: Story) -> None:
+    shared = sorted(burst.opened_at for burst in story.bursts.values() if burst.restricted_to is None)
+    for n, start in enumerate(shared):
+        for m, end in enumerate(shared[n:], 1):
+            # Up to one refill's worth: the clock that refills may be ahead of the one that stamped.
+            assert m <= POLICY.budget_capacity + (end - start + 10 * MINUTE) / POLICY.budget_refill + 1, (n, m)
+
+
+@given(stories(calm=True))
+@settings(max_examples=120)
+def test_each_day_has_one_first_burst_and_it_is_the_first_public_one(story: Story) -> None:
+    shared = [burst for _, burst in sorted(story.bursts.items()) if burst.restricted_to is None]
+    days = {burst.opened_at.date(): burst.key for burst in reversed(shared)}
+    firsts = [burst.key for burst in story.bursts.values() if burst.first_of_day]
+    assert sorted(firsts) == sorted(days.values())
+
+
+@given(stories())
+@settings(max_examples=80)
+def test_no_day_has_two_first_bursts_whatever_was_restamped(story: Story) -> None:
+    firsts = [burst.opened_at.date() for burst in story.bursts.values() if burst.first_of_day]
+    assert len(firsts) == len(set(firsts))
+
+
+@given(mentions(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))
+@settings(max_examples=100)
+def test_restamping_leaves_nothing_unwritten_late_and_moves_nothing_written(
+    said: list[Mention], written: set[int], waited: int
+) -> None:
+    before = advance(Head.fresh(OF_NOVA), numbered(*said), known=(), now=NOON, nonce="n", collapse=timedelta(0))
+    now = NOON + waited * MILLISECOND
+    after = restamped(before, written=written, now=now, nonce="r")
+    times = [burst.opened_at for burst in after.outbox]
+    assert len(set(times)) == len(times)
+    for old, new in zip(before.outbox, after.outbox, strict=True):
+        assert old.opened_at <= new.opened_at
+        assert new.key.seq not in written or new == old
+        assert new.key.seq in written or now <= new.opened_at + VISIBLE_WITHIN
+    assert restamped(after, written=written, now=now, nonce="r") is after

@@ -1,0 +1,99 @@
+"""A seal holds everybody once: by tier, dormant, or suppressed by a rule."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.codec import pack_seal, unpack_seal
+from notifier.domain.audience import SUPPRESSING, TIERS, SetKind, Tier
+from notifier.domain.bits import Bits, count, members
+from notifier.domain.burst import Burst
+from notifier.domain.reach import Verdict
+from notifier.domain.seal import Seal, seal
+from notifier.domain.subject import Lane
+from tests.properties.crowds import BITMAPS, CROWDS, SOME, Crowd, shard_sets
+from tests.unit.examples import EVE, burst
+
+BURSTS = st.builds(
+    burst,
+    first_of_day=st.booleans(),
+    lane=st.sampled_from(Lane),
+    verdict=st.sampled_from(Verdict),
+    restricted_to=st.sampled_from([None, EVE]),
+)
+
+
+def places(bits: Bits) -> set[int]:
+    return {int(member) for member in members(bits, 0)}
+
+
+def audience(crowd: Crowd, author: frozenset[int] | None) -> set[int]:
+    followers = set(crowd.get(SetKind.FOLLOWERS, frozenset()))
+    return followers if author is None else followers & author
+
+
+def where(person: int, crowd: Crowd, of: Burst) -> Tier | SetKind:
+    """The rules for one follower, said once more in the words of one person."""
+
+    def within(kind: SetKind) -> bool:
+        return person in crowd.get(kind, frozenset())
+
+    for kind in SUPPRESSING:
+        if within(kind) and not (kind is SetKind.FIRST and of.first_of_day):
+            return kind
+    if within(SetKind.VIP) and within(SetKind.ACTIVE_7D):
+        return Tier.P0
+    if within(SetKind.ACTIVE_24H):
+        return Tier.P1
+    return Tier.P2 if of.lane is Lane.STANDARD or within(SetKind.ACTIVE_30D) else Tier.DORMANT
+
+
+@given(CROWDS, BURSTS, st.none() | SOME)
+@settings(max_examples=150)
+def test_every_follower_is_where_the_rules_say_and_nowhere_else(
+    crowd: Crowd, of: Burst, author: frozenset[int] | None
+) -> None:
+    sealed = seal(of, 0, shard_sets(crowd, author))
+    by_rule = {person: where(person, crowd, of) for person in audience(crowd, author)}
+    for tier in TIERS:
+        assert places(sealed.tiers[tier]) == {person for person, rule in by_rule.items() if rule is tier}
+    assert sealed.dormant == sum(rule is Tier.DORMANT for rule in by_rule.values())
+    assert dict(sealed.suppressed) == {
+        str(kind): n for kind in SUPPRESSING if (n := sum(rule is kind for rule in by_rule.values()))
+    }
+
+
+@given(CROWDS, BURSTS, st.none() | SOME)
+@settings(max_examples=100)
+def test_expected_are_those_reached_and_those_suppressed(
+    crowd: Crowd, of: Burst, author: frozenset[int] | None
+) -> None:
+    sealed = seal(of, 0, shard_sets(crowd, author))
+    tally = sealed.tally()
+    assert tally.expected == sum(sealed.reached(tier) for tier in TIERS) + sum(sealed.suppressed.values())
+    assert tally.expected + tally.dormant == len(audience(crowd, author))
+
+
+@given(CROWDS, BURSTS)
+@settings(max_examples=100)
+def test_phones_ring_for_those_with_a_device_in_the_fast_tiers_and_only_if_allowed(crowd: Crowd, of: Burst) -> None:
+    sealed = seal(of, 0, shard_sets(crowd))
+    fast = places(sealed.tiers[Tier.P0]) | places(sealed.tiers[Tier.P1])
+    allowed = of.verdict is Verdict.ALL
+    assert places(sealed.push) == (fast & crowd.get(SetKind.PUSH, frozenset()) if allowed else set())
+
+
+@given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17))
+@settings(max_examples=25)
+def test_a_seal_survives_its_storage(tiers: tuple[Bits, Bits, Bits], push: Bits, dormant: int) -> None:
+    one = Seal(
+        shard=3,
+        tiers=dict(zip(TIERS, tiers, strict=True)),
+        push=push,
+        dormant=dormant,
+        suppressed={"off": 1},
+        threshold=32,
+    )
+    read = unpack_seal(3, pack_seal(one))
+    assert read.tally() == one.tally()
+    assert all((read.tiers[tier] == one.tiers[tier]).all() for tier in TIERS)
+    assert count(read.push & push) == count(push) == count(read.push)

@@ -1,0 +1,46 @@
+"""The shape of the modules: short, named after the domain, and each says its job first."""
+
+import ast
+import io
+import re
+import tokenize
+
+from tests.repo.sources import CODE, Module, modules
+
+MOST_LINES = 300
+NAMES_THAT_SAY_NOTHING = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+IGNORE = re.compile(r"#\s*type:\s*ignore")
+IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[\w, -]+\]\s+#\s*\w+")
+
+
+def test_a_module_has_at_most_300_lines() -> None:
+    lengths = {module.path: len(module.text.splitlines()) for module in modules(*CODE)}
+    assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_a_module_begins_with_its_job() -> None:
+    assert [module.path for module in modules(*CODE) if not first_line(module)] == []
+
+
+def test_a_file_is_named_after_a_word_of_the_domain() -> None:
+    parts = {module.path: set(re.split(r"[/_.]", module.path)) for module in modules(*CODE)}
+    assert {path: words for path, words in parts.items() if words & NAMES_THAT_SAY_NOTHING} == {}
+
+
+def test_a_type_ignore_has_a_code_and_a_reason() -> None:
+    bare = [
+        f"{module.path}:{comment.start[0]}"
+        for module in modules(*CODE)
+        for comment in comments(module)
+        if IGNORE.search(comment.string) and not IGNORE_WITH_REASON.search(comment.string)
+    ]
+    assert bare == []
+
+
+def first_line(module: Module) -> str:
+    return (ast.get_docstring(module.tree) or "").partition("\n")[0].strip()
+
+
+def comments(module: Module) -> list[tokenize.TokenInfo]:
+    tokens = tokenize.generate_tokens(io.StringIO(module.text).readline)
+    return [token for token in tokens if token.type == tokenize.COMMENT]

@@ -1,0 +1,51 @@
+"""The pins: complete, hashed, in step with pyproject.toml, and silent about where packages are downloaded."""
+
+import re
+from itertools import chain
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.repo.sources import ROOT, pyproject
+
+PINS = ("run.txt", "dev.txt")
+LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
+ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
+
+
+@pytest.mark.parametrize("file", PINS)
+def test_pins_name_no_address(file: str) -> None:
+    assert [line for line in text(file).splitlines() if ADDRESS.search(line)] == []
+
+
+@pytest.mark.parametrize("file", PINS)
+def test_every_pin_has_a_hash(file: str) -> None:
+    entries = re.split(r"\n(?=[a-z])", text(file))[1:]
+    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+@pytest.mark.parametrize("file", PINS)
+def test_pins_satisfy_what_the_project_asks_for(file: str) -> None:
+    project = pyproject()["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values()) if file == "dev.txt" else ()
+    found = pins(file)
+    wanted = [Requirement(line) for line in (*project["dependencies"], *extras)]
+    assert [str(each) for each in wanted if found.get(canonicalize_name(each.name), "0") not in each.specifier] == []
+
+
+def test_checks_run_on_what_production_runs_on() -> None:
+    assert pins("run.txt").items() <= pins("dev.txt").items()
+
+
+def test_there_is_no_lock_file_with_addresses() -> None:
+    assert [name for name in LOCKS_WITH_ADDRESSES if (ROOT / name).exists()] == []
+
+
+def text(file: str) -> str:
+    return (ROOT / "requirements" / file).read_text(encoding="utf-8")
+
+
+def pins(file: str) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)==(\S+)", text(file), flags=re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in found}

@@ -1,0 +1,19 @@
+"""What a phone shows."""
+
+from notifier.domain.alert import alert
+from tests.unit.examples import ADA, BOB, SELF_NOVA, burst
+
+
+def test_an_alert_names_the_opener_alone() -> None:
+    assert alert(burst(mentioners=(ADA, BOB))).text == "ada mentioned @nova"
+
+
+def test_the_mentioned_account_is_called_you() -> None:
+    assert alert(burst(subject=SELF_NOVA)).text == "ada mentioned you"
+
+
+def test_the_collapse_id_is_the_burst_s_own_for_ever_and_short_enough_for_every_platform() -> None:
+    one, grown, other = burst(), burst(mentioners=(ADA, BOB)), burst(seq=2)
+    assert alert(one).collapse_id == alert(grown).collapse_id != alert(other).collapse_id
+    assert len(alert(one).collapse_id) == 32
+    assert alert(one).collapse_id.isalnum()

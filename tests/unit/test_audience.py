@@ -1,0 +1,57 @@
+"""Who belongs to which tier, and who is left out by a rule."""
+
+from collections.abc import Iterable
+
+from notifier.domain.audience import Audience, SetKind, ShardSets, Tier, divide
+from notifier.domain.bits import from_offsets, members
+
+
+def live(
+    followers: Iterable[int] = range(10), *, author: Iterable[int] | None = None, **sets: Iterable[int]
+) -> ShardSets:
+    found = {SetKind(name): from_offsets(places) for name, places in sets.items()}
+    return ShardSets(
+        sets={SetKind.FOLLOWERS: from_offsets(followers), **found},
+        mentioner_followers=None if author is None else from_offsets(author),
+    )
+
+
+def people(audience: Audience) -> dict[Tier, list[int]]:
+    return {tier: [int(m) for m in members(bits, 0)] for tier, bits in audience.tiers.items()}
+
+
+def divided(sets: ShardSets, *, first_of_day: bool = False, rows_for_dormant: bool = False) -> Audience:
+    return divide(sets, first_of_day=first_of_day, rows_for_dormant=rows_for_dormant)
+
+
+def test_everybody_belongs_to_the_fastest_tier_that_takes_them() -> None:
+    sets = live(vip=[0, 1, 2, 11], active7d=[0, 1, 3], active24h=[0, 2, 3], active30d=[0, 1, 2, 3, 4, 12])
+    assert people(divided(sets)) == {
+        Tier.P0: [0, 1],
+        Tier.P1: [2, 3],
+        Tier.P2: [4],
+        Tier.DORMANT: [5, 6, 7, 8, 9],
+    }
+
+
+def test_in_the_standard_lane_the_dormant_get_rows_too() -> None:
+    found = people(divided(live(active24h=[3]), rows_for_dormant=True))
+    assert found[Tier.P2] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert found[Tier.DORMANT] == []
+
+
+def test_one_whom_several_rules_suppress_is_counted_once() -> None:
+    audience = divided(live(muted=[0, 1, 20], off=[1, 2], digest=[2, 3], first=[3, 4]))
+    assert audience.suppressed == {"muted": 2, "off": 1, "digest": 1, "first": 1}
+    assert people(audience)[Tier.DORMANT] == [5, 6, 7, 8, 9]
+
+
+def test_the_day_s_first_burst_reaches_those_who_want_only_that() -> None:
+    assert divided(live(first=[1]), first_of_day=True).suppressed == {}
+    assert divided(live(first=[1])).suppressed == {"first": 1}
+
+
+def test_a_restricted_burst_counts_nobody_but_the_author_s_followers() -> None:
+    audience = divided(live(author=[1, 2, 30], muted=[2, 3]))
+    assert people(audience)[Tier.DORMANT] == [1]
+    assert audience.suppressed == {"muted": 1}

@@ -1,0 +1,38 @@
+"""The token bucket of fan-outs, and when a collapse window is over."""
+
+from datetime import timedelta
+
+from notifier.domain.budget import Budget, window_over
+from notifier.domain.subject import POLICIES, Kind
+from tests.unit.examples import HOUR, MINUTE, NOON, SECOND
+
+POLICY = POLICIES[Kind.MENTION]
+EMPTY = Budget(tokens=0.0, at=NOON)
+
+
+def test_a_token_comes_each_hour_up_to_the_capacity() -> None:
+    assert EMPTY.refilled(POLICY, NOON + HOUR / 2).tokens == 0.5
+    assert EMPTY.refilled(POLICY, NOON + 100 * HOUR) == Budget.full(POLICY, NOON + 100 * HOUR)
+
+
+def test_a_clock_that_goes_back_earns_and_costs_nothing() -> None:
+    assert EMPTY.refilled(POLICY, NOON - HOUR) == EMPTY
+
+
+def test_a_budget_is_never_in_debt() -> None:
+    assert EMPTY.spent() == EMPTY
+
+
+def test_a_window_is_over_when_its_least_has_passed_and_a_fan_out_can_be_afforded() -> None:
+    full = Budget.full(POLICY, NOON)
+    assert not window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
+    assert window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert not window_over(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+
+
+def test_without_a_budget_the_window_alone_decides() -> None:
+    assert window_over(None, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+
+
+def test_a_window_of_zero_is_always_over() -> None:
+    assert window_over(None, opened_at=NOON, collapse=timedelta(0), now=NOON)

@@ -1,0 +1,172 @@
+"""What the dispatcher queues next, case by case."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people, expired
+from notifier.domain.ledger import Account, Entry, Fact, account
+from notifier.domain.plan import EXPECTED_SHARE, Plan
+from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.throttle import Allowance
+from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
+
+PAUSED = {Tier.P2: Allowance(rate=0.0, by="t1")}
+SLOWED = {Tier.P2: Allowance(rate=1_000.0, by="t1")}
+NO_CREDIT = Credit(slices=0, shards=0)
+
+
+def of(plan: Plan, *entries: Entry) -> Account:
+    return account(plan, entries, ())
+
+
+def chosen(
+    *accounts: Account,
+    now: datetime = NOON,
+    credits: Mapping[Pool, Credit] | None = None,
+    allowances: Mapping[Tier, Allowance] | None = None,
+    left: float = 0.0,
+) -> Decision:
+    return decide(
+        accounts,
+        now=now,
+        credits=CREDITS | (credits or {}),
+        allowances=allowances or {},
+        people_left={Tier.P2: left},
+    )
+
+
+def in_pool(decision: Decision, pool: Pool) -> list[Slice]:
+    return [one for one in decision.queue if one.pool is pool]
+
+
+def test_everything_is_queued_while_credit_lasts() -> None:
+    plan = plan_of(shards=2)
+    assert set(chosen(of(plan)).queue) == set(plan.slices())
+
+
+def test_what_is_in_flight_uses_up_credit_and_is_not_queued_again() -> None:
+    plan = plan_of(shards=4)
+    queued = [entry(piece(Tier.P1, n), Fact.DISPATCHED, n=1) for n in (3, 2)]
+    found = in_pool(chosen(of(plan, *queued), credits={Pool.P1: Credit(slices=3, shards=9)}), Pool.P1)
+    assert found == [piece(Tier.P1, 1)]
+
+
+def test_what_has_ended_is_never_queued() -> None:
+    plan = plan_of(shards=1)
+    ends = (Fact.DONE, Fact.PULLED, Fact.DEAD)
+    assert chosen(of(plan, *(entry(p, f) for p, f in zip(plan.slices(), ends, strict=True)))).queue == ()
+
+
+def test_a_lost_dispatch_is_queued_again_after_its_deadline() -> None:
+    plan = plan_of(shards=1)
+    lost = of(plan, *(entry(one, Fact.DISPATCHED, n=1) for one in plan.slices()))
+    assert chosen(lost, now=NOON + 3 * SECOND).queue == (piece(Tier.P0),)
+    assert len(chosen(lost, now=NOON + 60 * SECOND).queue) == 3
+
+
+def test_a_slice_wider_than_the_whole_credit_goes_alone() -> None:
+    wide = of(plan_of(shards=8, width=4))
+    found = in_pool(chosen(wide, credits={Pool.P0: Credit(slices=5, shards=1)}), Pool.P0)
+    assert found == [piece(Tier.P0, 0, 3)]
+
+
+def test_narrow_slices_don_t_pass_a_wide_one_that_waits_for_room() -> None:
+    running = of(plan_of(seq=1, shards=1), entry(piece(Tier.P0), Fact.DISPATCHED, n=1))
+    wide, narrow = of(plan_of(seq=2, shards=4, width=4)), of(plan_of(seq=3, shards=1, opened_at=NOON + SECOND))
+    assert in_pool(chosen(running, wide, narrow, credits={Pool.P0: Credit(slices=9, shards=4)}), Pool.P0) == []
+
+
+def test_bursts_take_turns_the_older_first() -> None:
+    large, small = of(plan_of(seq=1, shards=9)), of(plan_of(seq=2, shards=2, opened_at=NOON + SECOND))
+    found = in_pool(chosen(large, small, credits={Pool.P0: Credit(slices=5, shards=99)}), Pool.P0)
+    assert [one.burst.seq for one in found] == [1, 2, 1, 2, 1]
+
+
+def test_a_burst_with_much_in_flight_lets_a_new_one_go_first() -> None:
+    running = [entry(piece(Tier.P0, n), Fact.DISPATCHED, n=1) for n in range(4)]
+    large, small = of(plan_of(seq=1, shards=9), *running), of(plan_of(seq=2, shards=3, opened_at=NOON + SECOND))
+    found = in_pool(chosen(large, small, credits={Pool.P0: Credit(slices=7, shards=99)}), Pool.P0)
+    assert [one.burst.seq for one in found] == [2, 2, 2]
+
+
+def test_phones_wait_until_the_rows_of_the_same_slice_stand() -> None:
+    plan = plan_of(shards=2, pushed=(Tier.P0,))
+    assert in_pool(chosen(of(plan)), Pool.PUSH) == []
+    rows = entry(piece(Tier.P0, 1), Fact.DONE)
+    assert in_pool(chosen(of(plan, rows)), Pool.PUSH) == [piece(Tier.P0, 1, step=Step.PUSH)]
+
+
+def test_a_paused_tier_is_parked_once_under_the_throttle_s_name() -> None:
+    plan = plan_of(shards=2)
+    found = chosen(of(plan), allowances=PAUSED)
+    assert set(found.park) == {(piece(Tier.P2, n), "t1") for n in (0, 1)}
+    assert in_pool(found, Pool.P2) == []
+    assert len(found.queue) == 4
+    parked = of(plan, *(entry(one, Fact.PARKED, note=by) for one, by in found.park))
+    assert chosen(parked, allowances=PAUSED).park == ()
+
+
+def test_a_slowed_tier_goes_on_until_its_rate_is_spent() -> None:
+    plan = plan_of(shards=4, followers=400_000)
+    guess = expected_people(of(plan), piece(Tier.P2))
+    found = chosen(of(plan), allowances=SLOWED, left=guess + 1)
+    assert (len(in_pool(found, Pool.P2)), len(found.park)) == (2, 2)
+
+
+def test_what_is_past_its_worth_is_released_whatever_holds_its_tier() -> None:
+    plan = plan_of(shards=3)
+    late = NOON + 6 * HOUR
+    found = chosen(of(plan), now=late, allowances=PAUSED)
+    assert len(in_pool(found, Pool.P2)) == 3
+    assert found.park == ()
+
+
+def test_the_release_of_the_late_spends_nothing_of_the_rate_of_the_others() -> None:
+    late, fresh = of(plan_of(seq=1)), of(plan_of(seq=2, shards=1, opened_at=NOON + 6 * HOUR))
+    found = chosen(late, fresh, now=NOON + 6 * HOUR, allowances=SLOWED, left=1.0)
+    assert piece(Tier.P2, seq=2) in found.queue
+
+
+def test_the_release_of_the_late_stays_within_the_slices_of_its_pool() -> None:
+    found = chosen(of(plan_of(shards=9)), now=NOON + 6 * HOUR, credits={Pool.P2: Credit(slices=2, shards=0)})
+    assert len(in_pool(found, Pool.P2)) == 2
+
+
+def test_no_pressure_on_p2_touches_the_others() -> None:
+    calm, pressed = chosen(of(plan_of())), chosen(of(plan_of()), credits={Pool.P2: NO_CREDIT})
+    assert in_pool(pressed, Pool.P2) == []
+    assert [in_pool(pressed, p) for p in (Pool.P0, Pool.P1)] == [in_pool(calm, p) for p in (Pool.P0, Pool.P1)]
+
+
+def test_a_slice_is_worth_its_pool_s_term_from_the_opening() -> None:
+    late = of(plan_of())
+    assert [expired(late, piece(t), NOON + 2 * HOUR) for t in TIERS] == [True, True, False]
+    assert not expired(late, piece(Tier.P1), NOON + 2 * HOUR - timedelta(milliseconds=1))
+
+
+def test_the_guess_follows_the_followers_until_a_slice_has_ended() -> None:
+    plan = plan_of(shards=4, followers=400_000)
+    assert expected_people(of(plan), piece(Tier.P2)) == 100_000 * EXPECTED_SHARE[Tier.P2]
+    known = of(plan, entry(piece(Tier.P2, 1), Fact.DONE, people=7), entry(piece(Tier.P1, 1), Fact.DONE, people=9))
+    assert expected_people(known, piece(Tier.P2)) == 7
+
+
+def test_nobody_reached_and_nobody_following_are_no_division_by_zero() -> None:
+    empty = of(plan_of(), entry(piece(Tier.P2, 1), Fact.DONE, people=0))
+    assert expected_people(empty, piece(Tier.P2)) == 0
+    assert expected_people(of(plan_of(shards=0, followers=0)), piece(Tier.P2)) == 0
+
+
+def test_the_dead_say_nothing_about_how_many_there_are() -> None:
+    plan = plan_of(shards=4, followers=400_000)
+    dead = of(plan, entry(piece(Tier.P2, 1), Fact.DEAD))
+    assert expected_people(dead, piece(Tier.P2)) == expected_people(of(plan), piece(Tier.P2))
+
+
+def test_a_worker_s_claim_counts_against_the_credit_of_its_pool() -> None:
+    plan = plan_of(shards=2)
+    queued = [entry(piece(Tier.P2, 1), Fact.DISPATCHED, n=1)]
+    held = account(plan, queued, [claim(piece(Tier.P2, 1), at=NOON, until=NOON + 900 * SECOND)])
+    found = chosen(held, now=NOON + 300 * SECOND, credits={Pool.P2: Credit(slices=1, shards=9)})
+    assert in_pool(found, Pool.P2) == []

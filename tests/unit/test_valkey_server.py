@@ -1,0 +1,156 @@
+"""Our own Valkey: private, watched, empty after every restart, and gone with whoever started it."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.redis.cache import RedisPressure
+from notifier.adapters.redis.client import connect
+from notifier.adapters.valkey.server import ValkeyServer, running_url
+from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
+from notifier.domain.slice import Pool
+
+START_AND_SAY = """
+import sys, time
+from pathlib import Path
+from notifier.adapters.valkey.server import ValkeyServer
+server = ValkeyServer(Path(sys.argv[1]))
+server.start()
+print(server.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path / "run")
+    server.start()
+    yield server
+    server.close()
+
+
+def until(true: Callable[[], bool], within: float = 10) -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_it_answers_when_start_returns(server: ValkeyServer) -> None:
+    assert server.alive()
+    with connect(server.url(15)) as client:
+        assert client.ping()
+
+
+def test_it_listens_on_the_loopback_alone_and_wants_a_password(server: ValkeyServer) -> None:
+    host, port = server.address
+    listening = [c.laddr.ip for c in psutil.Process(server.pid).net_connections() if c.status == "LISTEN"]
+    assert listening == [host] == ["127.0.0.1"]
+    with connect(f"redis://{host}:{port}/0") as stranger, pytest.raises(CacheUnavailable):
+        RedisPressure(stranger).level()
+
+
+def test_nobody_else_can_read_the_password(server: ValkeyServer, tmp_path: Path) -> None:
+    assert stat.S_IMODE((tmp_path / "run" / "valkey.json").stat().st_mode) == 0o600
+    password = server.url().split(":")[2].split("@")[0]
+    assert password not in " ".join(psutil.Process(server.pid).cmdline())
+
+
+def test_another_process_finds_it_by_its_folder(server: ValkeyServer, tmp_path: Path) -> None:
+    assert running_url(tmp_path / "run", 3) == server.url(3)
+    assert running_url(tmp_path) is None
+
+
+def test_it_keeps_nothing_and_evicts_nothing(server: ValkeyServer) -> None:
+    with connect(server.url()) as client:
+        found = client.config_get("save", "appendonly", "maxmemory-policy", "databases")
+    assert found == {"save": "", "appendonly": "no", "maxmemory-policy": "noeviction", "databases": "16"}
+
+
+def test_a_killed_server_comes_back_empty_at_the_same_address(server: ValkeyServer) -> None:
+    url, pid = server.url(), server.pid
+    assert pid is not None
+    with connect(url) as client:
+        pressure = RedisPressure(client)
+        pressure.raise_to(0.5, timedelta(minutes=1))
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: server.pid != pid and server.alive())
+        assert server.url() == url
+        assert pressure.level() == 0
+
+
+def test_a_frozen_server_is_unavailable_within_bounds_and_can_be_closed(server: ValkeyServer) -> None:
+    queue = CeleryQueue(server.url())
+    queue.depth(Pool.P0)
+    with connect(server.url()) as client:
+        pressure = RedisPressure(client)
+        pressure.level()
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(CacheUnavailable):
+            pressure.level()
+        with pytest.raises(CacheUnavailable):
+            pressure.level()
+        cache_answered = time.monotonic() - began
+        with pytest.raises(QueueUnavailable):
+            queue.depth(Pool.P0)
+        with pytest.raises(QueueUnavailable):
+            queue.depth(Pool.P0)
+    assert not server.alive()
+    assert cache_answered < 2
+    assert time.monotonic() - began < 10
+    queue.close()
+
+
+def test_close_leaves_nothing_behind(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    pid = server.pid
+    assert pid is not None
+    server.close()
+    assert not psutil.pid_exists(pid)
+    assert running_url(tmp_path) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the next start in the folder stops it")
+def test_it_dies_with_a_killed_parent(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", START_AND_SAY, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline())
+        assert psutil.pid_exists(pid)
+        parent.kill()
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_server_left_behind_is_stopped_by_the_next_start_in_its_folder(tmp_path: Path) -> None:
+    first, second = ValkeyServer(tmp_path), ValkeyServer(tmp_path)
+    first.start()
+    left = first.pid
+    second.start()
+    try:
+        assert left is not None
+        until(lambda: first.pid != left)
+        assert second.alive()
+    finally:
+        first.close()
+        second.close()
+
+
+def test_without_a_binary_it_says_what_to_do(tmp_path: Path) -> None:
+    def none() -> Path:
+        raise NoValkey("Unsupported.")
+
+    with pytest.raises(NoValkey, match="NOTIFIER_REDIS_URL"):
+        ValkeyServer(tmp_path, binary=none).start()

@@ -1,0 +1,101 @@
+"""The predicate, rule by rule."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from notifier.domain.burst import RETENTION, Burst
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.domain.visible import Denied, Viewer, Volume, denied, unread, visible
+from tests.unit.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
+
+NOW = NOON + HOUR
+OF_EVE = Subject(Kind.MENTION, EVE)
+BY_EVE = burst(mentioners=(EVE,), restricted_to=EVE, first_of_day=False)
+
+
+def why(shown: Burst, to: Viewer) -> Denied | None:
+    return denied(shown, to, retracted=(), now=NOW)
+
+
+def test_a_follower_sees_what_opened_since() -> None:
+    assert why(burst(), viewer()) is None
+    assert visible(burst(), viewer(), retracted=(), now=NOW)
+
+
+def test_a_retraction_wins_over_every_other_reason() -> None:
+    nobody = viewer(follows={}, blocked=(ADA,), volume=Volume.OFF)
+    assert denied(burst(), nobody, retracted=(burst().key,), now=NOW) is Denied.RETRACTED
+    assert why(burst(), nobody) is Denied.NOT_FOLLOWED
+
+
+@pytest.mark.parametrize(("age", "gone"), [(RETENTION - timedelta(milliseconds=1), None), (RETENTION, Denied.EXPIRED)])
+def test_a_burst_is_visible_for_90_days(age: timedelta, gone: Denied | None) -> None:
+    follower = viewer(follows={OF_NOVA: NOON - 2 * RETENTION})
+    assert why(burst(opened_at=NOW - age), follower) is gone
+
+
+@pytest.mark.parametrize(("since", "reason"), [(NOON, None), (NOON + timedelta(milliseconds=1), Denied.BEFORE_FOLLOW)])
+def test_the_burst_that_opens_at_the_moment_of_the_follow_belongs_to_the_follower(
+    since: datetime, reason: Denied | None
+) -> None:
+    assert why(burst(), viewer(follows={OF_NOVA: since})) is reason
+
+
+def test_a_restricted_burst_is_for_the_author_s_followers_and_the_author() -> None:
+    both = viewer(follows={OF_NOVA: NOON, OF_EVE: NOW})
+    assert why(BY_EVE, viewer()) is Denied.RESTRICTED
+    assert why(BY_EVE, both) is None
+    assert why(BY_EVE, viewer(user=EVE)) is None
+    assert why(BY_EVE, viewer(follows={OF_EVE: NOON})) is Denied.NOT_FOLLOWED
+
+
+def test_the_personal_subject_is_its_owner_s_alone() -> None:
+    own = burst(subject=SELF_NOVA)
+    assert why(own, viewer(user=NOVA, follows={})) is None
+    assert why(own, viewer(user=BOB, follows={SELF_NOVA: NOON})) is Denied.NOT_FOLLOWED
+
+
+def test_a_protected_author_s_mention_reaches_the_mentioned_account_only_if_it_follows() -> None:
+    own = burst(subject=SELF_NOVA, mentioners=(EVE,), restricted_to=EVE)
+    assert why(own, viewer(user=NOVA, follows={})) is Denied.RESTRICTED
+    assert why(own, viewer(user=NOVA, follows={OF_EVE: NOON})) is None
+
+
+def test_a_burst_is_hidden_when_all_its_mentioners_are_blocked_and_there_are_no_more() -> None:
+    two = (ADA, EVE)
+    assert why(burst(mentioners=two), viewer(blocked=(ADA,))) is None
+    assert why(burst(mentioners=two), viewer(blocked=two)) is Denied.BLOCKED
+    assert why(burst(mentioners=two, more_mentioners=True), viewer(blocked=two)) is None
+
+
+@pytest.mark.parametrize(
+    ("volume", "first", "reason"),
+    [
+        (Volume.ALL, False, None),
+        (Volume.FIRST, True, None),
+        (Volume.FIRST, False, Denied.VOLUME),
+        (Volume.DIGEST, True, Denied.VOLUME),
+        (Volume.OFF, True, Denied.VOLUME),
+    ],
+)
+def test_the_volume_decides_how_much_is_seen(volume: Volume, first: bool, reason: Denied | None) -> None:
+    assert why(burst(first_of_day=first), viewer(volume=volume)) is reason
+
+
+@pytest.mark.parametrize(
+    ("mark", "reason"), [(Mark.HIDDEN, Denied.HIDDEN), (Mark.READ, None), (Mark.UNREAD, None), (None, None)]
+)
+def test_only_a_hidden_mark_hides(mark: Mark | None, reason: Denied | None) -> None:
+    marks = Marks(by_burst={burst().key: mark} if mark else {BurstKey(OF_NOVA, 2): Mark.HIDDEN})
+    assert why(burst(), viewer(marks=marks)) is reason
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("mark", "wins"), [(Mark.UNREAD, True), (Mark.READ, False), (Mark.HIDDEN, False), (None, None)]
+)
+def test_a_mark_outweighs_what_was_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
+    marks = Marks(seen_at=NOON if seen else None, by_burst={burst().key: mark} if mark else {})
+    assert unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)

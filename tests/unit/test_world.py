@@ -1,0 +1,126 @@
+"""The world of the fixture: its bitmaps are its formulas, and the sets and the follows agree."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, Bits, count, from_flags, offsets
+from notifier.domain.subject import Member
+from notifier.testing.crowd import Crowd
+from notifier.testing.load import Load, steps
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
+
+SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    universe = draw(st.integers(1, 400_000))
+    followers = draw(st.integers(1, universe))
+    stars, seed = draw(st.integers(1, 20)), draw(st.integers(0, 999))
+    return World(universe=universe, followers=followers, celebrities=stars, seed=seed)
+
+
+def people(world: World, shard: int) -> Members:
+    return np.arange(shard * SHARD_MEMBERS, min((shard + 1) * SHARD_MEMBERS, world.universe), dtype=np.int64)
+
+
+def same(bits: Bits, flags: Flags) -> bool:
+    return bool((bits == from_flags(flags)).all())
+
+
+@given(worlds(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_bitmaps_are_what_the_formulas_say_member_by_member(world: World, data: st.DataObject) -> None:
+    shard = data.draw(st.integers(0, world.shards - 1))
+    star = data.draw(st.integers(0, world.celebrities - 1))
+    crowd, m = Crowd(world), people(world, shard)
+    follows = world.follows(star, m)
+
+    assert same(crowd.followers(star, shard), follows)
+    assert same(crowd.muting(star, shard), follows & world.mutes(star, m))
+    assert same(crowd.everybody(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
+    assert same(crowd.everybody(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
+    assert same(crowd.everybody(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
+    assert same(crowd.everybody(SetKind.VIP, shard), world.vip(m))
+    assert same(crowd.everybody(SetKind.PUSH, shard), world.push(m))
+
+
+@given(worlds())
+@settings(max_examples=30, deadline=None)
+def test_a_celebrity_has_exactly_as_many_followers_as_the_formula_promises(world: World) -> None:
+    crowd = Crowd(world)
+    for star in range(world.celebrities):
+        assert sum(count(crowd.followers(star, shard)) for shard in range(world.shards)) == world.size(star)
+
+
+def test_a_person_computed_by_hand_agrees_with_the_documented_numbers() -> None:
+    """The example of docs/fixture.md."""
+    world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
+    assert [world.size(star) for star in range(7)] == [1_000_000, 250_000, 62_500, 15_625, 3_906, 976, 1_000_000]
+    assert world.spread == 2_654_435_761
+    assert world.place(0, 42) == (42 * 2_654_435_761 + 0 * 100_003 + 1) % 2_000_000 == 301_963
+    assert world.star_member(0) == 16 * 131_072
+
+
+def test_names_go_on_with_numbers_when_the_known_ones_are_used_up() -> None:
+    names = World(universe=10, followers=1, celebrities=18, seed=0).names
+    assert names[0] == "nova"
+    assert names[15:] == ("deneb", "star17", "star18")
+
+
+@pytest.mark.parametrize(
+    ("universe", "followers", "celebrities", "seed"),
+    [(10, 11, 1, 0), (0, 0, 1, 0), (10, 0, 1, 0), (10, -1, 1, 0), (10, 5, 0, 0), (10, 5, 1, -1), (2**31 + 1, 1, 1, 0)],
+)
+def test_numbers_that_make_no_world_are_refused(universe: int, followers: int, celebrities: int, seed: int) -> None:
+    with pytest.raises(ValueError, match=r"\.$"):
+        World(universe=universe, followers=followers, celebrities=celebrities, seed=seed)
+
+
+def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
+    directory = MemoryDirectory()
+    sets = MemoryMemberSets(directory)
+    seen: list[int] = []
+    Load(directory=directory, sets=sets)(SMALL, seen.append)
+    store = MemoryPeople(directory, sets)
+
+    for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
+        number = np.array([m])
+        viewer = asyncio.run(store.viewer(user(m), Member(m)))
+        expected = {
+            SMALL.subject(star)
+            for star in range(SMALL.celebrities)
+            if SMALL.follows(star, number)[0] and not SMALL.mutes(star, number)[0]
+        }
+        assert set(viewer.follows) == expected
+    assert sum(seen) == steps(SMALL)
+
+
+def test_loading_twice_changes_nothing() -> None:
+    directory = MemoryDirectory()
+    sets = MemoryMemberSets(directory)
+    load = Load(directory=directory, sets=sets)
+    load(SMALL)
+    once = {shard: offsets(sets.live(SMALL.subject(2), shard)[SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    load(SMALL)
+    again = {shard: offsets(sets.live(SMALL.subject(2), shard)[SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    assert once == again
+    assert sum(map(len, once.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
+
+
+def test_everybody_has_a_name_and_a_number_and_celebrities_live_behind_the_people() -> None:
+    directory = MemoryDirectory()
+    Load(directory=directory, sets=MemoryMemberSets(directory))(SMALL)
+    found = directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
+    assert {name: account.member for name, account in found.items()} == {
+        user(0): 0,
+        user(299_999): 299_999,
+    } | {name: 3 * SHARD_MEMBERS + star for star, name in enumerate(SMALL.names)}
