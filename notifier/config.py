@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -25,11 +25,11 @@ class Settings:
     """The folder that holds everything durable of the embedded profile."""
     profile: str = "embedded"
     host: str = "127.0.0.1"
-    port: int = 8080
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """0 takes any free port."""
     redis_url: str = ""
     """Empty: a Valkey of our own is started and watched."""
-    threshold: int = CELEBRITY_THRESHOLD
+    threshold: Annotated[int, msgspec.Meta(ge=1)] = CELEBRITY_THRESHOLD
     collapse: timedelta | None = None
     """The least collapse window of every subject; None leaves it to the subject's policy."""
     secret: str = ""

@@ -1,6 +1,7 @@
 """The system: all ports of a process, and the stages wired from them."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.reach import RateCap
@@ -9,6 +10,7 @@ from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher, Rates
 from notifier.flow.gateway import Gateway
+from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.push import Push
 from notifier.flow.reconciler import Reconciler
@@ -126,10 +128,9 @@ class System:
             ledger=p.ledger,
             queue=p.queue,
             rates=Rates(throttles=p.throttles, pressure=p.pressure),
-            leases=p.leases,
+            leadership=self._leadership("dispatcher", timedelta(seconds=5)),
             clock=p.clock,
             metrics=self.metrics,
-            owner=self.owner,
         )
 
     def delivery(self) -> Delivery:
@@ -163,10 +164,10 @@ class System:
             ledger=p.ledger,
             seals=p.seals,
             inbox=p.inbox,
-            leases=p.leases,
+            log=p.log,
+            leadership=self._leadership("reconciler", timedelta(seconds=10)),
             clock=p.clock,
             metrics=self.metrics,
-            owner=self.owner,
         )
 
     def monitor(self) -> Monitor:
@@ -180,3 +181,6 @@ class System:
             owner=self.owner,
             every=self.settings.monitor_every,
         )
+
+    def _leadership(self, name: str, term: timedelta) -> Leadership:
+        return Leadership(leases=self.ports.leases, name=name, owner=self.owner, term=term)

@@ -1,7 +1,7 @@
 """The edge: what the routes are wired from, and the threads in which the synchronous write path runs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,11 +12,12 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
+from notifier.api.gathering import Gathering
 from notifier.api.keys import Keys
 from notifier.api.opaque import Opaque
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
-from notifier.flow.gateway import Gateway
+from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.tab import Tab
 from notifier.ports.clock import Clock
 from notifier.system import Reads, System
@@ -38,6 +39,7 @@ class Edge:
     keys: Keys = field(repr=False)
     opaque: Opaque
     threads: ThreadPoolExecutor
+    gathering: Gathering
 
     async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Goes on to its end even when the one who asked has gone."""
@@ -50,10 +52,16 @@ Call = Request[UserId, Any, State]
 
 def edge(system: System, reads: Reads, keys: Keys) -> Edge:
     """Starts no thread before the first request."""
-    ports = system.ports
+    ports, gateway = system.ports, system.gateway()
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
+
+    async def accept(body: bytes, batch: bool) -> Sequence[Receipt]:
+        call = partial(gateway, body, batch=batch)
+        return await asyncio.get_running_loop().run_in_executor(threads, call)
+
     return Edge(
         system=system,
-        gateway=system.gateway(),
+        gateway=gateway,
         fates=Fates(
             bursts=ports.bursts,
             ledger=ports.ledger,
@@ -65,5 +73,6 @@ def edge(system: System, reads: Reads, keys: Keys) -> Edge:
         clock=ports.clock,
         keys=keys,
         opaque=Opaque(keys),
-        threads=ThreadPoolExecutor(THREADS, thread_name_prefix="edge"),
+        threads=threads,
+        gathering=Gathering(accept),
     )

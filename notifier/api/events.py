@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from urllib.parse import unquote
 
 import msgspec
 from litestar import Response, get, post
@@ -15,6 +16,8 @@ from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
 from notifier.domain.errors import BadEvent, TooLarge, WrongType
 from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate
 from notifier.flow.gateway import Answer, Receipt
+
+PREFIX = "/v1/events/"
 
 LARGEST_BATCH_BODY = 4 * 1024 * 1024
 
@@ -82,14 +85,21 @@ async def accept(request: Call, edge: Wired) -> Response[Accepted | AcceptedBatc
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
     body = await _body(request, LIMITS[kind])
-    receipts = await edge.in_thread(edge.gateway, body, batch=kind == BATCH)
-    return Response(_batch(receipts) if kind == BATCH else _one(receipts), headers={"Cache-Control": "no-store"})
+    if kind == BATCH:
+        receipts = await edge.in_thread(edge.gateway, body, batch=True)
+        return Response(_batch(receipts), headers={"Cache-Control": "no-store"})
+    return Response(_one(await edge.gathering(body)), headers={"Cache-Control": "no-store"})
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 503))
-async def fate(id: FromPath[str], edge: Wired, source: FromQuery[str | None] = None) -> Response[FateBody]:
+async def fate(
+    id: FromPath[str], request: Call, edge: Wired, source: FromQuery[str | None] = None
+) -> Response[FateBody]:
     """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
-    found = await edge.in_thread(edge.fates, source, id.removeprefix("/"))
+    # The router takes double slashes for single ones and drops the last; an id may have them.
+    raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
+    written = unquote(raw).partition(PREFIX)[2] or id
+    found = await edge.in_thread(edge.fates, source, written)
     return Response(_fate(found), headers={"Cache-Control": "no-store"})
 
 
@@ -105,8 +115,7 @@ async def _body(request: Call, most: int) -> bytes:
     return bytes(found)
 
 
-def _one(receipts: Sequence[Receipt]) -> Accepted:
-    [receipt] = receipts
+def _one(receipt: Receipt) -> Accepted:
     if receipt.error is not None:
         raise receipt.error
     return _accepted(receipt)

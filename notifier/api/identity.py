@@ -28,7 +28,7 @@ _Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 UNJUDGED: Options = {"verify_exp": False, "verify_iat": False, "verify_nbf": False, "verify_aud": False}
 
 
-class _Claims(msgspec.Struct):
+class _Claims(msgspec.Struct, omit_defaults=True):
     sub: str
     aud: str
     exp: _Seconds

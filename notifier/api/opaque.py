@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from notifier.api.keys import Keys
 from notifier.codec import pack, unpack
-from notifier.domain.errors import BadCursor, BadToken, Poison
+from notifier.domain.errors import BadCursor, BadSeen, Poison
 from notifier.domain.marks import SeenToken
 from notifier.domain.subject import UserId
 from notifier.ports.timeline import Place
@@ -38,10 +38,10 @@ class Opaque:
         return self._seal("seen", seen.viewer, pack(seen))
 
     def seen(self, viewer: UserId, token: str) -> SeenToken:
-        """Raises BadToken."""
+        """Raises BadSeen."""
         found = self._open("seen", viewer, token, SeenToken)
         if found is None or found.viewer != viewer:
-            raise BadToken("A seen token comes with a page of one's own inbox.")
+            raise BadSeen("Load the inbox again for a new one.")
         return found
 
     def _seal(self, purpose: str, viewer: UserId, body: bytes) -> str:

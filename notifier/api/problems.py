@@ -30,6 +30,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.EventConflict: 409,
     errors.NotFound: 404,
     NoSuchMethod: 405,
+    errors.BadSeen: 400,
     errors.BadToken: 401,
     errors.Forbidden: 403,
     errors.Refused: 400,

@@ -63,6 +63,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 @click.pass_context
 def demo(
     ctx: click.Context,
+    *,
     headless: bool,
     profile: str,
     followers: int,

@@ -56,6 +56,8 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
 
 async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId) -> dict[str, object]:
     """Raises NotFound for a burst or a person that doesn't exist."""
+    from notifier.cli.holding import holding
+
     burst, reads = ports.bursts.read([key]).get(key), connect()
     if burst is None:
         raise NotFound(f"The burst is {key}.")
@@ -74,7 +76,7 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         "visible_from": maybe_stamp(viewer.follows.get(key.subject)),
         "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
         "row": _row(await _row_of(reads, burst, member)),
-        "slices": _slices(account, shard, ports.clock.now()),
+        "slices": _slices(account, shard, ports.clock.now(), holding(ports)),
         "marks": _marks(burst, viewer),
     }
 
@@ -111,7 +113,7 @@ def _row(row: Row | None) -> str:
     return "member" if row.members is None else "block"
 
 
-def _slices(account: Account | None, shard: int, now: datetime) -> list[Facts]:
+def _slices(account: Account | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
     """What the ledger says of every slice that covers the person's shard."""
     if account is None:
         return []
@@ -119,7 +121,7 @@ def _slices(account: Account | None, shard: int, now: datetime) -> list[Facts]:
         {
             "step": str(piece.step),
             "tier": str(piece.tier),
-            "state": str(standing.state(now, throttles=standing.parked_by)),
+            "state": str(standing.state(now, throttles=held)),
             "at": maybe_stamp(standing.ended.at) if standing.ended else None,
         }
         for piece, standing in account.standings.items()

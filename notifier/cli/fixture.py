@@ -27,7 +27,7 @@ from notifier.cli.verbs import example
 @data_option
 @json_option
 def fixture(
-    followers: int, universe: int | None, celebrities: int, seed: int, data: Path | None, as_json: bool
+    *, followers: int, universe: int | None, celebrities: int, seed: int, data: Path | None, as_json: bool
 ) -> None:
     """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from notifier.cli.findings import Finding, Level
-from notifier.cli.ready import read_ready
+from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning
 from notifier.profiles import Profile, choose
@@ -58,7 +58,11 @@ def running_finding(settings: Settings) -> Finding:
         return Finding(
             name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
         )
-    return Finding(name="running", detail=f"At {ready.url}, {len(ready.pids)} processes.", value=ready.url)
+    gone = sorted(role for role, pid in ready.pids.items() if not alive(pid))
+    level = Level.WARN if gone else Level.OK
+    remedy = f"Of {', '.join(gone)} the logs say why: {settings.data / 'logs'}." if gone else ""
+    detail = f"At {ready.url}, {len(ready.pids) - len(gone)} of {len(ready.pids)} processes."
+    return Finding(name="running", level=level, detail=detail, remedy=remedy, value=ready.url)
 
 
 def cache_finding(ports: Ports) -> Finding:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    settings: Settings
     ports: Ports
     reads: Callable[[], Reads]
     """To be called within the question, because its connections belong to one event loop."""
+    leave: Callable[[], Awaitable[None]]
 
     def ask(self, question: Coroutine[Any, Any, T]) -> T:
         """Runs one question to the read path."""
-        return asyncio.run(question)
+        return asyncio.run(self._asked(question))
+
+    async def _asked(self, question: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await question
+        finally:
+            await self.leave()
 
 
 @contextmanager
@@ -36,7 +42,7 @@ def opened(settings: Settings) -> Iterator[Opened]:
     profile = choose(settings)
     try:
         profile.migrate()
-        yield Opened(settings=settings, ports=profile.ports(), reads=profile.reads)
+        yield Opened(ports=profile.ports(), reads=profile.reads, leave=profile.leave)
     finally:
         profile.close()
 

@@ -37,7 +37,19 @@ def read_ready(data: Path) -> Ready:
     """Raises NotRunning, also for a file that somebody left who was killed."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
-        os.kill(ready.pids["up"], 0)
+        running = alive(ready.pids["up"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRunning(f"The folder is {data}.") from error
+    if not running:
+        raise NotRunning(f"The folder is {data}.")
     return ready
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

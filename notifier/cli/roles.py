@@ -29,7 +29,12 @@ def api(host: str | None, port: int | None, parent: int | None, data: Path | Non
 
     settings = begin("api", settings_for(data, host=host, port=port), parent)
     signed = sign("api", settings)
-    serve(settings, lambda port: signed())
+
+    def ready(port: int) -> None:
+        click.echo(f"Listening on {settings.host}:{port}.")
+        signed()
+
+    serve(settings, ready)
 
 
 @click.command(epilog=example("notifier pump"))

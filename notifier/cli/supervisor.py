@@ -41,7 +41,7 @@ class Supervisor:
                 for child in self.children:
                     child.tend()
                 pids = self._pids()
-                if pids != announced and (announced or self._all_up()):
+                if pids != announced and self._complete() and (announced or self._all_up()):
                     self.announce(pids)
                     announced = pids
                 if not announced:
@@ -52,6 +52,10 @@ class Supervisor:
 
     def _pids(self) -> dict[str, int]:
         return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.others())
+
+    def _complete(self) -> bool:
+        """Nobody is told of a role without a process: what was announced stands until its successor is there."""
+        return all(child.pid is not None for child in self.children)
 
     def _all_up(self) -> bool:
         return all(self.roster.signed(child.role, child.pid) for child in self.children) and self.answers()

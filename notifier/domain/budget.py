@@ -27,12 +27,14 @@ class Budget:
 
 
 def window_over(budget: Budget | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
-    """True when the next mention opens a new burst: the least window has passed and a fan-out can be afforded.
-
-    A subject without a budget is bounded by its window alone.
-    """
+    """True when the next mention opens a new burst: the least window has passed and a fan-out can be afforded."""
     if collapse == timedelta(0):
         return True
     if now < opened_at + collapse:
         return False
+    return affords(budget)
+
+
+def affords(budget: Budget | None) -> bool:
+    """Another fan-out; a subject without a budget is bounded by its window alone."""
     return budget is None or budget.tokens >= 1.0

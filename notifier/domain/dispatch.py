@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Fact, Standing
-from notifier.domain.plan import EXPECTED_SHARE
+from notifier.domain.plan import expected_share
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.throttle import Allowance
 
@@ -114,7 +114,7 @@ def expected_people(account: Account, piece: Slice) -> float:
     if ended:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * piece.width
     shards = sum(last - first + 1 for first, last in account.plan.ranges) or 1
-    return account.plan.followers / shards * piece.width * EXPECTED_SHARE[piece.tier]
+    return account.plan.followers / shards * piece.width * expected_share(account.plan.lane, piece.tier)
 
 
 def _sort(

@@ -3,7 +3,7 @@
 NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadToken  Forbidden  BadThrottle  CollapseRefused  BadMark
+│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  CollapseRefused  BadMark
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
@@ -77,6 +77,12 @@ class BadCursor(Refused):
     """The cursor is not one that this service issued."""
 
     code = "bad_cursor"
+
+
+class BadSeen(Refused):
+    """The seen token is not one that came with a page of this inbox."""
+
+    code = "bad_seen"
 
 
 class BadToken(Refused):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from notifier.domain.budget import Budget, window_over
+from notifier.domain.budget import Budget, affords, window_over
 from notifier.domain.burst import Burst
 from notifier.domain.mention import EventId, Mention
 from notifier.domain.reach import Verdict
@@ -130,15 +130,16 @@ def _sequence(head: Head, mention: Mention, *, now: datetime, wish: timedelta | 
     collapse = policy.collapse_for(mention.followers, wish)
     budget = _budget(head, policy, mention, now)
     current = head.open
-    joins = (
-        current is not None
-        and not mention.protected
-        and not window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now)
-    )
-    if joins and current is not None:
-        burst = current.joined_by(mention, head.version)
-        return _with(head, burst, mention, budget=budget, shared=True)
-    return _open(head, mention, budget=budget, now=now)
+    if current is None or mention.protected or (affords(budget) and _silenced(current, mention)):
+        return _open(head, mention, budget=budget, now=now)
+    if window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
+        return _open(head, mention, budget=budget, now=now)
+    return _with(head, current.joined_by(mention, head.version), mention, budget=budget, shared=True)
+
+
+def _silenced(burst: Burst, mention: Mention) -> bool:
+    """A mentioner over the cap must not keep everybody else's from the phones: theirs opens a burst, if the budget has one."""
+    return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
 
 def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:

@@ -56,6 +56,9 @@ class Claim:
     owner: str
     claimed_at: datetime
     until: datetime
+    reached: int = 0
+    """Shards below this one are done: who claims the slice next goes on here, or a slice that is always too slow for
+    its worker would never end."""
 
 
 class State(StrEnum):

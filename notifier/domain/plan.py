@@ -85,6 +85,17 @@ def plan(burst: Burst, head: SetHead) -> Plan:
     )
 
 
+def narrowed(head: SetHead, by: SetHead) -> SetHead:
+    """The most that two sets can have in common: what a restricted burst is planned for."""
+    counts = tuple(min(pair) for pair in zip(head.counts, by.counts, strict=False))
+    return SetHead(total=sum(counts), counts=counts)
+
+
+def expected_share(lane: Lane, tier: Tier) -> float:
+    """In the standard lane P2 takes the dormant too."""
+    return 1.0 if lane is Lane.STANDARD and tier is Tier.P2 else EXPECTED_SHARE[tier]
+
+
 def _width(tier: Tier, followers_a_shard: float) -> int:
     return min(WIDEST[tier], ceil(WORTH_A_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier])))
 

@@ -15,8 +15,8 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
 from notifier.domain.mention import Mention
-from notifier.domain.plan import plan
-from notifier.domain.subject import Subject
+from notifier.domain.plan import Plan, narrowed, plan
+from notifier.domain.subject import Kind, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.bus import LiveBus
 from notifier.ports.clock import Clock, Nonces
@@ -85,11 +85,17 @@ class Coordinator:
         self._announce([burst for head in heads for burst in _unannounced(head)])
         with suppress(CacheUnavailable):  # fails open: who watches now sees it a second later
             self.bus.publish([burst for head in heads for burst in head.outbox])
-        self.ledger.plan([plan(burst, self.sets.head(head.subject)) for head in heads for burst in _unannounced(head)])
+        self.ledger.plan([self._plan(burst) for head in heads for burst in _unannounced(head)])
         for head in heads:
             for burst in _unannounced(head):
                 self.metrics.bursts.labels(burst.lane).inc()
         return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
+
+    def _plan(self, burst: Burst) -> Plan:
+        size = self.sets.head(burst.key.subject)
+        if burst.restricted_to is not None:
+            size = narrowed(size, self.sets.head(Subject(Kind.MENTION, burst.restricted_to)))
+        return plan(burst, size)
 
     def _write(self, heads: Sequence[Head]) -> Sequence[Head]:
         bursts = [burst for head in heads for burst in head.outbox]

@@ -1,13 +1,15 @@
 """Delivery: a slice's shards are sealed and their rows written, the same bytes whoever does it and how often."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from notifier.domain.audience import SetKind
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import Seal, seal
 from notifier.domain.slice import Slice
+from notifier.domain.subject import Kind, Subject
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Inbox
@@ -33,7 +35,8 @@ class Delivery:
         for sealed in self.sealed(burst, piece.shards, hold):
             people += sum(one.reached(piece.tier) for one in sealed)
             if worth_it:
-                rows += self._write(burst, piece, sealed)
+                rows += self._write(burst, piece, sealed, hold.claim.reached)
+            hold.reach(max(hold.claim.reached, sealed[-1].shard + 1))
         now = self.clock.now()
         if worth_it:
             self.metrics.deliveries.labels(piece.tier).inc(people)
@@ -54,9 +57,14 @@ class Delivery:
             yield [found[shard] for shard in run]
 
     def _seal(self, burst: Burst, shard: int) -> Seal:
-        return seal(burst, shard, self.sets.live(burst.key.subject, shard, burst.restricted_to))
+        live = self.sets.live(burst.key.subject, shard, burst.restricted_to)
+        if burst.restricted_to is not None and live.mentioner_followers is None:
+            author = self.sets.live(Subject(Kind.MENTION, burst.restricted_to), shard)
+            live = replace(live, mentioner_followers=author[SetKind.FOLLOWERS])
+        return seal(burst, shard, live)
 
-    def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal]) -> int:
+    def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], reached: int) -> int:
+        """Writes the rows of the shards that no earlier holder has done; counts those of all."""
         rows = [
             cut(
                 one.tiers[piece.tier],
@@ -68,7 +76,7 @@ class Delivery:
             )
             for one in sealed
         ]
-        self.inbox.write(rows)
+        self.inbox.write([one for one in rows if one.shard >= reached])
         written = sum(one.written for one in rows)
         self.metrics.rows.labels(piece.tier).inc(written)
         return written

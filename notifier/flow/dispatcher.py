@@ -10,21 +10,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people
+from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people, expired
 from notifier.domain.errors import CacheUnavailable, QueueUnavailable
 from notifier.domain.ledger import Account, Entry, Fact
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import RAMP, Allowance, allowance
+from notifier.flow.leadership import Leadership
 from notifier.ports.cache import Pressure
 from notifier.ports.clock import Clock
-from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
 from notifier.ports.queue import Queue
 from notifier.ports.throttles import Throttles
 from notifier.telemetry import Metrics
 
-LEASE = timedelta(seconds=5)
 THROTTLES_READ_EVERY = timedelta(seconds=1)
 SAVED_AT_MOST = timedelta(seconds=1)
 """A throttled tier saves up this much of its rate and no more."""
@@ -67,17 +66,16 @@ class Dispatcher:
     ledger: Ledger
     queue: Queue
     rates: Rates
-    leases: Leases
+    leadership: Leadership
     clock: Clock
     metrics: Metrics
-    owner: str
     accounts: dict[BurstKey, Account] = field(default_factory=dict)
     """As last read; what is waiting can't change without this stage, what is in flight is read anew each round."""
 
     def __call__(self) -> int:
         """One round; returns how many slices were queued."""
         now = self.clock.now()
-        if not self.leases.hold("dispatcher", self.owner, now, LEASE):
+        if not self.leadership.held(now):
             self.accounts.clear()
             return 0
         self._refresh(now)
@@ -97,7 +95,7 @@ class Dispatcher:
             del self.accounts[gone]
         stale = [key for key in listed if key not in self.accounts or _moving(self.accounts[key])]
         self.accounts.update(self.ledger.read(stale))
-        self._close([key for key in stale if key in self.accounts and self.accounts[key].settled])
+        self._close([key for key, account in self.accounts.items() if account.settled])
 
     def _close(self, settled: Collection[BurstKey]) -> None:
         if settled:
@@ -106,7 +104,7 @@ class Dispatcher:
             del self.accounts[key]
 
     def _carry_out(self, decision: Decision, now: datetime) -> int:
-        parked = [Entry(slice=piece, fact=Fact.PARKED, at=now, note=by) for piece, by in decision.park]
+        parked = [self._parked(piece, by, now) for piece, by in decision.park]
         queued = [self._dispatched(piece, now) for piece in decision.queue]
         if not parked and not queued:
             return 0
@@ -115,22 +113,27 @@ class Dispatcher:
         written = self.ledger.record(parked + queued)
         self._remember(parked + queued)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
-        return self._enqueue(mine)
+        return self._enqueue(mine, now)
 
-    def _enqueue(self, slices: Sequence[Slice]) -> int:
+    def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
         except QueueUnavailable:
             self.metrics.outages.labels("queue").inc()
             return 0
         for piece in slices:
-            self._spend(piece)
+            self._spend(piece, now)
             self.metrics.dispatched.labels(piece.pool).inc()
         return len(slices)
 
-    def _spend(self, piece: Slice) -> None:
-        if piece.step is Step.ROWS and piece.tier in self.rates.saved:
-            self.rates.saved[piece.tier] -= expected_people(self.accounts[piece.burst], piece)
+    def _spend(self, piece: Slice, now: datetime) -> None:
+        account = self.accounts[piece.burst]
+        if piece.step is Step.ROWS and piece.tier in self.rates.saved and not expired(account, piece, now):
+            self.rates.saved[piece.tier] -= expected_people(account, piece)
+
+    def _parked(self, piece: Slice, by: str, now: datetime) -> Entry:
+        n = len(self.accounts[piece.burst].standings[piece].parked_by)
+        return Entry(slice=piece, fact=Fact.PARKED, n=n, at=now, note=by)
 
     def _dispatched(self, piece: Slice, now: datetime) -> Entry:
         n = self.accounts[piece.burst].standings[piece].dispatched + 1

@@ -15,20 +15,22 @@ from notifier.domain.ledger import Account
 from notifier.domain.seal import Tally
 from notifier.domain.subject import BurstKey
 from notifier.flow.coordinator import Coordinator
+from notifier.flow.leadership import Leadership
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
-from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
+from notifier.ports.log import EventLog
 from notifier.ports.pull import PullIndex
 from notifier.ports.seals import Seals
 from notifier.telemetry import Metrics
 
-LEASE = timedelta(seconds=10)
 HEADS_AT_ONCE = 100
 SHARDS_AT_ONCE = 64
 SWEPT_AT_ONCE = 5_000
+LOG_KEPT_FOR = timedelta(days=1)
+"""Nothing reads a record that is done; a day of them helps whoever looks into what happened."""
 REBUILT_FROM = INBOX_WINDOW
 """How far back the pull index reaches after a rebuild; older pages are the store's."""
 
@@ -42,10 +44,10 @@ class Reconciler:
     ledger: Ledger
     seals: Seals
     inbox: Inbox
-    leases: Leases
+    log: EventLog
+    leadership: Leadership
     clock: Clock
     metrics: Metrics
-    owner: str
     unsettled: set[BurstKey] = field(default_factory=set)
     """Bursts that were open in the last round: those gone from the list since are checked."""
     generation: str | None = None
@@ -53,14 +55,15 @@ class Reconciler:
 
     def __call__(self) -> None:
         """One round."""
-        now = self.clock.now()
-        if not self.leases.hold("reconciler", self.owner, now, LEASE):
-            return
-        self.coordinator.finish(self.heads.unpublished(HEADS_AT_ONCE))
         with suppress(CacheUnavailable):  # fails open: until the index stands again, the store is read instead
             self._rebuild()
+        now = self.clock.now()
+        if not self.leadership.held(now):
+            return
+        self.coordinator.finish(self.heads.unpublished(HEADS_AT_ONCE))
         self._check_sums()
         self.inbox.sweep(now, SWEPT_AT_ONCE)
+        self.log.forget(now - LOG_KEPT_FOR)
 
     def _rebuild(self) -> None:
         """After a wipe, and at the start: a coordinator may have died with announcements that Redis didn't take."""

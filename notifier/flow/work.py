@@ -1,7 +1,7 @@
 """Work on one slice: claim it, do it, write down what became of it. The step's own doing is delivery's or push's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -35,6 +35,10 @@ class Hold:
     claim: Claim
     claims: Claims
     clock: Clock
+
+    def reach(self, shard: int) -> None:
+        """The shards below this one are done."""
+        self.claim = replace(self.claim, reached=shard)
 
     def keep(self) -> None:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""

@@ -38,13 +38,13 @@ class Claims(Protocol):
     """Compare-and-set on one row a slice. Raises StoreUnavailable or Full."""
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """The slice is the caller's until then; None while somebody else's claim has not passed."""
+        """The slice is the caller's until then, from where the last holder had reached; None while a claim holds."""
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
-        """None when the slice was claimed by another meanwhile: then the caller stops."""
+        """Keeps what the claim says it has reached, too; None when another holds the slice by now: the caller stops."""
         ...
 
     def release(self, claim: Claim, now: datetime) -> None:
-        """Gives the slice back; nothing when it is another's by now."""
+        """Gives the slice back as far as it is; nothing when it is another's by now."""
         ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 
@@ -64,4 +64,11 @@ class EventLog(Protocol):
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         """Joins the group; an owner that died is replaced when its lease ends (5 s)."""
+        ...
+
+    def forget(self, before: datetime) -> int:
+        """Drops records that were appended before then and are done in every group, and says how many it dropped.
+
+        A log that drops them by itself answers 0.
+        """
         ...

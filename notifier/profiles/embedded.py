@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class Embedded:
         self._run = settings.data / "run"
         self._files = Files.at(settings.data)
         self._clock = SystemClock()
-        self._closing = ExitStack()
+        self._closing, self._leaving = ExitStack(), AsyncExitStack()
         self._server: ValkeyServer | None = None
 
     def pending(self) -> Sequence[str]:
@@ -83,11 +83,12 @@ class Embedded:
     def ports(self) -> Ports:
         files, clock, nonces = self._files, self._clock, UuidNonces()
         redis, queue = connect(self._redis_url()), CeleryQueue(self._redis_url())
+        log = SqliteLog(files.log, clock)
         out = (self._settings.data / "alerts.ndjson").open("a")
-        for closing in (redis.close, queue.close, out.close):
+        for closing in (log.close, redis.close, queue.close, out.close):
             self._closing.callback(closing)
         return Ports(
-            log=SqliteLog(files.log, clock),
+            log=log,
             directory=SqliteDirectory(files.core),
             sets=SqliteMemberSets(files.core),
             heads=SqliteHeads(files.core),
@@ -115,12 +116,16 @@ class Embedded:
 
     def reads(self) -> Reads:
         redis, reader = connect_async(self._redis_url()), Reader()
+        self._leaving.push_async_callback(redis.aclose)
         return Reads(
             people=SqlitePeople(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
             pull=RedisPullReader(redis),
             clock=self._clock,
         )
+
+    async def leave(self) -> None:
+        await self._leaving.aclose()
 
     def application(self, pool: Pool) -> Any:
         return application(self._redis_url(), pool)

@@ -32,7 +32,13 @@ class Profile(Protocol):
         """Of this process: nothing is shared with a parent or a child. Connects at first use."""
         ...
 
-    def reads(self) -> Reads: ...
+    def reads(self) -> Reads:
+        """Of one event loop; connects at first use."""
+        ...
+
+    async def leave(self) -> None:
+        """Closes what the reads of this event loop have opened."""
+        ...
 
     def application(self, pool: Pool) -> Any:
         """The Celery application of the pool, which its host runs; connects to nothing yet."""

@@ -39,7 +39,8 @@ def start(data: Path, ready_file: Path) -> Running:
     with (data / "up.log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "notifier", *words], cwd=ROOT, stdout=log, stderr=log)
     running = Running(data=data, process=process)
-    until(running.is_ready, STARTS_WITHIN)
+    # The file that was asked for is written last.
+    until(lambda: running.is_ready() and ready_file.exists(), STARTS_WITHIN)
     return running
 
 

@@ -56,7 +56,7 @@ def test_up_delivers_replaces_who_dies_and_takes_everybody_with_it(running: Runn
     assert second.stderr.startswith("The data folder is in use")
 
     os.kill(first.pids["p1"], signal.SIGKILL)
-    until(lambda: running.ready.pids.get("p1", first.pids["p1"]) != first.pids["p1"], STARTS_WITHIN)
+    until(lambda: running.ready.pids["p1"] != first.pids["p1"], STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first.pids[role]} == {"p1"}
 
     last = running.ready.pids

@@ -13,7 +13,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.bus import LiveBus
 from notifier.testing.memory.bus import MemoryBus
-from tests.contracts.test_pull import burst
+from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]

@@ -90,3 +90,27 @@ def test_a_release_after_the_loss_changes_nothing(store: Store) -> None:
     claimed(store, "two")
     store.claims.release(mine, store.clock.now())
     assert claimed(store, "three") is None
+
+
+def test_who_claims_next_goes_on_where_the_last_holder_had_reached(store: Store) -> None:
+    mine = claimed(store)
+    assert mine is not None
+    assert mine.reached == 0
+    store.claims.release(replace(mine, reached=17), store.clock.now())
+    with reopened(store) as again:
+        next_one = claimed(again, "two")
+    assert next_one is not None
+    assert next_one.reached == 17
+
+
+def test_a_zombie_cannot_say_how_far_the_work_is(store: Store) -> None:
+    zombie = claimed(store)
+    store.clock.advance(TERM)
+    holder = claimed(store, "two")
+    assert zombie is not None
+    assert holder is not None
+    store.claims.release(replace(zombie, reached=17), store.clock.now())
+    store.claims.release(holder, store.clock.now())
+    again = claimed(store)
+    assert again is not None
+    assert again.reached == 0

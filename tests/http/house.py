@@ -79,6 +79,9 @@ class BreakableLog:
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.inner.subscribe(stream, group, owner)
 
+    def forget(self, before: datetime) -> int:
+        return self.inner.forget(before)
+
 
 class BreakableTimeline(MemoryTimeline):
     def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:

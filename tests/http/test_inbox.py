@@ -122,7 +122,7 @@ def test_a_seen_token_of_somebody_else_or_of_nobody_is_refused(edge: Edge) -> No
     edge.mention()
     page = edge.inbox("u1", limit=1).json()
     for token in (page["seen"], "", "x", "ü"):
-        assert_problem(edge.put(SEEN, "u2", {"token": token}), 401, "bad_token")
+        assert_problem(edge.put(SEEN, "u2", {"token": token}), 400, "bad_seen")
     assert edge.unread("u2") == {"count": 1, "more": False}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -25,12 +26,18 @@ def url() -> Iterator[str]:
 
 
 def test_events_and_inboxes_are_served(url: str) -> None:
-    accepted = httpx.post(f"{url}/v1/events", json=event("a%2Fb//c/"), headers=SERVICE)
+    accepted = httpx.post(f"{url}/v1/events", json=event(), headers=SERVICE)
     assert (accepted.status_code, accepted.json()["status"]) == (202, "accepted")
     person = {"Authorization": f"Bearer {House().token('u1')}"}
     inbox = httpx.get(f"{url}/v1/inbox", headers=person)
     assert (inbox.status_code, inbox.json()["items"]) == (200, [])
     assert httpx.get(f"{url}/v1/inbox", headers={**person, "If-None-Match": inbox.headers["etag"]}).status_code == 304
+
+
+@pytest.mark.parametrize("id", ["a/b", "a//b", "/a/", "a%2Fb", "ü ?#&", "a/../b"])
+def test_an_event_is_found_by_its_id_whatever_that_is(url: str, id: str) -> None:
+    httpx.post(f"{url}/v1/events", json=event(id), headers=SERVICE)
+    assert httpx.get(f"{url}/v1/events/{quote(id, safe='')}", headers=SERVICE).json()["id"] == id
 
 
 def test_an_oversized_body_is_refused_while_it_is_still_being_sent(url: str) -> None:

@@ -32,10 +32,10 @@ class Files:
 
 
 @st.composite
-def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, most_shards: int = 12) -> Plan:
-    counts = draw(st.lists(st.sampled_from([0, 10, 100_000]), max_size=most_shards))
+def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, most_shards: int = 5) -> Plan:
+    counts = draw(st.lists(st.sampled_from([0, 10, 100_000]), min_size=1, max_size=most_shards))
     found = plan(burst(seq=seq, opened_at=opened_at), SetHead(total=sum(counts), counts=counts))
-    widths = {tier: draw(st.integers(1, 5)) for tier in TIERS}
+    widths = {tier: draw(st.integers(1, 3)) for tier in TIERS}
     return replace(found, widths=widths)
 
 

@@ -1,5 +1,7 @@
 """Whatever the bytes are, reading them gives a value or poison."""
 
+from contextlib import suppress
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,10 +30,8 @@ def test_noise_is_poison(noise: bytes) -> None:
 @given(st.integers(0, len(STORED)), st.binary(min_size=1, max_size=4))
 @settings(max_examples=150)
 def test_a_spoiled_head_is_poison_or_a_head(at: int, noise: bytes) -> None:
-    try:
+    with suppress(Poison):
         assert isinstance(unpack(Head, STORED[:at] + noise + STORED[at + len(noise) :]), Head)
-    except Poison:
-        pass
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.booleans())
@@ -44,15 +44,15 @@ def test_an_outsider_s_bytes_are_events_or_a_refusal(body: bytes, batch: bool) -
     assert all(isinstance(one, NotifierError) for one in found)
 
 
-@given(NAMES, NAMES, NAMES, st.lists(NAMES, min_size=1, max_size=5), st.text(max_size=50), st.booleans())
+@given(NAMES, NAMES, st.lists(NAMES, min_size=1, max_size=5), st.text(max_size=50), st.booleans())
 @settings(max_examples=60)
 def test_every_event_that_is_accepted_can_be_stored(
-    source: str, id: str, author: str, mentioned: list[str], text: str, protected: bool
+    name: str, author: str, mentioned: list[str], text: str, protected: bool
 ) -> None:
     event = checked_event(
-        source=source,
-        id=id,
-        tweet=id,
+        source=name,
+        id=name,
+        tweet=name,
         author=author,
         mentioned=mentioned,
         text=text,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,7 +88,7 @@ def batches(draw: st.DrawFn, records: Sequence[Numbered]) -> list[list[Numbered]
 
 
 @given(st.data(), mentions(), WISHES)
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_batches_and_redeliveries_make_the_same_bursts_as_one_batch(
     data: st.DataObject, said: list[Mention], collapse: timedelta | None
 ) -> None:
@@ -117,7 +118,7 @@ def stories(draw: st.DrawFn, *, followers: int | None = None, calm: bool = False
 
 
 @given(stories())
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_every_event_is_in_one_burst_and_the_numbers_have_no_gap(story: Story) -> None:
     events = [event for event, _ in story.placed]
     assert len(events) == len(set(events))
@@ -127,15 +128,15 @@ def test_every_event_is_in_one_burst_and_the_numbers_have_no_gap(story: Story) -
 
 
 @given(stories())
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_bursts_open_in_the_order_of_their_numbers_and_no_two_at_once(story: Story) -> None:
     times = [burst.opened_at for _, burst in sorted(story.bursts.items())]
-    assert all(earlier < later for earlier, later in zip(times, times[1:], strict=False))
+    assert all(earlier < later for earlier, later in pairwise(times))
     assert story.head.last_opened_at == (times[-1] if times else None)
 
 
 @given(stories())
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_a_burst_keeps_its_first_16_mentioners_and_knows_whether_there_are_more(story: Story) -> None:
     for seq, burst in story.bursts.items():
         authors = list(dict.fromkeys(story.asked[event].author for event, place in story.placed if place == seq))
@@ -144,7 +145,7 @@ def test_a_burst_keeps_its_first_16_mentioners_and_knows_whether_there_are_more(
 
 
 @given(stories())
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_a_protected_mention_is_alone_and_in_nobody_else_s_count(story: Story) -> None:
     for event, seq in story.placed:
         author = story.asked[event].author if story.asked[event].protected else None
@@ -153,17 +154,18 @@ def test_a_protected_mention_is_alone_and_in_nobody_else_s_count(story: Story) -
 
 
 @given(stories(calm=True))
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_public_bursts_keep_the_window_between_them(story: Story) -> None:
     shared = [burst for _, burst in sorted(story.bursts.items()) if burst.restricted_to is None]
     openers = {seq: story.asked[event] for event, seq in reversed(story.placed)}
-    for before, after in zip(shared, shared[1:], strict=False):
+    for before, after in pairwise(shared):
         window = POLICY.collapse_for(openers[after.key.seq].followers, story.collapse)
-        assert after.opened_at - before.opened_at >= window
+        silenced = before.verdict is not Verdict.ALL and after.verdict is Verdict.ALL
+        assert silenced or after.opened_at - before.opened_at >= window
 
 
 @given(stories(followers=LARGE))
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_the_budget_bounds_the_fan_outs_however_often_a_large_subject_is_mentioned(story: Story) -> None:
     shared = sorted(burst.opened_at for burst in story.bursts.values() if burst.restricted_to is None)
     for n, start in enumerate(shared):
@@ -173,7 +175,7 @@ def test_the_budget_bounds_the_fan_outs_however_often_a_large_subject_is_mention
 
 
 @given(stories(calm=True))
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_each_day_has_one_first_burst_and_it_is_the_first_public_one(story: Story) -> None:
     shared = [burst for _, burst in sorted(story.bursts.items()) if burst.restricted_to is None]
     days = {burst.opened_at.date(): burst.key for burst in reversed(shared)}
@@ -189,7 +191,7 @@ def test_no_day_has_two_first_bursts_whatever_was_restamped(story: Story) -> Non
 
 
 @given(mentions(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))
-@settings(max_examples=100)
+@settings(max_examples=80)
 def test_restamping_leaves_nothing_unwritten_late_and_moves_nothing_written(
     said: list[Mention], written: set[int], waited: int
 ) -> None:

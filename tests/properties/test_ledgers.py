@@ -16,20 +16,20 @@ HELD_BY = st.sets(st.sampled_from(THROTTLES))
 
 
 @given(files(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_the_order_of_the_facts_doesn_t_matter(kept: Files, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(kept.entries))
     assert account(kept.plan, shuffled, kept.claims) == kept.account
 
 
 @given(files())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_a_fact_told_twice_is_told_once(kept: Files) -> None:
     assert account(kept.plan, [*kept.entries, *kept.entries], kept.claims) == kept.account
 
 
 @given(files())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_facts_told_one_by_one_make_the_same_account(kept: Files) -> None:
     found = account(kept.plan, (), kept.claims)
     for entry in kept.entries:
@@ -38,7 +38,7 @@ def test_facts_told_one_by_one_make_the_same_account(kept: Files) -> None:
 
 
 @given(files(), SECONDS, HELD_BY)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_a_slice_s_state_is_its_highest_fact(kept: Files, passed: timedelta, held_by: set[str]) -> None:
     now = NOON + passed
     for piece, standing in kept.account.standings.items():
@@ -54,7 +54,7 @@ def test_a_slice_s_state_is_its_highest_fact(kept: Files, passed: timedelta, hel
 
 
 @given(files())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_whatever_is_in_flight_is_free_again_some_day(kept: Files) -> None:
     for standing in kept.account.standings.values():
         until = standing.busy_until()
@@ -62,7 +62,7 @@ def test_whatever_is_in_flight_is_free_again_some_day(kept: Files) -> None:
 
 
 @given(files(), SECONDS, HELD_BY)
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_the_books_balance_whatever_happened(kept: Files, passed: timedelta, held_by: set[str]) -> None:
     found = books(kept.account, kept.tallies, throttles=held_by, now=NOON + passed)
     assert found.balanced
@@ -72,7 +72,7 @@ def test_the_books_balance_whatever_happened(kept: Files, passed: timedelta, hel
 
 
 @given(files())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_a_person_lost_or_doubled_in_a_slice_unbalances_them(kept: Files) -> None:
     ended = [e for e in kept.entries if e.fact is Fact.DONE and e.slice.step is Step.ROWS]
     for entry in ended:

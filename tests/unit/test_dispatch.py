@@ -30,7 +30,7 @@ def chosen(
     return decide(
         accounts,
         now=now,
-        credits=CREDITS | (credits or {}),
+        credits={**CREDITS, **(credits or {})},
         allowances=allowances or {},
         people_left={Tier.P2: left},
     )
@@ -131,6 +131,18 @@ def test_the_release_of_the_late_spends_nothing_of_the_rate_of_the_others() -> N
 def test_the_release_of_the_late_stays_within_the_slices_of_its_pool() -> None:
     found = chosen(of(plan_of(shards=9)), now=NOON + 6 * HOUR, credits={Pool.P2: Credit(slices=2, shards=0)})
     assert len(in_pool(found, Pool.P2)) == 2
+
+
+def test_what_is_past_its_worth_and_waits_for_credit_is_held_by_no_throttle() -> None:
+    found = chosen(of(plan_of()), now=NOON + 6 * HOUR, allowances=PAUSED, credits={Pool.P2: NO_CREDIT})
+    assert (in_pool(found, Pool.P2), found.park) == ([], ())
+
+
+def test_a_throttle_on_rows_parks_no_phones() -> None:
+    rows = entry(piece(Tier.P0), Fact.DONE)
+    paused = {Tier.P0: Allowance(rate=0.0, by="t1")}
+    found = chosen(of(plan_of(shards=1, pushed=(Tier.P0,)), rows), allowances=paused, credits={Pool.PUSH: NO_CREDIT})
+    assert found.park == ()
 
 
 def test_no_pressure_on_p2_touches_the_others() -> None:

@@ -67,6 +67,11 @@ def test_an_applied_record_changes_nothing() -> None:
     assert advance(head, numbered(mention(2)), known=(), now=NOON, nonce="n") is head
 
 
+def test_an_applied_record_is_left_out_of_a_batch_that_goes_on_behind_it() -> None:
+    after = advance(advanced(FRESH, mention(1)), numbered(mention(1), mention(2)), known=(), now=NOON, nonce="n")
+    assert (opened(after).count, after.applied) == (2, {LANE: 1})
+
+
 def test_a_known_event_moves_the_offset_alone() -> None:
     head = advanced(FRESH, mention(1))
     after = advance(head, numbered(mention(1), first=7), known=[mention(1).event], now=NOON, nonce="n")
@@ -210,3 +215,9 @@ def test_publishing_empties_the_outbox_and_announces_all() -> None:
     head = published(decided(mention(1)), nonce="p")
     assert (head.outbox, head.sequenced, head.announced, head.published) == ((), (), 1, True)
     assert (head.version, head.nonce) == (2, "p")
+
+
+def test_a_mention_that_may_ring_phones_does_not_join_a_burst_that_may_not() -> None:
+    after = decided(mention(1, verdict=Verdict.ROW), mention(2), mention(3, verdict=Verdict.ROW))
+    assert [burst.verdict for burst in after.outbox] == [Verdict.ROW, Verdict.ALL]
+    assert [burst.count for burst in after.outbox] == [1, 2]

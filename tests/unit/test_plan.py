@@ -7,7 +7,7 @@ from notifier.domain.bits import SHARD_MEMBERS
 from notifier.domain.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, plan
 from notifier.domain.reach import Verdict
 from notifier.domain.slice import Step
-from tests.unit.examples import burst, plan_of
+from tests.unit.examples import SELF_NOVA, burst, plan_of
 
 FULL = SetHead(total=1_526 * SHARD_MEMBERS, counts=[SHARD_MEMBERS] * 1_526)
 
@@ -24,6 +24,14 @@ def test_two_hundred_million_followers_are_a_few_hundred_slices() -> None:
     found = list(plan(burst(), FULL).slices())
     assert 100 < len(found) < 500
     assert all(one.width <= WIDEST[one.tier] for one in found)
+
+
+def test_an_audience_of_one_has_rows_and_an_alert_of_p0_alone() -> None:
+    found = plan(burst(subject=SELF_NOVA), SetHead(total=1, counts=[0, 0, 1]))
+    assert [(one.step, one.tier, one.shards) for one in found.slices()] == [
+        (Step.ROWS, Tier.P0, range(2, 3)),
+        (Step.PUSH, Tier.P0, range(2, 3)),
+    ]
 
 
 def test_shards_without_followers_are_left_out() -> None:

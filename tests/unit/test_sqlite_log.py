@@ -144,10 +144,10 @@ def test_old_records_are_dropped_only_when_every_group_is_done_with_them(log: Sq
     auditor.poll(10, AT_ONCE)
     router.commit({polled[-1].partition: polled[-1].offset})
     clock.advance(timedelta(days=1))
-    assert log.drop(before=clock.now()) == 0
+    assert log.forget(before=clock.now()) == 0
     auditor.commit({polled[-1].partition: polled[1].offset})
-    assert log.drop(before=START) == 0
-    assert log.drop(before=clock.now()) == 2
+    assert log.forget(before=START) == 0
+    assert log.forget(before=clock.now()) == 2
     assert [logged.offset for logged in all_of(log, "newcomer")] == [2]
 
 
@@ -157,7 +157,7 @@ def test_offsets_rise_on_after_everything_was_dropped(log: SqliteLog, clock: Man
     polled = router.poll(10, AT_ONCE)
     router.commit({polled[-1].partition: polled[-1].offset})
     clock.advance(timedelta(seconds=1))
-    assert log.drop(before=clock.now()) == 3
+    assert log.forget(before=clock.now()) == 3
     log.append([record("a")])
     assert [logged.offset for logged in router.poll(10, AT_ONCE)] == [3]
 

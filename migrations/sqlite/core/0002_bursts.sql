@@ -83,6 +83,7 @@ CREATE TABLE claims (
     owner      TEXT    NOT NULL,
     claimed_at INTEGER NOT NULL,
     until      INTEGER NOT NULL,
+    reached    INTEGER NOT NULL,
     PRIMARY KEY (subject, seq, slice)
 ) WITHOUT ROWID;
 

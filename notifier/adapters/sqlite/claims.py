@@ -22,7 +22,8 @@ class SqliteClaims:
             taken = c.execute(_CLAIM, row).fetchall()
         if not taken:
             return None
-        return Claim(slice=piece, attempt=taken[0][0], owner=owner, claimed_at=now, until=until)
+        attempt, reached = taken[0]
+        return Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         return replace(claim, until=until) if self._extend(claim, until) else None
@@ -34,4 +35,4 @@ class SqliteClaims:
         piece = claim.slice
         key = (str(piece.burst.subject), piece.burst.seq, str(piece), claim.owner, claim.attempt)
         with self._db.write() as c:
-            return c.execute(_EXTEND, (to_ms(until), *key)).rowcount == 1
+            return c.execute(_EXTEND, (to_ms(until), claim.reached, *key)).rowcount == 1

@@ -30,8 +30,10 @@ _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -16000",
-    "PRAGMA mmap_size = 1073741824",
+    "PRAGMA cache_size = -2000",
+    # No mmap: a disk that fails or is full would then kill the process (SIGBUS), and the file's pages count as its
+    # memory. Reading a shard's sets costs some 0.1 ms more without.
+    "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 2000",
     "PRAGMA journal_size_limit = 67108864",
     # SQLite's own waiting sleeps up to 100 ms at a time; in short turns a writer gets in soon after it could.

@@ -82,9 +82,16 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Ite
 
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, attempt, owner, at, until in c.execute(_CLAIMS, (those,)):
+    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (those,)):
         piece = _slice(bursts[subject, seq], text)
-        yield Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=from_ms(at), until=from_ms(until))
+        yield Claim(
+            slice=piece,
+            attempt=attempt,
+            owner=owner,
+            claimed_at=from_ms(at),
+            until=from_ms(until),
+            reached=reached,
+        )
 
 
 def _slice(burst: BurstKey, text: str) -> Slice:

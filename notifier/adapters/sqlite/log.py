@@ -41,8 +41,7 @@ class SqliteLog:
         seat = Seat(group=group, stream=stream, owner=owner, partitions=partitions(stream))
         return SqliteConsumer(self._relaxed, self._clock, seat)
 
-    def drop(self, before: datetime) -> int:
-        """Drops records that were appended before then and are done in every group; returns how many."""
+    def forget(self, before: datetime) -> int:
         return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
 
     def close(self) -> None:

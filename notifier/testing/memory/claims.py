@@ -18,7 +18,8 @@ class MemoryClaims:
         if last is not None and now < last.until:
             return None
         attempt = last.attempt + 1 if last else 1
-        mine = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until)
+        reached = last.reached if last else 0
+        mine = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
         self._claims[piece] = mine
         return mine
 
@@ -36,5 +37,5 @@ class MemoryClaims:
         stored = self._claims.get(claim.slice)
         if stored is None or (stored.attempt, stored.owner) != (claim.attempt, claim.owner):
             return None
-        self._claims[claim.slice] = replace(stored, until=until)
+        self._claims[claim.slice] = replace(stored, until=until, reached=claim.reached)
         return self._claims[claim.slice]

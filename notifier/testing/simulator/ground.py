@@ -38,11 +38,18 @@ class Phones:
         self.arrived.append((alert, tuple(members)))
 
 
+class WatchedLog(MemoryLog):
+    def uncommitted(self) -> int:
+        """Records that a group of readers hasn't committed."""
+        commits = {name: at for group in self._groups.values() for name, at in group.commits.items()}
+        return sum(len(records) - 1 - commits.get(name, -1) for name, records in self.partitions.items())
+
+
 class Ground:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.nonces = CountedNonces()
-        self.log = MemoryLog(self.clock)
+        self.log = WatchedLog(self.clock)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
         self.heads = MemoryHeads()
@@ -81,5 +88,5 @@ class Ground:
 
     def at_rest(self) -> bool:
         """No work is left in the store or in a queue."""
-        waits = any(self.queue.waiting.values())
+        waits = any(self.queue.waiting.values()) or self.log.uncommitted()
         return not (waits or self.ledger.open() or self.heads.unpublished(1))

@@ -43,11 +43,13 @@ class Sleeper:
 
 @dataclass(frozen=True, slots=True)
 class TappedLog:
+    """Its consumers are tapped too; joining a group is no call, because it only says what will be polled."""
+
     log: EventLog
     scheduler: Scheduler
 
-    def append(self, records: Sequence[Any]) -> None:
-        tapped(self.log, "log", Part.LOG, self.scheduler).append(records)
+    def __getattr__(self, method: str) -> Any:
+        return getattr(tapped(self.log, "log", Part.LOG, self.scheduler), method)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return tapped(self.log.subscribe(stream, group, owner), "consumer", Part.LOG, self.scheduler)
@@ -130,7 +132,7 @@ class Roles:
             return tapped(getattr(g, name), name, Part.CACHE, gate)
 
         return Ports(
-            log=TappedLog(g.log, gate),
+            log=cast(EventLog, TappedLog(g.log, gate)),
             directory=store("directory"),
             sets=store("sets"),
             heads=store("heads"),

@@ -1,6 +1,6 @@
 """The scheduler: which thread goes on, what time it is, who dies and what fails; the seed decides, and the script."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
@@ -41,7 +41,8 @@ class Scheduler:
     def __init__(self, script: Script, ground: Ground, inputs: Callable[[Input], None]) -> None:
         self.ground = ground
         self.story: list[tuple[int, datetime, str]] = []
-        self.points: Counter[str] = Counter()
+        self.points: dict[str, list[str]] = defaultdict(list)
+        """What each thread called, before and behind every effect."""
         self.step = 0
         self.pace = 1.0
         """How much longer than usual everybody sleeps."""
@@ -148,8 +149,8 @@ class Scheduler:
         if thread.process.dead:
             raise Ended
         thread.at = label
-        self.points[thread.name] += 1
-        for happening in self._by_point.pop((thread.name, self.points[thread.name]), ()):
+        self.points[thread.name].append(label)
+        for happening in self._by_point.pop((thread.name, len(self.points[thread.name])), ()):
             self._happens(happening)
         self._hub.switch()
         return thread

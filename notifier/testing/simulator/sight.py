@@ -40,7 +40,9 @@ class Sight:
         for (key, event), _ in self.ground.bursts.mentions.items():
             mentions.setdefault(key, []).append(event.id)
         bursts = {
-            key_of(key): Seen(key=key_of(key), opened_at=burst.opened_at, tweets=tuple(mentions.get(key, [burst.tweet])))
+            key_of(key): Seen(
+                key=key_of(key), opened_at=burst.opened_at, tweets=tuple(mentions.get(key, [burst.tweet]))
+            )
             for key, burst in self.ground.bursts.by_key.items()
         }
         return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts)

@@ -20,6 +20,9 @@ ERRORS: dict[Part, type[Unavailable]] = {
 SPLIT = ("append", "write", "swap", "record", "plan", "insert", "announce", "enqueue")
 """Calls whose ports say that some of what was given may have taken effect."""
 
+REMEMBERED_HERE = ("poll",)
+"""Calls that change nothing outside: one that fails has had no effect."""
+
 
 class Gate(Protocol):
     """The scheduler, as a call sees it."""
@@ -50,7 +53,7 @@ class Tap:
 
         def sync(*given: Any, **named: Any) -> Any:
             how = self.gate.stop(label, self.part)
-            if how is How.BEFORE or (how is How.HALF and method not in SPLIT):
+            if how is How.BEFORE or (how is How.HALF and method not in SPLIT) or (how and method in REMEMBERED_HERE):
                 raise ERRORS[self.part](label)
             if how is How.HALF:
                 call(*_half(given), **named)

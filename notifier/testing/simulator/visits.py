@@ -74,17 +74,18 @@ class Visits:
         self.wrong += [f"{opened.person}'s tab: {text}" for text in wrong(walk, before, after, marked)]
         first = walk.pages[0]
         if opened.see and first.seen is not None and not walk.partial:
-            self._see(opened.person, walk, before.published | before.refused | after.refused)
+            self._see(opened.person, walk, before.published | before.refused | after.refused | set(marked.marks))
         if opened.mark and first.items:
             self._mark(opened.person, first.items[0].burst.key, opened.mark)
 
     def swallowed(self) -> Iterator[str]:
         """Bursts that no page can have shown when the token was made, and that it covers all the same."""
-        bursts = self.sight.oracle().bursts
+        oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
         for token in self.tokens:
-            for key, burst in bursts.items():
+            for key, burst in oracle.bursts.items():
                 covered = burst.opened_at <= token.as_of or key in token.newer
-                if covered and key not in token.excused:
+                sees = oracle.visible(oracle.people[token.person], burst, Marked(), now)
+                if covered and sees and key not in token.excused:
                     yield f"{token.person} never saw {key}, and a token covers it"
 
     def _walk(self, opened: Opened) -> Walk | None:
@@ -107,9 +108,7 @@ class Visits:
             if item.burst.opened_at > token.as_of and key_of(item.burst.key) not in newer:
                 self.wrong.append(f"{person}'s token leaves out {item.burst.key}, which its page shows")
         self._insist(lambda: self.tab.see(UserId(person), token))
-        self.tokens.append(
-            HandedIn(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown))
-        )
+        self.tokens.append(HandedIn(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown)))
         known = self.marked.get(person, Marked())
         self.marked[person] = replace(known, seen=(*known.seen, (token.as_of, newer)))
 

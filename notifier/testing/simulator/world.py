@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from notifier.config import Settings
 from notifier.domain.audience import Tier
@@ -30,14 +29,12 @@ SLOWER = 4.0
 """While nothing new comes, everybody looks less often: there is less to order."""
 
 
-@dataclass(slots=True)
 class Complaints(logging.Handler):
     """What the loops log as an error: a bug, because outages are warnings."""
 
-    found: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        logging.Handler.__init__(self, logging.ERROR)
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = record.exc_info[1] if record.exc_info else ""
@@ -51,12 +48,11 @@ class World:
         self.scene = Scene(self.ground, script.crowd)
         self.tweets: dict[str, Tweet] = {}
         self.accepted: set[str] = set()
-        self.unsent: deque[Tweeted] = deque()
+        self.unsent: deque[tuple[str, bytes]] = deque()
+        """Events with their bodies, which stay the same however often they are sent."""
         self.complaints = Complaints()
         self.scheduler = Scheduler(script, self.ground, self._input)
-        self.roles = Roles(
-            self.ground, self.scheduler, Settings(threshold=THRESHOLD, collapse=script.collapse)
-        )
+        self.roles = Roles(self.ground, self.scheduler, Settings(threshold=THRESHOLD, collapse=script.collapse))
         self.sight = Sight(self.ground, self.scene, self.tweets)
         self.visits = Visits(self.roles.reads().tab(), self.sight, self.scheduler.sleep)
         self.quiet = False
@@ -79,8 +75,11 @@ class World:
 
     def waiting(self) -> Iterator[str]:
         """What keeps it from being quiet."""
-        yield from (f"{tweeted.id} isn't accepted" for tweeted in self.unsent)
+        yield from (f"{id} isn't accepted" for id, _ in self.unsent)
         yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
+        if left := self.ground.log.uncommitted():
+            yield f"{left} records aren't committed"
+        yield from (f"the index lacks {key}, which Redis refused" for key in sorted(self.ground.unannounced))
         yield from (f"{subject} has an unpublished head" for subject in self.ground.heads.unpublished(9))
         for burst, account in self.ground.ledger.read(self.ground.ledger.open()).items():
             yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
@@ -89,7 +88,7 @@ class World:
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        if self.unsent or visiting or not self.ground.at_rest() or self.ground.unannounced:
+        if self.unsent or visiting or not self.ground.at_rest():
             return False
         return not any(self.waiting())
 
@@ -111,14 +110,14 @@ class World:
                     self.scheduler.rest()
                     continue
                 try:
-                    receipts = gateway(body(self.unsent[0], self.ground.clock.now().isoformat()))
+                    receipts = gateway(self.unsent[0][1])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue
                 if receipts[0].answer in (Answer.ACCEPTED, Answer.DUPLICATE):
-                    self.accepted.add(self.unsent.popleft().id)
+                    self.accepted.add(self.unsent.popleft()[0])
                 else:
-                    self.complaints.found.append(f"the gateway refused {self.unsent.popleft().id}: {receipts[0].error}")
+                    self.complaints.found.append(f"the gateway refused {self.unsent.popleft()[0]}: {receipts[0].error}")
 
         return {"api/gateway": send}
 
@@ -145,7 +144,7 @@ class World:
                 self.tweets[given.id] = Tweet(
                     id=given.id, author=given.author, mentioned=given.mentioned, protected=given.protected
                 )
-                self.unsent.append(given)
+                self.unsent.append((given.id, body(given, self.ground.clock.now().isoformat())))
                 self.scheduler.wake("api/gateway")
             case Changed():
                 self.scene.change(given)
@@ -195,4 +194,3 @@ def body(tweeted: Tweeted, time: str) -> bytes:
     }
     event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "id": tweeted.id, "time": time, "data": data}
     return json.dumps(event).encode()
-

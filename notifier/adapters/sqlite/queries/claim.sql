@@ -1,7 +1,7 @@
 -- Takes the slice if nobody has it now; an expired claim is replaced with the next attempt. One row back is success.
-INSERT INTO claims (subject, seq, slice, attempt, owner, claimed_at, until)
-VALUES (?, ?, ?, 1, ?, ?, ?)
+INSERT INTO claims (subject, seq, slice, attempt, owner, claimed_at, until, reached)
+VALUES (?, ?, ?, 1, ?, ?, ?, 0)
 ON CONFLICT (subject, seq, slice) DO UPDATE
 SET attempt = attempt + 1, owner = excluded.owner, claimed_at = excluded.claimed_at, until = excluded.until
 WHERE until <= excluded.claimed_at
-RETURNING attempt
+RETURNING attempt, reached

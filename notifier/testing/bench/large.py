@@ -1,0 +1,212 @@
+"""One mention of a celebrity with 200,000,000 followers: how long each tier takes, and what memory the workers hold."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from notifier.domain.audience import TIERS, SetKind, Tier
+from notifier.domain.bits import SHARD_BLOCKS, Bits, count
+from notifier.domain.ledger import Account
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.directory import Account as Enrolled
+from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.testing import latency
+from notifier.testing.bench.rounds import Figure, Spread, slowest
+from notifier.testing.bench.stage import Stage, rows_of, staged
+from notifier.testing.crowd import Crowd
+from notifier.testing.finding import at_most
+from notifier.testing.world import SINCE, World
+
+FOLLOWERS = 200_000_000
+P1_S, P2_S, P0_P95_S, WORKER_MB = 8.0, 20.0, 4.0, 150.0
+ISOLATION, ISOLATION_FLOOR_S = 1.5, 0.3
+REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
+
+BURSTS = 2
+FLOOD = 3
+"""Bursts at once; with BURSTS and the killed one these are the six that the subject's budget affords."""
+BETWEEN = 1.2
+"""Seconds between two bursts of a subject: its collapse window here is one."""
+KILLS = 3
+
+VIPS = tuple(UserId(f"spica{i}") for i in range(10))
+"""Small subjects that VIPs alone follow."""
+VIP_SHARDS = 8
+PROBES, PROBE_EVERY = 40, 0.15
+WITHIN = 90.0
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
+    accounts: list[Account] = []
+    memory: list[float] = []
+    isolation: list[tuple[float, float, int]] = []
+    lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
+    for number in range(1 if quick else 2):
+        with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S") as stage:
+            _enrol_vips(stage)
+            tell("one mention, 200,000,000 followers")
+            accounts += [_burst(stage) for _ in range(BURSTS)]
+            memory += stage.peaks().values()
+            tell("P0 alone, then under a flood of P2")
+            isolation.append(_isolation(stage))
+            tell("killing workers that hold a slice")
+            for tier, seconds in _reissued(stage).items():
+                lost[tier] += seconds
+    return [*_times(accounts), _memory(memory), _isolated(isolation), *_lost(lost)]
+
+
+def _burst(stage: Stage) -> Account:
+    event, _ = stage.mention(stage.world.names[0])
+    account = stage.wait(stage.burst_of(event), TIERS, WITHIN)
+    time.sleep(BETWEEN)
+    return account
+
+
+def _times(accounts: Sequence[Account]) -> list[Figure]:
+    """From the 202's stamp to the last row of the tier; from the ledger."""
+    found = {tier: [latency.waits([account], [tier]) for account in accounts] for tier in TIERS}
+    people = sum(s.ended.people for s in rows_of(accounts[0], [Tier.P1]) if s.ended)
+    return [
+        slowest("burst_200m_p1_s", [latency.last(w) for w in found[Tier.P1]], P1_S, detail=f"{people:,} people"),
+        slowest("burst_200m_p2_s", [latency.last(w) for w in found[Tier.P2]], P2_S),
+        slowest("p0_200m_p95_s", [latency.p95(w) for w in found[Tier.P0]], P0_P95_S),
+    ]
+
+
+def _memory(peaks: Sequence[float]) -> Figure:
+    finding = at_most("worker_rss_mb", max(peaks), WORKER_MB, unit="MB", n=len(peaks), detail="the most of any process")
+    return Figure(finding=finding, ours=Spread.of(list(peaks), "MB"))
+
+
+def _enrol_vips(stage: Stage) -> None:
+    """Subjects whose followers are the VIPs of the first shards."""
+    crowd, ports = Crowd(stage.world), stage.ports
+    vips: list[Bits] = [crowd.everybody(SetKind.VIP, shard) for shard in range(VIP_SHARDS)]
+    counts = [count(bits) for bits in vips]
+    for i, name in enumerate(VIPS):
+        subject = Subject(Kind.MENTION, name)
+        ports.sets.put_head(subject, SetHead(total=sum(counts), counts=counts))
+        ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
+        ports.sets.put_follows(
+            BlockFollows(
+                subject=subject,
+                block=shard * SHARD_BLOCKS + block,
+                visible_from=SINCE,
+                members=bits.reshape(SHARD_BLOCKS, -1)[block].tobytes(),
+            )
+            for shard, bits in enumerate(vips)
+            for block in range(SHARD_BLOCKS)
+        )
+        ports.directory.enrol([Enrolled(user=name, member=Member(stage.world.star_member(0) + 1 + i))])
+
+
+def _isolation(stage: Stage) -> tuple[float, float, int]:
+    """P0's p95 of the small subjects, idle and while P2 alone has work left; and how many bursts the latter is of."""
+    idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
+    flood = []
+    for _ in range(FLOOD):
+        flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
+        time.sleep(BETWEEN)
+    for burst in flood:
+        stage.wait(burst, [Tier.P0, Tier.P1], WITHIN)
+    probes = _probe(stage, lambda: not _busy(stage, flood))
+    ended = _ended(stage.wait(flood[-1], TIERS, WITHIN))
+    under = _p0(stage, [key for key in probes if _opened(stage, key) < ended])
+    return idle, latency.p95(under), len(under)
+
+
+def _probe(stage: Stage, enough: Callable[[], bool]) -> list[BurstKey]:
+    events = []
+    for number in range(PROBES):
+        events.append(stage.mention(VIPS[number % len(VIPS)])[0])
+        time.sleep(PROBE_EVERY)
+        if enough():
+            break
+    found = dict.fromkeys(stage.burst_of(event) for event in events)
+    for burst in found:
+        stage.wait(burst, [Tier.P0], WITHIN)
+    return list(found)
+
+
+def _p0(stage: Stage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
+    return latency.waits(stage.ports.ledger.read(bursts).values(), [Tier.P0])
+
+
+def _busy(stage: Stage, bursts: Sequence[BurstKey]) -> bool:
+    accounts = stage.ports.ledger.read(bursts).values()
+    return any(not standing.ended for account in accounts for standing in rows_of(account, [Tier.P2]))
+
+
+def _ended(account: Account) -> datetime:
+    return max(standing.ended.at for standing in rows_of(account, [Tier.P2]) if standing.ended)
+
+
+def _opened(stage: Stage, burst: BurstKey) -> datetime:
+    return stage.ports.bursts.read([burst])[burst].opened_at
+
+
+def _isolated(found: Sequence[tuple[float, float, int]]) -> Figure:
+    """The worst of the rounds."""
+    idle, flooded, n = max(found, key=lambda one: one[1])
+    limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
+    finding = at_most(
+        "p0_isolation", flooded, limit, unit="s", n=n, detail=f"p95 idle {idle:.3f} s, under P2 {flooded:.3f} s"
+    )
+    return Figure(
+        finding=finding, ours=Spread.of([one[1] for one in found]), baseline=Spread.of([one[0] for one in found])
+    )
+
+
+def _reissued(stage: Stage) -> dict[Tier, list[float]]:
+    """Seconds from a worker's death to the next claim on the slice it held."""
+    event, _ = stage.mention(stage.world.names[0])
+    burst = stage.burst_of(event)
+    found = {tier: [s for _ in range(KILLS) if (s := _kill(stage, burst, tier)) is not None] for tier in REISSUED_S}
+    stage.wait(burst, TIERS, WITHIN)
+    return found
+
+
+def _kill(stage: Stage, burst: BurstKey, tier: Tier) -> float | None:
+    """None when the tier had no more work."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        account = stage.account(burst)
+        standings = rows_of(account, [tier]) if account else []
+        if standings and all(standing.ended for standing in standings):
+            return None
+        now, pid = stage.ports.clock.now(), stage.instance.pid(str(tier))
+        held = [s for s in standings if not s.ended and s.claim and s.claim.until > now]
+        if held and pid:
+            os.kill(pid, signal.SIGKILL)
+            killed = datetime.now(UTC)
+            return _claimed_again(stage, held[0].slice.first, tier, burst, killed)
+        time.sleep(0.005)
+    return None
+
+
+def _claimed_again(stage: Stage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        account = stage.account(burst)
+        for standing in rows_of(account, [tier]) if account else []:
+            if standing.slice.first == first and standing.claim and standing.claim.claimed_at > killed:
+                return (standing.claim.claimed_at - killed).total_seconds()
+            if standing.slice.first == first and standing.ended:
+                return None  # it had ended before the signal came
+        time.sleep(0.01)
+    return float("inf")
+
+
+def _lost(found: dict[Tier, list[float]]) -> list[Figure]:
+    figures = []
+    for tier, seconds in found.items():
+        name, limit = f"lost_slice_reissued_s{{{tier}}}", REISSUED_S[tier]
+        worst = max(seconds, default=float("inf"))
+        finding = at_most(name, worst, limit, unit="s", n=len(seconds), detail="the worst of the kills")
+        figures.append(Figure(finding=finding, ours=Spread.of(seconds) if seconds else None))
+    return figures

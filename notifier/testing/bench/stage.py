@@ -1,0 +1,105 @@
+"""A running notifier to measure: a loaded folder, a sender of single mentions, and a reader of its ledger."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+from notifier.config import Settings
+from notifier.domain.audience import Tier
+from notifier.domain.errors import Unavailable
+from notifier.domain.ledger import Account, Standing
+from notifier.domain.slice import Step
+from notifier.domain.subject import BurstKey, Kind, UserId
+from notifier.profiles import Profile, choose
+from notifier.system import Ports
+from notifier.testing.bench.machine import peak_mb, resident_mb
+from notifier.testing.instance import Instance
+from notifier.testing.load import Load
+from notifier.testing.storm import ONE, SOURCE, Tweet
+from notifier.testing.wire import Wire
+from notifier.testing.world import World, user
+
+LOOKS_EVERY = 0.05
+WORKERS = ("p0", "p1", "p2", "push", "pump", "api")
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    world: World
+    profile: Profile
+    ports: Ports
+    instance: Instance
+    wire: Wire
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def mention(self, name: UserId) -> tuple[str, datetime]:
+        """One mention of the account, accepted; its event's id, and when the 202 came."""
+        number = next(self._numbers)
+        tweet = Tweet(id=f"bench-{number}", author=user(number), mentioned=(name,), protected=False)
+        answer = self.wire.post("/v1/events", json.dumps(tweet.event()).encode(), ONE)
+        assert answer.status == 202, answer
+        return tweet.id, self.ports.clock.now()
+
+    def burst_of(self, event: str, within: float = 20.0) -> BurstKey:
+        """The burst of the account's followers that the mention is in."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            with suppress(Unavailable):
+                for outcome in self.ports.bursts.outcomes(SOURCE, event):
+                    if outcome.burst and outcome.burst.subject.kind is Kind.MENTION:
+                        return outcome.burst
+            time.sleep(LOOKS_EVERY)
+        raise TimeoutError(f"The event {event} has no burst after {within:g} s.")
+
+    def account(self, burst: BurstKey) -> Account | None:
+        """None while it has no plan, or the store is busy."""
+        with suppress(Unavailable):
+            return self.ports.ledger.read([burst]).get(burst)
+        return None
+
+    def wait(self, burst: BurstKey, tiers: Sequence[Tier], within: float) -> Account:
+        """Its account once all rows of the tiers stand."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            account = self.account(burst)
+            if account and all(standing.ended for standing in rows_of(account, tiers)):
+                return account
+            time.sleep(LOOKS_EVERY * 4)
+        raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
+
+    def memory(self) -> Mapping[str, float]:
+        """MB of each of its own processes now."""
+        pids = self.instance.pids()
+        return {role: resident_mb(pids[role]) for role in WORKERS if role in pids}
+
+    def peaks(self) -> Mapping[str, float]:
+        pids = self.instance.pids()
+        return {role: peak_mb(pids[role]) for role in WORKERS if role in pids}
+
+
+def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:
+    return [s for piece, s in account.standings.items() if piece.step is Step.ROWS and piece.tier in tiers]
+
+
+@contextmanager
+def staged(folder: Path, world: World, *, tell: Callable[[str], None], **settings: object) -> Iterator[Stage]:
+    """Loaded and up; stopped when the block is left."""
+    tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
+    folder.mkdir(parents=True, exist_ok=True)
+    profile = choose(replace(Settings.read(), data=folder))
+    try:
+        profile.migrate()
+        ports = profile.ports()
+        Load(directory=ports.directory, sets=ports.sets)(world)
+        given = {f"NOTIFIER_{name.upper()}": str(value) for name, value in settings.items()}
+        with Instance(data=folder, environment=given) as instance:
+            wire = Wire(url=instance.url, bearer=instance.service_key)
+            yield Stage(world=world, profile=profile, ports=ports, instance=instance, wire=wire)
+            wire.close()
+    finally:
+        profile.close()

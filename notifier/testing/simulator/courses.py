@@ -1,0 +1,109 @@
+"""Courses of events to be struck at every point: one thread dies, fails or sleeps before or behind each port call."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.testing.simulator.script import (
+    Changed,
+    Failing,
+    Fault,
+    Happening,
+    How,
+    Killed,
+    Opened,
+    Script,
+    Stalled,
+    Throttled,
+    Tweeted,
+)
+from notifier.testing.simulator.trial import Trial, trial
+
+BACK_AFTER = timedelta(seconds=1)
+SLEEPS = timedelta(seconds=40)
+"""Longer than any claim or lease."""
+
+IDLE = {
+    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "throttles.since", "pressure.level"),
+    *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
+}
+"""What a thread calls while it has nothing to do."""
+IDLE_AFTER = 16
+"""So many idle calls in a row are a rest, and one moment of it is like the other."""
+
+
+def one_mention() -> Script:
+    return _course(Tweeted(id="e1", author="ada", mentioned=("nova",)))
+
+
+def a_join() -> Script:
+    """The second mention falls into the window of the first."""
+    first, second = (Tweeted(id=f"e{n}", author=author, mentioned=("lyra",)) for n, author in ((1, "ada"), (2, "bob")))
+    return _course(first, second, apart=300)
+
+
+def a_storm() -> Script:
+    """Twenty mentions of two subjects, some of them by a protected author."""
+    return _course(
+        *(
+            Tweeted(id=f"e{n}", author=("ada", "bob", "eve")[n % 3], mentioned=("nova", "lyra"), protected=n % 6 == 2)
+            for n in range(20)
+        ),
+        apart=25,
+    )
+
+
+def moving_sets() -> Script:
+    """People come and go between tiers while a burst is delivered."""
+    script = _course(Tweeted(id="e1", author="ada", mentioned=("nova",)))
+    names, hours = ("kim", "lee", "max", "pat", "quinn", "roy"), (1, 100, 500, 2_000)
+    changes = [
+        Happening(step=n * 9, what=Changed(person=names[n % 6], what=f"idle:{hours[n % 4]}")) for n in range(1, 120)
+    ]
+    return replace(script, steps=1_200).with_more(*changes)
+
+
+def a_pause() -> Script:
+    """P1 is paused before the mention, and slowed when the pause ends."""
+    script = _course(Tweeted(id="e1", author="ada", mentioned=("nova", "lyra")))
+    pause = Throttled(tier="p1", rate=None, lasting=timedelta(seconds=8))
+    slow = Throttled(tier="p1", rate=1_000.0, lasting=timedelta(seconds=12))
+    return script.with_more(Happening(step=1, what=pause), Happening(step=1, what=slow))
+
+
+COURSES = {"one": one_mention, "join": a_join, "storm": a_storm, "moving": moving_sets, "pause": a_pause}
+
+
+def dies(thread: str) -> Fault:
+    return Killed(process=thread.partition("/")[0], back_after=BACK_AFTER)
+
+
+def fails(how: How) -> Callable[[str], Fault]:
+    return lambda thread: Failing(thread=thread, how=how)
+
+
+def sleeps(thread: str) -> Fault:
+    return Stalled(name=thread, lasting=SLEEPS)
+
+
+def points(script: Script, fault: Callable[[str], Fault], every: int = 1) -> Iterator[tuple[str, int, Trial]]:
+    """The trial of each point that the undisturbed course comes by until all is quiet, rests left out."""
+    undisturbed = trial(script)
+    for thread, labels in sorted(undisturbed.points.items()):
+        busy = [
+            n for n in range(len(labels)) if not IDLE.issuperset(map(_call, labels[max(0, n - IDLE_AFTER) : n + 1]))
+        ]
+        for n in [] if thread.startswith("people/") else busy[::every]:
+            struck = Happening(point=(thread, n + 1), what=fault(thread))
+            yield f"{thread} at {labels[n]}", n + 1, trial(script.with_more(struck))
+
+
+def _call(label: str) -> str:
+    return label.removeprefix("behind ")
+
+
+def _course(*tweets: Tweeted, apart: int = 0) -> Script:
+    happenings = [Happening(step=2 + n * apart, what=tweet) for n, tweet in enumerate(tweets)]
+    last = happenings[-1].step
+    happenings += [Happening(step=last + n, what=Opened(person="kim", see=True)) for n in (60, 200)]
+    return replace(Script(seed=1, steps=last + 400), happenings=happenings)

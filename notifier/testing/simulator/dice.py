@@ -1,0 +1,111 @@
+"""The dice: a script of inputs and faults from a seed, mild or wild."""
+
+from datetime import timedelta
+from random import Random
+
+from notifier.testing.simulator.scene import AUTHORS, VIEWERS
+from notifier.testing.simulator.script import (
+    Changed,
+    Failing,
+    Fault,
+    Frozen,
+    Happening,
+    How,
+    Input,
+    Killed,
+    Meddled,
+    Meddling,
+    Opened,
+    Outage,
+    Part,
+    Script,
+    Stalled,
+    Throttled,
+    Tweeted,
+    Wiped,
+)
+
+MENTIONED = ("nova", "nova", "nova", "lyra", "orion", "eve", "ghost", "gone", "ada")
+LANES = ("router", "celebrity", "standard", "dispatcher", "reconciler", "monitor")
+POOLS = ("p0", "p1", "p2", "push")
+CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
+HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
+
+
+def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Script:
+    """The same for the same seed; about a third of the scripts have sets that move."""
+    random = Random(f"script {seed}")
+    pumps, workers = random.choice((1, 1, 2)), random.choice((1, 1, 2))
+    collapse = random.choice((None, None, timedelta(0), timedelta(seconds=1)))
+    inputs = [_tweeted(random, n) for n in range(random.randint(1, 8))]
+    inputs += [_opened(random) for _ in range(random.randint(1, 8))]
+    if random.random() < 0.35:
+        inputs += [_changed(random) for _ in range(random.randint(1, 5))]
+    if random.random() < 0.3:
+        inputs += [_throttled(random) for _ in range(random.randint(1, 2))]
+    number = random.choice((0, 1, 2, 3, 5, 8)) if faults is None else faults
+    whats: list[Input | Fault] = [*inputs, *(_fault(random, pumps, workers) for _ in range(number))]
+    return Script(
+        seed=seed,
+        steps=steps,
+        happenings=[Happening(step=random.randint(1, steps), what=what) for what in whats],
+        pumps=pumps,
+        workers=workers,
+        collapse=collapse,
+        crowd=random.choice((0, 0, 40)),
+    )
+
+
+def _tweeted(random: Random, n: int) -> Input:
+    author = random.choice(AUTHORS)
+    mentioned = tuple(dict.fromkeys(random.choice(MENTIONED) for _ in range(random.choice((1, 1, 2, 3)))))
+    return Tweeted(id=f"e{n}", author=author, mentioned=mentioned, protected=author == "eve" and random.random() < 0.6)
+
+
+def _opened(random: Random) -> Input:
+    mark = random.choice(("", "", "", "hidden", "unread", "read"))
+    see = random.random() < 0.6
+    return Opened(person=random.choice(VIEWERS), limit=random.choice((1, 2, 50)), see=see, mark=mark)
+
+
+def _changed(random: Random) -> Input:
+    person = random.choice([name for name in VIEWERS if name != "nova"])
+    kind = random.random()
+    if kind < 0.6:
+        return Changed(
+            person=person, what=random.choice(CHANGES), whom=random.choice(("nova", "nova", "lyra", "orion"))
+        )
+    if kind < 0.7:
+        return Changed(person=person, what="block", whom=random.choice(("ada", "bob")))
+    return Changed(person=person, what=random.choice(HABITS))
+
+
+def _throttled(random: Random) -> Input:
+    rate = random.choice((None, None, 1_000.0, 1_000_000.0))
+    return Throttled(
+        tier=random.choice(("p0", "p1", "p2")), rate=rate, lasting=timedelta(seconds=random.randint(1, 20))
+    )
+
+
+def _fault(random: Random, pumps: int, workers: int) -> Fault:
+    processes = [f"pump-{n + 1}" for n in range(pumps)] * 3
+    processes += [f"{pool}-{n + 1}" for pool in POOLS for n in range(workers)] + ["api"]
+    process = random.choice(processes)
+    thread = f"{process}/{random.choice(LANES)}" if process.startswith("pump") else process
+    thread = "api/gateway" if process == "api" else thread
+    seconds = timedelta(seconds=random.choice((0.3, 1.5, 3, 7, 40)))
+    match random.randrange(12):
+        case 0 | 1 | 2:
+            return Killed(process=process, back_after=timedelta(seconds=random.choice((0.2, 1, 6, 15))))
+        case 3 | 4:
+            return Stalled(name=random.choice((process, thread, thread)), lasting=seconds)
+        case 5 | 6 | 7:
+            return Failing(thread=thread, how=random.choice(list(How)))
+        case 8:
+            return Outage(part=random.choice(list(Part)), lasting=timedelta(seconds=random.choice((0.5, 3, 8))))
+        case 9:
+            return Wiped()
+        case 10:
+            return Meddled(pool=random.choice(POOLS), how=random.choice(list(Meddling)))
+        case _:
+            return Frozen(lasting=timedelta(seconds=random.choice((1.5, 5, 70, 1_000, 3_700, 25_000, 90_000))))

@@ -1,0 +1,207 @@
+"""The judge: after a run, every promise against what stands in the ground, as the oracle computes it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from itertools import chain
+
+from notifier import topics
+from notifier.domain.alert import alert
+from notifier.domain.audience import TIERS
+from notifier.domain.bits import members
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.books import books
+from notifier.domain.ledger import Account, Fact
+from notifier.domain.seal import Seal
+from notifier.domain.slice import Step
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.flow.tab import Tab
+from notifier.system import Reads
+from notifier.testing.memory.pull import MemoryPullIndex
+from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen
+from notifier.testing.simulator.scene import BUDGETED, CELEBRITIES
+from notifier.testing.simulator.script import Fault
+from notifier.testing.simulator.sight import key_of
+from notifier.testing.simulator.visits import driven
+from notifier.testing.simulator.world import World
+
+COLLAPSE = timedelta(seconds=60)
+GROUPS = {
+    topics.MENTIONS: "router",
+    topics.MENTIONS_CELEBRITY: "coordinator",
+    topics.MENTIONS_STANDARD: "coordinator",
+}
+
+
+def verdict(world: World) -> list[str]:
+    """What is wrong, in plain words; nothing when every promise was kept."""
+    if not world.quiet:
+        return [*world.visits.wrong, "it never becomes quiet:", *world.waiting()]
+    return list(
+        chain(
+            world.visits.wrong,
+            world.complaints.found,
+            world.visits.swallowed(),
+            _sequenced(world),
+            _committed(world),
+            _no_deaths(world),
+            _delivered(world),
+            _alerted(world),
+            _tabs(world),
+        )
+    )
+
+
+def _sequenced(world: World) -> Iterator[str]:
+    oracle = world.sight.oracle()
+    yield from oracle.sequencing(world.accepted)
+    window = COLLAPSE if world.script.collapse is None else world.script.collapse
+    yield from oracle.spacing(window, BUDGETED)
+    for burst in world.ground.bursts.by_key.values():
+        seen = oracle.bursts[key_of(burst.key)]
+        if burst.count != len(seen.tweets):
+            yield f"{burst.key} says {burst.count} mentions and has {len(seen.tweets)}"
+        if burst.first_of_day != oracle.first_of_day(seen):
+            yield f"{burst.key} says first of the day: {burst.first_of_day}"
+
+
+def _committed(world: World) -> Iterator[str]:
+    """All that was read is committed: a fresh reader finds nothing."""
+    world.ground.clock.advance(timedelta(seconds=30))
+    for stream, group in GROUPS.items():
+        for left in world.ground.log.subscribe(stream, group, "judge").poll(1_000, timedelta(0)):
+            yield f"{left.partition}/{left.offset} was never committed"
+
+
+def _no_deaths(world: World) -> Iterator[str]:
+    for letter in world.ground.dead_letters.list(5):
+        yield f"{letter.id} died in {letter.stage}: {letter.cause}"
+
+
+def _delivered(world: World) -> Iterator[str]:
+    oracle = world.sight.oracle()
+    rows = _rows(world)
+    for account in world.ground.archive.accounts():
+        seals = list(world.ground.archive.seals(account.plan.burst))
+        seen = oracle.bursts[key_of(account.plan.burst)]
+        yield from _ended(account)
+        for seal in seals:
+            yield from _sealed(world, oracle, seen, seal)
+        yield from _balanced(account, seals)
+        yield from _written(account, seals, rows)
+    yield from (f"{member} has {n} rows of {key} in {tier}" for (key, tier, member), n in rows.items() if n > 1)
+    for stored in world.ground.archive.rows():
+        if stored.row.opened_at != world.ground.bursts.by_key[stored.row.burst].opened_at:
+            yield f"a row of {stored.row.burst} stands at {stored.row.opened_at}"
+    unplanned = set(world.ground.bursts.by_key) - set(world.ground.ledger.planned())
+    yield from (f"{key} has no plan" for key in unplanned)
+
+
+def _ended(account: Account) -> Iterator[str]:
+    yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if one.ended is None)
+
+
+def _sealed(world: World, oracle: Oracle, seen: Seen, seal: Seal) -> Iterator[str]:
+    """The seal is what some moment said: sets may have moved, but never in the middle of one."""
+    found = Division(
+        tiers={str(tier): frozenset(members(seal.tiers[tier], seal.shard)) for tier in TIERS},
+        dormant=seal.dormant,
+        suppressed=sum(seal.suppressed.values()),
+        push=frozenset(members(seal.push, seal.shard)),
+    )
+    standard = seen.key[1] not in CELEBRITIES
+    moments = (replace(oracle, people=people) for people in world.scene.history)
+    if not any(found == moment.divide(seen, seal.shard, standard=standard) for moment in moments):
+        yield f"the seal of {seen.key}, shard {seal.shard}, is what no moment said: {found}"
+
+
+def _balanced(account: Account, seals: list[Seal]) -> Iterator[str]:
+    sums = books(account, [seal.tally() for seal in seals], throttles=(), now=account.plan.opened_at)
+    if not sums.balanced or sums.in_flight or sums.parked or sums.dead:
+        yield f"the books of {account.plan.burst} don't balance: {sums}"
+    shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
+    if shards - {seal.shard for seal in seals}:
+        yield f"{account.plan.burst} has unsealed shards: {sorted(shards - {seal.shard for seal in seals})}"
+
+
+def _written(account: Account, seals: list[Seal], rows: Counter[tuple[BurstKey, str, int]]) -> Iterator[str]:
+    by_shard = {seal.shard: seal for seal in seals}
+    burst = account.plan.burst
+    allowed: set[int] = set()
+    for piece, standing in account.standings.items():
+        if piece.step is not Step.ROWS or standing.ended is None:
+            continue
+        for shard in piece.shards:
+            wanted = set(members(by_shard[shard].tiers[piece.tier], shard)) if shard in by_shard else set()
+            allowed |= wanted
+            missing = [m for m in wanted if (burst, str(piece.tier), m) not in rows]
+            if missing and standing.ended.fact is Fact.DONE:
+                yield f"{piece} is done, and has no rows for {missing}"
+    for key, tier, member in rows:
+        if key == burst and member not in allowed:
+            yield f"{member} has a row of {burst} in {tier} that no seal knows"
+
+
+def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
+    found: Counter[tuple[BurstKey, str, int]] = Counter()
+    for stored in world.ground.archive.rows():
+        row, base = stored.row, stored.block * 1024
+        slots = range(1024) if row.slot == BLOCK_SLOT else [row.slot]
+        found.update((row.burst, str(row.tier), base + s) for s in slots if row.reaches(Member(base + s)))
+    return found
+
+
+def _alerted(world: World) -> Iterator[str]:
+    ground = world.ground
+    told = Counter((sent.burst, member) for sent, people in ground.phones.arrived for member in people)
+    faulty = any(isinstance(happening.what, Fault) for happening in world.script.happenings)
+    for (burst, member), n in sorted(told.items()):
+        if n > 1 and not faulty:
+            yield f"{member} was alerted {n} times of {burst}"
+    for sent, _ in ground.phones.arrived:
+        if sent.collapse_id != alert(ground.bursts.by_key[sent.burst]).collapse_id:
+            yield f"an alert of {sent.burst} has another collapse id"
+    for account in ground.archive.accounts():
+        seals = {seal.shard: seal for seal in ground.archive.seals(account.plan.burst)}
+        for piece, standing in account.standings.items():
+            if piece.step is not Step.PUSH or standing.ended is None:
+                continue
+            for shard in set(piece.shards) & set(seals):
+                wanted = members(seals[shard].tiers[piece.tier] & seals[shard].push, shard)
+                if standing.ended.fact is Fact.DONE and any(not told[piece.burst, m] for m in wanted):
+                    yield f"{piece} is done, and not everybody was alerted"
+    known = {
+        (account.plan.burst, m)
+        for account in ground.archive.accounts()
+        for seal in ground.archive.seals(account.plan.burst)
+        for m in members(seal.push, seal.shard)
+    }
+    yield from (f"{member} was alerted of {burst} without a seal" for burst, member in sorted(set(told) - known))
+
+
+def _tabs(world: World) -> Iterator[str]:
+    """Everybody's list and badge at one moment: with the index, without one, and in small pages."""
+    ground, oracle = world.ground, world.sight.oracle()
+    for name, index in (("the index", ground.pull), ("an empty index", MemoryPullIndex())):
+        tab = Reads(people=ground.people, timeline=ground.timeline, pull=index, clock=ground.clock).tab()
+        for person in sorted(name for name in oracle.people if not oracle.people[name].deleted):
+            marked = world.visits.marked.get(person, Marked())
+            wanted = oracle.list(person, marked, ground.clock.now())
+            unread = [key for key in wanted if oracle.unread(oracle.bursts[key], marked)]
+            shown, unread_shown, badge = _walked(tab, person)
+            if shown != wanted:
+                yield f"{person} sees {shown} by {name}, and must see {wanted}"
+            if unread_shown != unread or badge != len(unread):
+                yield f"{person} has a badge of {badge} and {unread_shown} by {name}, and must have {unread}"
+
+
+def _walked(tab: Tab, person: str) -> tuple[list[Key], list[Key], int]:
+    user = UserId(person)
+    page, badge = driven(tab.open(user, limit=3))
+    items = list(page.items)
+    while page.next is not None:
+        page = driven(tab.page(user, after=page.next, limit=3))
+        items += page.items
+    shown = [key_of(item.burst.key) for item in items]
+    return shown, [key_of(item.burst.key) for item in items if item.unread], badge.count if badge else -1

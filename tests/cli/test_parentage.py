@@ -1,0 +1,38 @@
+"""A child ends when its parent does, where the kernel tells of it and where it doesn't."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.repo.sources import ROOT
+
+WAITS = "import time; from notifier.cli.parentage import die_with; {first}; die_with({parent}); time.sleep(60)"
+
+NOBODY = 2**22 + 1
+"""Above every process id that Linux gives."""
+
+
+def ended(parent: int, first: str = "pass") -> int:
+    code = WAITS.format(parent=parent, first=first)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, start_new_session=True, timeout=20, check=False
+    ).returncode
+
+
+def test_a_child_whose_parent_was_gone_before_it_looked_ends() -> None:
+    assert ended(parent=NOBODY) == -signal.SIGTERM
+
+
+def test_a_child_that_will_not_listen_is_ended_all_the_same() -> None:
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    assert ended(parent=NOBODY, first=deaf) == -signal.SIGKILL
+
+
+def test_a_child_of_a_living_parent_goes_on() -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run(
+            [sys.executable, "-c", WAITS.format(parent=os.getpid(), first="pass")], cwd=ROOT, timeout=1.5, check=False
+        )

@@ -1,0 +1,84 @@
+"""The pull index of every backend, and bursts to fill it with."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+
+from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.pull import RedisPullIndex
+from notifier.adapters.redis.reader import RedisPullReader
+from notifier.domain.burst import Burst
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import BurstKey, Lane, Subject, UserId
+from notifier.ports.pull import Pulled, PullIndex
+from notifier.testing.memory.clock import CountedNonces
+from notifier.testing.memory.pull import MemoryPullIndex
+from tests.contracts.valkey_fixture import Valkey
+
+NOVA, ADA, BO = (Subject.parse(f"mention:{name}") for name in ("nova", "ada", "bo"))
+SUBJECTS = (NOVA, ADA, BO)
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+BEFORE = NOON - timedelta(days=7)
+FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    index: PullIndex
+    wipe: Callable[[], None]
+    look: Callable[[Collection[Subject]], Pulled]
+
+    def rebuild(self, bursts: Sequence[Burst], since: datetime = BEFORE) -> None:
+        self.index.generation()
+        self.index.rebuilt(bursts, since)
+
+
+def memory() -> Backend:
+    index = MemoryPullIndex()
+    return Backend(index=index, wipe=index.wipe, look=lambda subjects: asyncio.run(index.news(subjects)))
+
+
+def on_valkey(valkey: Valkey) -> Backend:
+    async def look(subjects: Collection[Subject]) -> Pulled:
+        async with connect_async(valkey.url) as client:
+            return await RedisPullReader(client).news(subjects)
+
+    return Backend(
+        index=RedisPullIndex(valkey.client, CountedNonces()),
+        wipe=valkey.wipe,
+        look=lambda subjects: asyncio.run(look(subjects)),
+    )
+
+
+@pytest.fixture(params=["memory", "valkey"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param == "memory":
+        return memory()
+    return on_valkey(cast(Valkey, request.getfixturevalue("valkey")))
+
+
+def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = None) -> Burst:
+    stamp = opened_at or NOON + timedelta(minutes=seq)
+    return Burst(
+        key=BurstKey(subject, seq),
+        version=1,
+        opened_at=stamp,
+        accepted_at=stamp,
+        lane=Lane.CELEBRITY,
+        verdict=Verdict.ALL,
+        mentioners=(UserId("zoe"),),
+        more_mentioners=False,
+        count=1,
+        first_of_day=False,
+        restricted_to=None,
+        tweet="t",
+        text="",
+    )
+
+
+def seqs(pulled: Pulled) -> list[int]:
+    return [place.burst.seq for place in pulled.places]

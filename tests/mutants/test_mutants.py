@@ -1,0 +1,64 @@
+"""The harness finds what it is there for: each patch plants one fault of design, and a few runs must tell.
+
+A patch begins with the sentence that says what is wrong with it. One that doesn't apply any more is to be made anew.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repo.sources import ROOT
+
+PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
+SEEDS = {"moving": 3, "pause": 2}
+"""Of the courses; then the dice's own."""
+OWN_SEEDS = 250
+
+
+def plays(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """0 when every promise was kept, 1 when not; anything else is no verdict."""
+    return subprocess.run(
+        [sys.executable, "-m", "notifier.testing.simulator", "--whole", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def verdict(folder: Path) -> subprocess.CompletedProcess[str]:
+    runs = [("--course", course, "--seeds", str(n)) for course, n in SEEDS.items()]
+    done = None
+    for arguments in [*runs, ("--seeds", str(OWN_SEEDS))]:
+        done = plays(folder, *arguments)
+        if done.returncode != 0:
+            break
+    assert done is not None
+    return done
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for package in ("notifier", "workers"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_copy_without_a_patch_keeps_every_promise(copy: Path) -> None:
+    done = plays(copy, "--seeds", "20")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
+def test_a_planted_fault_is_found(copy: Path, patch: Path) -> None:
+    subprocess.run(
+        ["git", "apply", str(patch)], cwd=copy, check=True, env={"GIT_CEILING_DIRECTORIES": str(copy.parent)}
+    )
+    done = verdict(copy)
+    assert done.returncode == 1, f"{patch.read_text().splitlines()[0]}\nNobody noticed: {done.stdout}{done.stderr}"
+    assert "and then:" in done.stdout

@@ -1,0 +1,38 @@
+"""One thread is struck at every port call of a course of events, and every promise is kept all the same."""
+
+from collections.abc import Callable
+
+import pytest
+
+from notifier.testing.simulator.courses import a_join, a_pause, a_storm, dies, fails, one_mention, points, sleeps
+from notifier.testing.simulator.script import Fault, How, Script
+
+Course = Callable[[], Script]
+Strike = Callable[[str], Fault]
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def broken(course: Course, strike: Strike, every: int = 1) -> list[str]:
+    struck = list(points(course(), strike, every))
+    assert len(struck) > 50, "the course has hardly a point to strike at"
+    return [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong]
+
+
+@pytest.mark.parametrize("course", [one_mention, a_join])
+def test_a_process_may_die_before_and_behind_every_port_call(course: Course) -> None:
+    assert broken(course, dies) == []
+
+
+@pytest.mark.parametrize("course", [a_storm, a_pause])
+def test_a_process_may_die_anywhere_in_a_long_course(course: Course) -> None:
+    assert broken(course, dies, every=7) == []
+
+
+@pytest.mark.parametrize("how", list(How))
+def test_every_port_call_may_fail_before_in_the_middle_of_and_after_its_effect(how: How) -> None:
+    assert broken(one_mention, fails(how), every=2) == []
+
+
+def test_every_thread_may_sleep_past_its_claims_and_leases_anywhere() -> None:
+    assert broken(one_mention, sleeps, every=2) == []

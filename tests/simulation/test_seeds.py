@@ -1,0 +1,17 @@
+"""Random courses with every kind of fault at random steps; a failing seed tells its shortest story."""
+
+import pytest
+
+from notifier.testing.simulator.dice import scripted
+from notifier.testing.simulator.trial import shortest, trial
+
+CHUNK = 25
+CHUNKS = 14
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("first", range(0, CHUNK * CHUNKS, CHUNK))
+def test_every_promise_is_kept_whatever_goes_wrong(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        done = trial(scripted(seed))
+        assert not done.wrong, f"{shortest(done)}"

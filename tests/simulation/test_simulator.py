@@ -1,0 +1,48 @@
+"""The simulator itself: it repeats itself, does what it is told, and really opens tabs."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.testing.simulator.courses import one_mention
+from notifier.testing.simulator.dice import scripted
+from notifier.testing.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
+from notifier.testing.simulator.trial import Trial, shortest, trial
+
+
+def test_the_same_script_has_the_same_story() -> None:
+    first, second = trial(scripted(11)), trial(scripted(11))
+    assert first.points == second.points
+    assert first.story == second.story
+
+
+def test_another_seed_orders_the_same_course_otherwise() -> None:
+    course = one_mention()
+    assert trial(course).points != trial(replace(course, seed=2)).points
+
+
+def test_a_killed_process_starts_again_and_finishes_the_work() -> None:
+    killed = Happening(step=40, what=Killed(process="pump-1", back_after=timedelta(seconds=1)))
+    done = trial(one_mention().with_more(killed))
+    told = [text for _, _, text in done.story]
+    assert any(text.startswith("pump-1 is killed") for text in told)
+    assert "pump-1 starts again" in told
+    assert not done.wrong
+
+
+def test_tabs_are_opened_while_things_happen() -> None:
+    assert trial(one_mention()).visits == 2
+
+
+def test_the_shortest_story_leaves_out_what_does_not_matter() -> None:
+    needed = Happening(step=3, what=Tweeted(id="e1", author="ada", mentioned=("nova",)))
+    idle = Happening(step=5, what=Changed(person="pat", what="push"))
+    opened = Happening(step=9, what=Opened(person="kim"))
+
+    def judged(script: Script) -> Trial:
+        done = trial(script)
+        return replace(done, wrong=["for a test"] if needed in script.happenings else [])
+
+    script = Script(seed=1, steps=50, happenings=[idle, needed, opened], workers=2)
+    found = shortest(judged(script), play=judged)
+    assert list(found.script.happenings) == [needed]
+    assert found.script.workers == 1

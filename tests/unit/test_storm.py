@@ -1,0 +1,53 @@
+"""The storm is the same for the same seed, and names as many accounts as it was asked for."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.testing.faults import STRIKES, schedule
+from notifier.testing.people import sample
+from notifier.testing.storm import letter, tweets
+from notifier.testing.world import World
+
+WORLD = World(universe=20_000, followers=10_000, celebrities=12, seed=1)
+
+
+@given(st.integers(1, 300), st.integers(0, 99))
+@settings(max_examples=30)
+def test_there_are_as_many_mentions_as_asked_for_and_nobody_mentions_herself(mentions: int, seed: int) -> None:
+    written = tweets(WORLD, mentions, seed)
+    assert sum(len(tweet.mentioned) for tweet in written) == mentions
+    assert all(tweet.author not in tweet.mentioned for tweet in written)
+    assert len({tweet.id for tweet in written}) == len(written)
+    assert written == tweets(WORLD, mentions, seed)
+
+
+def test_every_celebrity_is_named_when_there_are_enough_mentions() -> None:
+    assert {name for tweet in tweets(WORLD, 24, 3) for name in tweet.mentioned} == set(WORLD.names)
+
+
+def test_protected_tweets_are_celebrities_own() -> None:
+    protected = [tweet for tweet in tweets(WORLD, 300, 1) if tweet.protected]
+    assert protected
+    assert {tweet.author for tweet in protected} <= set(WORLD.names)
+
+
+def test_the_same_letter_is_the_same_event() -> None:
+    [one, *_] = tweets(WORLD, 10, 1)
+    assert letter([one]) == letter([one])
+    assert json.loads(letter([one])[0])["id"] == one.id
+
+
+def test_faults_strike_within_the_storm_each_as_often_as_the_others() -> None:
+    faults = schedule(list(STRIKES), seed=5, lasting=10.0)
+    assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
+    assert all(0 <= fault.at <= 10 for fault in faults)
+    assert {kind: sum(fault.kind == kind for fault in faults) for kind in STRIKES} == dict.fromkeys(STRIKES, 2)
+
+
+def test_the_sample_has_people_of_every_class() -> None:
+    world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
+    kinds = [person.kind for person in sample(world, seed=1)]
+    assert len(kinds) > 40
+    assert {"vip", "idle vip", "dormant", "muted", "non-follower", "active in 24 h", "celebrity"} <= set(kinds)
