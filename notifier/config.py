@@ -27,7 +27,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     """0 takes any free port."""
-    redis_url: str = ""
+    redis_url: Annotated[str, msgspec.Meta(pattern="^$|^(redis|rediss|unix)://")] = ""
     """Empty: a Valkey of our own is started and watched."""
     threshold: Annotated[int, msgspec.Meta(ge=1)] = CELEBRITY_THRESHOLD
     collapse: timedelta | None = None
@@ -36,7 +36,7 @@ class Settings:
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
     insecure_dev: bool = False
-    log_level: str = "info"
+    log_level: Annotated[str, msgspec.Meta(pattern="(?i)^(debug|info|warning|error|critical)$")] = "info"
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None) -> Self:

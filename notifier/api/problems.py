@@ -43,6 +43,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
 HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": 'Bearer realm="notifier"'},
     503: {"Retry-After": "1"},
+    507: {"Retry-After": "10"},
 }
 
 

@@ -15,6 +15,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between a death and the next start; doubled each time."""
 STEADY_AFTER = 10.0
 """Seconds of life after which a death counts as the first again."""
+NOT_STARTED = 126
+"""As a shell says of what it couldn't run."""
 LONGEST_LOG = 16 << 20
 """Bytes; a longer log is put aside when its role starts."""
 
@@ -38,9 +40,16 @@ class Child:
         """Starts it when it is due, and notices its death. Never blocks."""
         if self.process is None:
             if self.now() >= self.due_at:
-                self.process, self.started_at = self.start(), self.now()
+                self._begin()
         elif (code := self.process.poll()) is not None:
             self._died(code)
+
+    def _begin(self) -> None:
+        self.started_at = self.now()
+        try:
+            self.process = self.start()
+        except OSError:  # no room for its log, or no more processes: as if it had died at once
+            self._died(NOT_STARTED)
 
     def _died(self, code: int) -> None:
         if self.now() - self.started_at >= STEADY_AFTER:
@@ -97,6 +106,8 @@ def put_aside(log: Path) -> None:
 
 def last_line(log: Path) -> str:
     """Of what the role wrote."""
+    if not log.exists():
+        return "it could not be run."
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
         lines = file.read().decode(errors="replace").split("\n")

@@ -47,6 +47,15 @@ def opened(settings: Settings) -> Iterator[Opened]:
         profile.close()
 
 
+def require_schema(settings: Settings) -> None:
+    """Brings the folder to this version's schema. Raises SchemaNewer or SchemaChanged."""
+    profile = choose(settings)
+    try:
+        profile.migrate()
+    finally:
+        profile.close()
+
+
 def system_of(profile: Profile, settings: Settings, role: str) -> System:
     ports = profile.ports()
     return System(ports=ports, settings=settings, metrics=Metrics(), owner=owner(role, ports.nonces.new()))

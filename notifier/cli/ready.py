@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from notifier.domain.errors import NotRunning
+from notifier.domain.errors import NotRunning, Unwritable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,18 @@ def ready_path(data: Path) -> Path:
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Whoever reads finds the old file or the new one, never half; ours alone to read, for the key's sake."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Whoever reads finds the old file or the new one, never half; ours alone to read, for the key's sake.
+
+    Raises Unwritable.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(asdict(ready), indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(asdict(ready), indent=2) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise Unwritable(f"{path}: {error.strerror}.") from error
 
 
 def read_ready(data: Path) -> Ready:

@@ -76,12 +76,17 @@ def worker(pool: str, parent: int | None, data: Path | None) -> None:
 
 def begin(role: str, settings: Settings, parent: int | None) -> Settings:
     """What every role does first."""
-    from notifier.cli.opening import require_folder
+    from notifier.cli.counters import reserve
+    from notifier.cli.opening import require_folder, require_schema
     from notifier.cli.parentage import die_with
 
     if parent is not None:
         die_with(parent)
     require_folder(settings.data)
+    if parent is None:
+        require_schema(settings)
+    else:  # `up` has done that, and has its roles share their metrics
+        reserve(settings.data / "run" / "metrics", os.getpid())
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
     return settings

@@ -3,16 +3,23 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from notifier.domain.errors import Unwritable
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roster:
     folder: Path
 
     def sign(self, role: str, pid: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Raises Unwritable."""
         draft = self.folder / f".{role}.{pid}"
-        draft.write_text(str(pid))
-        draft.replace(self.folder / role)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft.write_text(str(pid))
+            draft.replace(self.folder / role)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
     def signed(self, role: str, pid: int | None) -> bool:
         """A file that an earlier process left names another id."""

@@ -8,7 +8,7 @@ from time import monotonic
 from notifier.cli.children import Child
 from notifier.cli.roster import Roster
 from notifier.cli.verbs import ENVIRONMENT
-from notifier.domain.errors import Environment
+from notifier.domain.errors import Environment, Unwritable
 
 LOOKS_EVERY = 0.05
 """Seconds; a look is a few system calls."""
@@ -42,13 +42,22 @@ class Supervisor:
                     child.tend()
                 pids = self._pids()
                 if pids != announced and self._complete() and (announced or self._all_up()):
-                    self.announce(pids)
-                    announced = pids
+                    announced = self._told(pids, announced)
                 if not announced:
                     self._give_up()
                 self.stopping.wait(LOOKS_EVERY)
         finally:
             self._stop()
+
+    def _told(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
+        """What is announced now: while a full disk takes no news, everything runs on, and the next look tries again."""
+        try:
+            self.announce(pids)
+        except Unwritable:
+            if not announced:
+                raise
+            return announced
+        return pids
 
     def _pids(self) -> dict[str, int]:
         return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.others())

@@ -138,7 +138,7 @@ def _sequence(head: Head, mention: Mention, *, now: datetime, wish: timedelta | 
 
 
 def _silenced(burst: Burst, mention: Mention) -> bool:
-    """A mentioner over the cap must not keep everybody else's from the phones: theirs opens a burst, if the budget has one."""
+    """A mentioner over the cap must not keep everybody else's mentions from the phones."""
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
 

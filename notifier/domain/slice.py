@@ -44,8 +44,8 @@ HAND_BACK_AFTER = timedelta(seconds=60)
 
 TERMS = {
     # Celery on Redis loses tasks at a SIGKILL, so the claim decides how soon a lost slice goes on.
-    Pool.P0: Terms(claim=timedelta(seconds=2), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
-    Pool.P1: Terms(claim=timedelta(seconds=4), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
+    Pool.P0: Terms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
+    Pool.P1: Terms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
     Pool.P2: Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
     Pool.PUSH: Terms(claim=timedelta(seconds=10), unclaimed=timedelta(seconds=10), worth=timedelta(minutes=15)),
 }

@@ -16,7 +16,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
 from notifier.domain.mention import Mention
 from notifier.domain.plan import Plan, narrowed, plan
-from notifier.domain.subject import Kind, Subject
+from notifier.domain.subject import BurstKey, Kind, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.bus import LiveBus
 from notifier.ports.clock import Clock, Nonces
@@ -76,13 +76,12 @@ class Coordinator:
 
         The burst comes before the index that points to it, and the plan last, because slices read the burst.
         """
-        written = self._written_by_others(heads)
-        heads = self._write(self._in_time(heads, written))
-        # Were we stopped while writing? Then a page may already claim to have covered the opening time.
-        if late := [head for head in heads if self._late(head)]:
-            moved = self._in_time(late, written)
-            heads = [*(head for head in heads if head not in late), *self._write(moved)]
-        self._announce([burst for head in heads for burst in _unannounced(head)])
+        proven = self._proven(heads)
+        heads = self._show(self._in_time(heads, proven))
+        # Were we stopped on the way? Then a page may already claim to have covered the opening time.
+        while late := [head for head in heads if self._late(head, proven)]:
+            shown = [head for head in heads if head not in late]
+            heads = [*shown, *self._show(self._in_time(late, proven))]
         with suppress(CacheUnavailable):  # fails open: who watches now sees it a second later
             self.bus.publish([burst for head in heads for burst in head.outbox])
         self.ledger.plan([self._plan(burst) for head in heads for burst in _unannounced(head)])
@@ -97,25 +96,22 @@ class Coordinator:
             size = narrowed(size, self.sets.head(Subject(Kind.MENTION, burst.restricted_to)))
         return plan(burst, size)
 
-    def _write(self, heads: Sequence[Head]) -> Sequence[Head]:
+    def _show(self, heads: Sequence[Head]) -> Sequence[Head]:
         bursts = [burst for head in heads for burst in head.outbox]
         if bursts:
             self.bursts.write(bursts, [mention for head in heads for mention in head.sequenced])
-        return heads
-
-    def _announce(self, bursts: Sequence[Burst]) -> None:
         # Fails open: a list without this entry has a gap, proves nothing, and the store is read instead.
         with suppress(CacheUnavailable):
-            self.pull.announce(bursts)
+            self.pull.announce([burst for head in heads for burst in _unannounced(head)])
+        return heads
 
-    def _in_time(self, heads: Sequence[Head], written: Collection[Burst]) -> Sequence[Head]:
+    def _in_time(self, heads: Sequence[Head], proven: Collection[BurstKey]) -> Sequence[Head]:
         """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile."""
-        seqs = {(burst.key.subject, burst.key.seq) for burst in written}
         now = self.clock.now()
         moved = []
         for head in heads:
-            mine = {seq for subject, seq in seqs if subject == head.subject}
-            new = restamped(head, written=mine, now=now, nonce=self.nonces.new())
+            kept = {key.seq for key in proven if key.subject == head.subject}
+            new = restamped(head, written=kept, now=now, nonce=self.nonces.new())
             if new is not head:
                 moved.append(new)
         self.metrics.restamps.inc(len(moved))
@@ -123,14 +119,15 @@ class Coordinator:
         lost = {head.subject for head in moved} - set(renewed)
         return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
 
-    def _written_by_others(self, heads: Sequence[Head]) -> Collection[Burst]:
-        """Bursts whose row a dead predecessor wrote: they have been visible, so they keep their time."""
-        late = [burst.key for head in heads if self._late(head) for burst in _unannounced(head)]
-        return self.bursts.read(late).values() if late else ()
+    def _proven(self, heads: Sequence[Head]) -> Collection[BurstKey]:
+        """Bursts that a dead predecessor had made visible in time, or it would not have planned them: they keep it."""
+        late = {burst.key: burst for head in heads if self._late(head) for burst in _unannounced(head)}
+        accounts = self.ledger.read(late) if late else {}
+        return {key for key, account in accounts.items() if account.plan.opened_at == late[key].opened_at}
 
-    def _late(self, head: Head) -> bool:
+    def _late(self, head: Head, proven: Collection[BurstKey] = ()) -> bool:
         now = self.clock.now()
-        return any(now > burst.opened_at + VISIBLE_WITHIN for burst in _unannounced(head))
+        return any(now > b.opened_at + VISIBLE_WITHIN for b in _unannounced(head) if b.key not in proven)
 
     def _swap(self, heads: Sequence[Head]) -> list[Head]:
         if not heads:

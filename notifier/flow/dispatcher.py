@@ -24,6 +24,8 @@ from notifier.ports.queue import Queue
 from notifier.ports.throttles import Throttles
 from notifier.telemetry import Metrics
 
+READ_EVERY = timedelta(milliseconds=50)
+"""Of bursts in flight: the credits last a pool for longer. New bursts are looked for in every round."""
 THROTTLES_READ_EVERY = timedelta(seconds=1)
 SAVED_AT_MOST = timedelta(seconds=1)
 """A throttled tier saves up this much of its rate and no more."""
@@ -61,7 +63,7 @@ class Rates:
         return CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Dispatcher:
     ledger: Ledger
     queue: Queue
@@ -70,7 +72,8 @@ class Dispatcher:
     clock: Clock
     metrics: Metrics
     accounts: dict[BurstKey, Account] = field(default_factory=dict)
-    """As last read; what is waiting can't change without this stage, what is in flight is read anew each round."""
+    """As last read; what is waiting can't change without this stage, what is in flight is read anew."""
+    read_at: datetime | None = None
 
     def __call__(self) -> int:
         """One round; returns how many slices were queued."""
@@ -93,9 +96,15 @@ class Dispatcher:
         listed = self.ledger.open()
         for gone in set(self.accounts) - set(listed):
             del self.accounts[gone]
-        stale = [key for key in listed if key not in self.accounts or _moving(self.accounts[key])]
+        due = self._due(now)
+        stale = [key for key in listed if key not in self.accounts or (due and _moving(self.accounts[key]))]
         self.accounts.update(self.ledger.read(stale))
         self._close([key for key, account in self.accounts.items() if account.settled])
+
+    def _due(self, now: datetime) -> bool:
+        due = self.read_at is None or now >= self.read_at + READ_EVERY
+        self.read_at = now if due else self.read_at
+        return due
 
     def _close(self, settled: Collection[BurstKey]) -> None:
         if settled:

@@ -1,4 +1,4 @@
-"""Leadership: a lease on being the only one at a job, renewed when a third of its term has passed and not each round."""
+"""Leadership: a lease on being the only one at a job, renewed when a third of its term has passed."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -67,7 +67,8 @@ class Router:
         parts = [part for event in events for part in self._parts(event, accounts)]
         mentions = [part for part in parts if isinstance(part, Mention)]
         refused = [part for part in parts if isinstance(part, Outcome)]
-        self.bursts.refuse(refused)
+        if refused:
+            self.bursts.refuse(refused)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 

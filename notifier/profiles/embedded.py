@@ -10,7 +10,6 @@ from typing import Any
 from notifier.adapters.celery import CeleryQueue, application
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
-    RedisActivity,
     RedisBuckets,
     RedisBus,
     RedisPressure,

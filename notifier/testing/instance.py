@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from notifier.config import environment_with
 from notifier.domain.errors import NotRunning
 
 STARTS_WITHIN = 40.0
@@ -57,7 +57,7 @@ class Instance:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.environment},
+                env=environment_with(self.environment),
                 preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
         try:

@@ -1,4 +1,4 @@
-"""The oracle: who must see what, from the inputs alone, by naive loops over people; it shares no code with what it checks.
+"""The oracle: who must see what, from the inputs alone, by loops over people; it shares no code with what it checks.
 
 How mentions were grouped, and when each group opened, depends on when they were sequenced: that much is taken as
 observed, and checked for what it may be.
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 SHARD = 131_072
 RETENTION = timedelta(days=90)
@@ -91,9 +92,9 @@ class Oracle:
         for kind, owner in sorted({key[:2] for key in self.bursts}):
             opened = [b.opened_at for b in self._public(kind, owner)]
             numbered = [b.opened_at for k, b in sorted(self.bursts.items()) if k[:2] == (kind, owner)]
-            if any(later <= sooner for sooner, later in zip(numbered, numbered[1:], strict=False)):
+            if any(later <= sooner for sooner, later in pairwise(numbered)):
                 yield f"the times of {kind}:{owner} don't rise with the numbers"
-            if any(later - sooner < window for sooner, later in zip(opened, opened[1:], strict=False)):
+            if any(later - sooner < window for sooner, later in pairwise(opened)):
                 yield f"two bursts of {kind}:{owner} are closer than {window}"
             if kind == "mention" and owner in budgeted:
                 yield from self._overspent(owner, opened)
@@ -158,10 +159,7 @@ class Oracle:
     def _entitled(self, person: Person, burst: Seen) -> bool:
         kind, owner, _ = burst.key
         first = self.tweets[burst.tweets[0]]
-        if kind == "self":
-            allowed = person.name == owner
-        else:
-            allowed = owner in person.follows
+        allowed = person.name == owner if kind == "self" else owner in person.follows
         return allowed and not (first.protected and first.author not in person.follows)
 
     def _suppressed(self, person: Person, burst: Seen) -> bool:

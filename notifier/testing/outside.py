@@ -81,11 +81,11 @@ class Outside:
         seals = {seal.shard: seal for seal in self.archive.seals(burst.key)}
         suppressed = sum(sum(seal.suppressed.values()) for seal in seals.values())
         expected = suppressed + sum(seal.reached(tier) for seal in seals.values() for tier in TIERS)
-        by_formula = sum(found.suppressed(burst, shard) for shard in shards)
-        by_formula += sum(int(flags.sum()) for shard in shards for flags in found.tiers(burst, shard).values())
+        wanted = {shard: found.expected(burst, shard) for shard in shards}
+        by_formula = sum(wanted.values())
         done, left = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
-        if set(shards) - set(seals):
-            yield f"{burst.key}: {len(set(shards) - set(seals))} shards without a seal"
+        if unsealed := [shard for shard, people in wanted.items() if people and shard not in seals]:
+            yield f"{burst.key}: {len(unsealed)} shards without a seal"
         if not expected == by_formula == done + left + suppressed:
             yield f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {left} + {suppressed} accounted"
 

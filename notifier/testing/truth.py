@@ -79,6 +79,10 @@ class Truth:
             reached = reached & self._of_star(author, shard, m)[0] if author is not None else reached & False
         return int(reached.sum())
 
+    def expected(self, burst: Burst, shard: int) -> int:
+        """Who must have a row, and who would have one but for a rule."""
+        return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
+
     def shards(self, subject: Subject) -> list[int]:
         """In which somebody is notified of the subject, or would be if nothing were muted."""
         if subject.kind is Kind.SELF:

@@ -4,7 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from notifier.testing.simulator.courses import a_join, a_pause, a_storm, dies, fails, one_mention, points, sleeps
+from notifier.testing.simulator.courses import (
+    a_join,
+    a_pause,
+    dies,
+    fails,
+    one_mention,
+    points,
+    sleeps,
+    sleeps_and_dies,
+    watched,
+)
 from notifier.testing.simulator.script import Fault, How, Script
 
 Course = Callable[[], Script]
@@ -14,7 +24,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def broken(course: Course, strike: Strike, every: int = 1) -> list[str]:
-    struck = list(points(course(), strike, every))
+    struck = list(points(course(), strike, every=every))
     assert len(struck) > 50, "the course has hardly a point to strike at"
     return [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong]
 
@@ -24,15 +34,18 @@ def test_a_process_may_die_before_and_behind_every_port_call(course: Course) -> 
     assert broken(course, dies) == []
 
 
-@pytest.mark.parametrize("course", [a_storm, a_pause])
-def test_a_process_may_die_anywhere_in_a_long_course(course: Course) -> None:
-    assert broken(course, dies, every=7) == []
+def test_a_process_may_die_while_a_tier_is_paused() -> None:
+    assert broken(a_pause, dies, every=11) == []
 
 
 @pytest.mark.parametrize("how", list(How))
 def test_every_port_call_may_fail_before_in_the_middle_of_and_after_its_effect(how: How) -> None:
-    assert broken(one_mention, fails(how), every=2) == []
+    assert broken(one_mention, fails(how), every=3) == []
 
 
 def test_every_thread_may_sleep_past_its_claims_and_leases_anywhere() -> None:
-    assert broken(one_mention, sleeps, every=2) == []
+    assert broken(one_mention, sleeps, every=3) == []
+
+
+def test_nothing_is_marked_as_seen_before_it_could_be_seen() -> None:
+    assert [str(done) for done in sleeps_and_dies(watched(), ["celebrity"]) if done.wrong] == []

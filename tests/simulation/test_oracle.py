@@ -82,7 +82,7 @@ def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:
     oracle = replace(ORACLE, people={person.name: person for person in (KIM, NOVA, vip, idle, muted)})
     found = oracle.divide(BURST, 0, standard=False)
     assert found.tiers == {"p0": {3}, "p1": {1}, "p2": frozenset()}
-    assert (found.dormant, found.suppressed, found.push) == (1, 1, {1, 3})
+    assert (found.dormant, found.suppressed, found.push) == (1, 1, frozenset({1, 3}))
     assert oracle.divide(BURST, 0, standard=True).tiers["p2"] == {4}
 
 

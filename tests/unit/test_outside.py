@@ -130,7 +130,7 @@ def test_a_person_too_many_is_found() -> None:
 
 def test_a_row_in_another_tier_is_found_and_one_in_two_tiers_is_shown_twice() -> None:
     stored = right()[0].stored
-    one = next(row for row in stored if row.row.tier is TIERS[2] and row.row.members is None)
+    one = next(row for row in stored if row.row.tier is TIERS[1] and row.row.members is None)
     twin = replace(one, row=replace(one.row, tier=TIERS[0]))
     ok, twice = compared([*stored, twin])
     assert not ok

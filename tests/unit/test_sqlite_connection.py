@@ -4,6 +4,8 @@ import gc
 import multiprocessing
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
 from notifier.domain.errors import Full, LogUnavailable, StoreUnavailable
+from tests.repo.sources import ROOT
 
 SOON = timedelta(milliseconds=50)
 
@@ -185,6 +188,32 @@ def test_threads_that_come_and_go_leave_no_files_open(db: Database) -> None:
         gc.collect()
         counted.append(open_files(db.path))
     assert counted[-1] == counted[0]
+
+
+MEGABYTE = 1 << 20
+
+READS_A_LARGE_FILE = """
+import os, sys
+from pathlib import Path
+from notifier.adapters.sqlite.connection import Database
+db = Database(Path(sys.argv[1]))
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+with db.read() as c:
+    c.execute("SELECT 1 FROM t LIMIT 1").fetchone()
+    before = resident()
+    for rowid in range(1, 65):
+        assert len(c.execute("SELECT x FROM t WHERE rowid = ?", (rowid,)).fetchone()[0]) == 1 << 20
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="measures memory as Linux tells of it")
+def test_reading_a_large_file_takes_little_memory(db: Database) -> None:
+    for _ in range(64):
+        put(db, bytes(MEGABYTE))
+    words = [sys.executable, "-c", READS_A_LARGE_FILE, str(db.path)]
+    assert int(subprocess.run(words, cwd=ROOT, check=True, capture_output=True).stdout) < 16 * MEGABYTE
 
 
 def test_closed_it_opens_again(db: Database) -> None:

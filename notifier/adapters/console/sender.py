@@ -3,9 +3,11 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from errno import ENOSPC
 from typing import TextIO
 
 from notifier.domain.alert import Alert
+from notifier.domain.errors import Full, Unavailable
 from notifier.domain.subject import Member
 
 NAMED = 3
@@ -24,4 +26,7 @@ class ConsoleSender:
             "people": len(members),
             "first": list(members[:NAMED]),
         }
-        print(json.dumps(line), file=self.out, flush=True)
+        try:
+            print(json.dumps(line), file=self.out, flush=True)
+        except OSError as error:
+            raise (Full if error.errno == ENOSPC else Unavailable)(f"alerts: {error.strerror}.") from error

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.errors import BadSetting, CacheUnavailable
 
 TIMEOUT = 0.5
 """Seconds to connect, and again to answer; a healthy server needs a millisecond, and every caller can do without."""
@@ -20,8 +20,11 @@ READERS = 64
 
 
 def connect(url: str) -> redis.Redis:
-    """A client that connects at its first command; thread-safe, and to be made after a fork."""
-    return redis.Redis.from_url(url, **_settings(Retry))
+    """A client that connects at its first command; thread-safe, and to be made after a fork. Raises BadSetting."""
+    try:
+        return redis.Redis.from_url(url, **_settings(Retry))
+    except ValueError as error:
+        raise BadSetting(f"The Redis URL: {error}.") from error
 
 
 def connect_async(url: str) -> redis.asyncio.Redis:

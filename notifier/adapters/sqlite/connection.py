@@ -30,9 +30,11 @@ _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -2000",
-    # No mmap: a disk that fails or is full would then kill the process (SIGBUS), and the file's pages count as its
-    # memory. Reading a shard's sets costs some 0.1 ms more without.
+    # KiB for each connection, of which a process has one a thread and file: ten files of 16 MB would be too much. The
+    # system's own cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
+    "PRAGMA cache_size = -4000",
+    # No mmap: an error of the disk would kill the process (SIGBUS) instead of becoming ours, and the pages of a large
+    # file count as the process's memory. That costs 0.1 ms a sealed shard, and 2 to 3 % of a delivery.
     "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 2000",
     "PRAGMA journal_size_limit = 67108864",

@@ -17,8 +17,8 @@ RENEWED_EVERY = LEASE / 3 // _MS
 RETRIED_EVERY = timedelta(milliseconds=200) // _MS
 """While partitions that are due to it are still another's."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.025
-"""Seconds between two looks for news; a look costs 10 us."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.005
+"""Seconds between two looks for news; a look costs 10 us, so looking all day costs 0.2 % of a core."""
 
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"

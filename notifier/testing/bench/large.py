@@ -43,7 +43,7 @@ WITHIN = 90.0
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
     accounts: list[Account] = []
-    memory: list[float] = []
+    memory: list[tuple[float, str]] = []
     isolation: list[tuple[float, float, int]] = []
     lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
     for number in range(1 if quick else 2):
@@ -51,7 +51,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             _enrol_vips(stage)
             tell("one mention, 200,000,000 followers")
             accounts += [_burst(stage) for _ in range(BURSTS)]
-            memory += stage.peaks().values()
+            memory += [(peak, role) for role, peak in stage.peaks().items()]
             tell("P0 alone, then under a flood of P2")
             isolation.append(_isolation(stage))
             tell("killing workers that hold a slice")
@@ -78,9 +78,11 @@ def _times(accounts: Sequence[Account]) -> list[Figure]:
     ]
 
 
-def _memory(peaks: Sequence[float]) -> Figure:
-    finding = at_most("worker_rss_mb", max(peaks), WORKER_MB, unit="MB", n=len(peaks), detail="the most of any process")
-    return Figure(finding=finding, ours=Spread.of(list(peaks), "MB"))
+def _memory(found: Sequence[tuple[float, str]]) -> Figure:
+    """The most that any process ever held, with the pages of files that it looked into."""
+    most, role = max(found)
+    finding = at_most("worker_rss_mb", most, WORKER_MB, unit="MB", n=len(found), detail=f"the most, of {role}")
+    return Figure(finding=finding, ours=Spread.of([peak for peak, _ in found], "MB"))
 
 
 def _enrol_vips(stage: Stage) -> None:
@@ -106,14 +108,14 @@ def _enrol_vips(stage: Stage) -> None:
 
 
 def _isolation(stage: Stage) -> tuple[float, float, int]:
-    """P0's p95 of the small subjects, idle and while P2 alone has work left; and how many bursts the latter is of."""
+    """P0's p95 of the small subjects, idle and while P2 and P1 are flooded; and how many bursts the latter is of."""
     idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
     for _ in range(FLOOD):
         flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
         time.sleep(BETWEEN)
     for burst in flood:
-        stage.wait(burst, [Tier.P0, Tier.P1], WITHIN)
+        stage.wait(burst, [Tier.P0], WITHIN)
     probes = _probe(stage, lambda: not _busy(stage, flood))
     ended = _ended(stage.wait(flood[-1], TIERS, WITHIN))
     under = _p0(stage, [key for key in probes if _opened(stage, key) < ended])

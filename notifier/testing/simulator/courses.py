@@ -1,6 +1,6 @@
 """Courses of events to be struck at every point: one thread dies, fails or sleeps before or behind each port call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -71,6 +71,12 @@ def a_pause() -> Script:
     return script.with_more(Happening(step=1, what=pause), Happening(step=1, what=slow))
 
 
+def watched() -> Script:
+    """Somebody opens the tab all the time and says that all of it was seen."""
+    visits = [Happening(step=60 * n, what=Opened(person="kim", see=True)) for n in range(1, 30)]
+    return replace(_course(Tweeted(id="e1", author="ada", mentioned=("nova", "orion"))), steps=1_800).with_more(*visits)
+
+
 COURSES = {"one": one_mention, "join": a_join, "storm": a_storm, "moving": moving_sets, "pause": a_pause}
 
 
@@ -86,16 +92,32 @@ def sleeps(thread: str) -> Fault:
     return Stalled(name=thread, lasting=SLEEPS)
 
 
-def points(script: Script, fault: Callable[[str], Fault], every: int = 1) -> Iterator[tuple[str, int, Trial]]:
-    """The trial of each point that the undisturbed course comes by until all is quiet, rests left out."""
+def points(
+    script: Script, fault: Callable[[str], Fault], *, every: int = 1, start: int = 0
+) -> Iterator[tuple[str, int, Trial]]:
+    """The trial of each point that the undisturbed course comes by until all is quiet, rests left out.
+
+    A share of them with `every` and `start`.
+    """
     undisturbed = trial(script)
     for thread, labels in sorted(undisturbed.points.items()):
         busy = [
             n for n in range(len(labels)) if not IDLE.issuperset(map(_call, labels[max(0, n - IDLE_AFTER) : n + 1]))
         ]
-        for n in [] if thread.startswith("people/") else busy[::every]:
+        for n in [] if thread.startswith("people/") else busy[start::every]:
             struck = Happening(point=(thread, n + 1), what=fault(thread))
             yield f"{thread} at {labels[n]}", n + 1, trial(script.with_more(struck))
+
+
+def sleeps_and_dies(course: Script, lanes: Sequence[str] = ("celebrity", "standard")) -> Iterator[Trial]:
+    """The pump sleeps longer than a page needs to settle, at each point of its coordinators, and never wakes up."""
+    for lane in lanes:
+        thread = f"pump-1/{lane}"
+        for n in range(len(trial(course).points[thread])):
+            slept = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
+            died = Happening(point=(thread, n + 2), what=dies(thread))
+            yield trial(course.with_more(slept))
+            yield trial(course.with_more(slept, died))
 
 
 def _call(label: str) -> str:

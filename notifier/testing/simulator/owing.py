@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import BurstKey
 from notifier.ports.pull import PullIndex
 from notifier.testing.simulator.ground import Ground
@@ -34,8 +35,11 @@ class OwingPull:
         if not self.owed:
             return
         given = list(self.owed.values())
-        self.ground.unannounced.update(burst.key for burst in given)
-        self.index.announce(given)
+        try:
+            self.index.announce(given)
+        except CacheUnavailable:
+            self.ground.unannounced.update(self.owed)
+            raise
         self.ground.unannounced.difference_update(burst.key for burst in given)
         for burst in given:
             if self.owed.get(burst.key) is burst:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from greenlet import GreenletExit, greenlet
+from greenlet import greenlet
 
 from notifier.testing.simulator.script import How
 
 
-class Ended(GreenletExit):
+class Ended(BaseException):
     """The process is gone. Nothing in the system catches this."""
 
 

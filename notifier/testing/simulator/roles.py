@@ -77,7 +77,7 @@ class Roles:
 
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
-        readings = {
+        readings: dict[str, tuple[str, str, Callable[[Sequence[Logged]], None]]] = {
             "router": (topics.MENTIONS, "router", system.router()),
             "celebrity": (topics.MENTIONS_CELEBRITY, "coordinator", system.coordinator()),
             "standard": (topics.MENTIONS_STANDARD, "coordinator", system.coordinator()),

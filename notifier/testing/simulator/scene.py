@@ -60,6 +60,17 @@ def cast(crowd: int) -> dict[str, Person]:
     }
 
 
+def _with_habit(person: Person, what: str, value: str) -> Person:
+    match what:
+        case "vip":
+            return replace(person, vip=not person.vip)
+        case "push":
+            return replace(person, push=not person.push)
+        case "idle":
+            return replace(person, idle=timedelta(hours=int(value)))
+    return person
+
+
 class Scene:
     def __init__(self, ground: Ground, crowd: int) -> None:
         self.people = cast(crowd)
@@ -104,13 +115,7 @@ class Scene:
                 return replace(person, volume={**person.volume, owner: value}, follows=follows)
             case "block":
                 return replace(person, blocked=person.blocked | {owner})
-            case "vip":
-                return replace(person, vip=not person.vip)
-            case "push":
-                return replace(person, push=not person.push)
-            case "idle":
-                return replace(person, idle=timedelta(hours=int(value)))
-        return person
+        return _with_habit(person, what, value)
 
     def _set(self, person: Person) -> None:
         self.people = {**self.people, person.name: person}

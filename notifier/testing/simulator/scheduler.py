@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from random import Random
 from typing import assert_never
@@ -166,18 +167,12 @@ class Scheduler:
     def _fails(self, fault: Fault) -> None:
         now = self.ground.clock.now()
         match fault:
-            case Killed(process=name, back_after=after) if name in self._processes:
-                self._processes[name].doomed = True
-                self._processes[name].back_at = now + after
+            case Killed(process=name, back_after=after):
+                self._kill(name, now + after)
             case Stalled(name=name, lasting=lasting):
-                for thread in self._threads():
-                    if name in (thread.name, thread.process.name):
-                        self.tell(f"{thread.name} sleeps for {lasting}, at {thread.at}")
-                        thread.wakes_at = max(thread.wakes_at, now + lasting)
+                self._stall(name, lasting)
             case Failing(thread=name, how=how):
-                for thread in self._threads():
-                    if thread.name == name:
-                        thread.fails = how
+                self._let_fail(name, how)
             case Outage(part=part, lasting=lasting):
                 self.tell(f"{part} is out of reach for {lasting}")
                 self._outages[part] = now + lasting
@@ -189,10 +184,24 @@ class Scheduler:
             case Frozen(lasting=lasting):
                 self.tell(f"the machine sleeps for {lasting}")
                 self.ground.clock.advance(lasting)
-            case Killed():
-                pass
             case never:
                 assert_never(never)
+
+    def _kill(self, name: str, back_at: datetime) -> None:
+        if name in self._processes:
+            self._processes[name].doomed = True
+            self._processes[name].back_at = back_at
+
+    def _stall(self, name: str, lasting: timedelta) -> None:
+        for thread in self._threads():
+            if name in (thread.name, thread.process.name):
+                self.tell(f"{thread.name} sleeps for {lasting}, at {thread.at}")
+                thread.wakes_at = max(thread.wakes_at, self.ground.clock.now() + lasting)
+
+    def _let_fail(self, name: str, how: How) -> None:
+        for thread in self._threads():
+            if thread.name == name:
+                thread.fails = how
 
     def _meddle(self, pool: Pool, how: Meddling) -> None:
         waiting = self.ground.queue.waiting[pool]
@@ -227,5 +236,6 @@ class Scheduler:
         threads, process.threads, process.doomed = process.threads, [], False
         for thread in threads:
             self._current = thread
-            thread.greenlet.throw(Ended)
+            with suppress(Ended):
+                thread.greenlet.throw(Ended)
         self._current = None

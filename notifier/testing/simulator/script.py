@@ -123,7 +123,7 @@ class Happening:
     what: Input | Fault
     step: int = 0
     point: tuple[str, int] | None = None
-    """A thread and the number of its switch point: two a port call, before and after the effect. It goes before `step`."""
+    """A thread and the number of its switch point, two a port call: before and behind its effect. Instead of a step."""
 
     def __str__(self) -> str:
         when = f"step {self.step}" if self.point is None else f"{self.point[0]}, point {self.point[1]}"

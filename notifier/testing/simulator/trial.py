@@ -45,7 +45,19 @@ def shortest(failing: Trial, tries: int = 150, play: Callable[[Script], Trial] =
         without = play(replace(best.script, happenings=[*happenings[:n], *happenings[n + 1 :]]))
         tries -= 1
         best, n = (without, n) if without.wrong else (best, n + 1)
-    for key in ("crowd", "workers", "pumps"):
-        simpler = play(replace(best.script, **{key: 0 if key == "crowd" else 1}))
+    for simplify in (_without_crowd, _with_one_worker, _with_one_pump):
+        simpler = play(simplify(best.script))
         best = simpler if simpler.wrong else best
     return best
+
+
+def _without_crowd(script: Script) -> Script:
+    return replace(script, crowd=0)
+
+
+def _with_one_worker(script: Script) -> Script:
+    return replace(script, workers=1)
+
+
+def _with_one_pump(script: Script) -> Script:
+    return replace(script, pumps=1)

@@ -9,7 +9,6 @@ from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.tab import Badge, Page, Tab
-from notifier.ports.timeline import Place
 from notifier.testing.oracle import Key, Marked
 from notifier.testing.simulator.script import Opened
 from notifier.testing.simulator.sight import Look, Sight, key_of
@@ -45,7 +44,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedIn:
-    """A token, and the bursts that were published before its walk began, were shown in it, or were known to be missing."""
+    """A token, and the bursts that it may cover: shown by its walk, published before it, or refused by Redis."""
 
     person: str
     as_of: datetime

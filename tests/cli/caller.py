@@ -1,0 +1,60 @@
+"""The tweet service and a person, as callers of a running notifier."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import httpx
+
+from notifier.cli.mention import event
+from notifier.cli.ready import Ready
+
+ANSWERS_WITHIN = 10.0
+"""Seconds; who waits longer is not answered at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    http: httpx.Client
+    service_key: str
+    person: str
+    """A token."""
+
+    def post(self, id: str, of: str = "nova") -> httpx.Response:
+        body = json.dumps(event(id, "u5", (of,), text="hi", protected=False, now=datetime.now(UTC)))
+        headers = {**_bearer(self.service_key), "Content-Type": "application/cloudevents+json"}
+        return self.http.post("/v1/events", content=body, headers=headers)
+
+    def accepted(self, id: str) -> bool:
+        return self.post(id).status_code == 202
+
+    def tab(self) -> httpx.Response:
+        return self.http.get("/v1/inbox", headers=_bearer(self.person))
+
+    def metrics(self) -> httpx.Response:
+        return self.http.get("/metrics", headers=_bearer(self.service_key))
+
+    def settled(self, id: str) -> bool:
+        """Every slice of every burst of the event has ended, with somebody reached."""
+        found = self.http.get(f"/v1/events/{id}", headers=_bearer(self.service_key))
+        if found.status_code != 200:
+            return False
+        bursts = [burst for account in found.json()["accounts"] for burst in account["bursts"]]
+        tiers = [tier for burst in bursts for tier in burst["tiers"].values()]
+        return any(tier["people"] for tier in tiers) and {tier["state"] for tier in tiers} == {"done"}
+
+    def cache(self) -> str:
+        """What the service says of its cache."""
+        return str(self.http.get("/readyz").json()["cache"])
+
+
+@contextmanager
+def calling(ready: Ready, person: str) -> Iterator[Caller]:
+    with httpx.Client(base_url=ready.url, timeout=ANSWERS_WITHIN) as http:
+        yield Caller(http, ready.service_key, person)
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}

@@ -1,0 +1,83 @@
+"""The demo as an outsider runs it: real processes, a small world, and exit codes that tell the truth."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORLD = ["--followers", "2000", "--universe", "4000", "--celebrities", "3", "--threshold", "1000"]
+ALWAYS = {
+    "nothing_lost",
+    "shown_once",
+    "rows_equal_oracle",
+    "dormant_by_pull",
+    "badge_equals_list",
+    "books_balance",
+    "restart_remembers",
+    "celebrity_lane_used",
+}
+
+
+def notifier(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "notifier", *arguments]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, env=environment, check=False)
+
+
+def checks(ran: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    report = json.loads(ran.stdout)
+    assert report["schema"] == "notifier.check/1"
+    return {check["name"]: check for check in report["checks"]}
+
+
+@pytest.mark.timeout(180)
+def test_a_storm_without_collapsing_gives_every_mention_its_own_row(tmp_path: Path) -> None:
+    ran = notifier(
+        "demo", "--headless", *WORLD, "--mentions", "40", "--collapse", "0", "--keep", str(tmp_path), "--json"
+    )
+    found = checks(ran)
+    assert {name for name in ALWAYS | {"collapse_off_distinct_rows"} if not found[name]["ok"]} == set(), ran.stderr
+    assert found["nothing_lost"]["n"] == 40
+
+
+@pytest.mark.timeout(180)
+def test_a_storm_in_which_processes_are_killed_loses_nothing(tmp_path: Path) -> None:
+    faults = "kill-worker,kill-pump,kill-api,flush-valkey"
+    ran = notifier(
+        "demo", "--headless", *WORLD, "--mentions", "60", "--faults", faults, "--keep", str(tmp_path), "--json"
+    )
+    found = checks(ran)
+    assert ran.returncode == 0, ran.stdout
+    assert {name for name in ALWAYS if not found[name]["ok"]} == set()
+    assert found["faults_struck"]["value"] == 8
+
+
+def test_the_fixture_loads_twice_to_the_same_effect_and_says_what_it_loaded(tmp_path: Path) -> None:
+    arguments = ["fixture", "--followers", "1000", "--universe", "4000", "--celebrities", "3"]
+    once, twice = (notifier(*arguments, "--data", str(tmp_path), "--json") for _ in range(2))
+    assert once.returncode == twice.returncode == 0, twice.stderr
+    assert json.loads(twice.stdout)["celebrities"] == {"nova": 1000, "orion": 250, "lyra": 62}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("fixture", "--followers", "5", "--universe", "4"),
+        ("fixture", "--followers", "0"),
+        ("fixture", "--followers", "-1"),
+        ("fixture", "--celebrities", "0"),
+        ("demo", "--headless", "--followers", "5", "--universe", "4"),
+        ("demo", "--headless", "--faults", "kill-everything"),
+        ("demo", "--headless", "--mentions", "0"),
+        ("bench", "fanout", "--only", "nothing"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_wrong_usage(wrong: tuple[str, ...], tmp_path: Path) -> None:
+    where = ("--data", str(tmp_path)) if wrong[0] == "fixture" else ()
+    ran = notifier(*wrong, *where)
+    assert ran.returncode == 2
+    assert "Error" in ran.stderr

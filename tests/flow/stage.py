@@ -1,0 +1,174 @@
+"""The system on memory ports without a scheduler: stages called by hand, in the order that a test wants."""
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from notifier import topics
+from notifier.config import Settings
+from notifier.domain.audience import Tier
+from notifier.domain.event import EVENT_TYPE
+from notifier.domain.outcome import Outcome
+from notifier.domain.slice import Pool, Slice
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.throttle import Throttle
+from notifier.flow.dispatcher import Dispatcher
+from notifier.flow.gateway import Answer, Receipt
+from notifier.flow.tab import Page, Tab
+from notifier.flow.work import Work
+from notifier.pump import Pump
+from notifier.system import Ports, Reads, System
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.scene import THRESHOLD, Scene
+from notifier.testing.simulator.visits import driven
+
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+LYRA = Subject(Kind.MENTION, UserId("lyra"))
+
+
+@dataclass(slots=True)
+class Stage:
+    """The simulator's people and ground; `ports` may be replaced by failing ones before a stage is asked for."""
+
+    collapse: timedelta | None = None
+    ground: Ground = field(default_factory=Ground)
+    scene: Scene = field(init=False)
+    ports: Ports = field(init=False)
+    _dispatcher: Dispatcher | None = None
+    _events: int = 0
+
+    def __post_init__(self) -> None:
+        self.scene = Scene(self.ground, crowd=0)
+        g = self.ground
+        self.ports = Ports(
+            log=g.log,
+            directory=g.directory,
+            sets=g.sets,
+            heads=g.heads,
+            bursts=g.bursts,
+            recent_bursts=g.bursts,
+            ledger=g.ledger,
+            claims=g.claims,
+            seals=g.seals,
+            inbox=g.inbox,
+            throttles=g.throttles,
+            dead_letters=g.dead_letters,
+            sent=g.sent,
+            leases=g.leases,
+            archive=g.archive,
+            pull=g.pull,
+            recent=g.recent,
+            buckets=g.buckets,
+            pressure=g.pressure,
+            bus=g.bus,
+            queue=g.queue,
+            sender=g.phones,
+            clock=g.clock,
+            nonces=g.nonces,
+        )
+
+    def system(self, **ports: Any) -> System:
+        settings = Settings(threshold=THRESHOLD, collapse=self.collapse)
+        return System(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
+
+    def pass_time(self, **by: float) -> None:
+        self.ground.clock.advance(timedelta(**by))
+
+    def tweet(self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "") -> Receipt:
+        self._events += 1
+        data = {"tweet": "t1", "author": author, "mentions": list(mentioned), "protected": protected}
+        event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
+        event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
+        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
+        return receipt
+
+    def pump(self, stream: str, **ports: Any) -> Pump:
+        system = self.system(**ports)
+        stage = system.router() if stream == topics.MENTIONS else system.coordinator()
+        return Pump(
+            name=stream,
+            consumer=self.ground.log.subscribe(stream, "test", "test"),
+            stage=stage,
+            dead_letters=self.ground.dead_letters,
+            clock=self.ground.clock,
+            metrics=Metrics(),
+        )
+
+    def sequence(self) -> None:
+        """Everything in the log is routed, numbered and published."""
+        for stream in topics.PARTITIONS:
+            pump = self.pump(stream)
+            while pump.step():
+                pass
+            pump.consumer.close()
+
+    def mention(self, *mentioned: str, author: str = "ada", protected: bool = False) -> None:
+        self.tweet(*mentioned, author=author, protected=protected)
+        self.sequence()
+
+    def dispatch(self) -> int:
+        self._dispatcher = self._dispatcher or self.system().dispatcher()
+        return self._dispatcher()
+
+    def work(self, *pools: Pool, by: Work | None = None) -> list[Outcome]:
+        """Whatever waits in the queues, of all pools when none is named."""
+        work = by or self.system().work()
+        return [work(piece) for pool in pools or Pool for piece in self._taken(pool)]
+
+    def deliver(self, rounds: int = 20) -> None:
+        """Until no burst is open, with a second between two rounds."""
+        for _ in range(rounds):
+            self.dispatch()
+            self.work()
+            self.pass_time(seconds=1)
+            if not self.ground.ledger.open():
+                return
+        raise AssertionError(f"still open: {self.ground.ledger.open()}")
+
+    def deliver_others(self) -> None:
+        """Whatever isn't held back."""
+        for _ in range(5):
+            self.dispatch()
+            self.work()
+            self.pass_time(seconds=1)
+
+    def throttle(self, tier: Tier, *, rate: float | None = None, seconds: float) -> None:
+        now = self.ground.clock.now()
+        self.ground.throttles.put(
+            Throttle(
+                id="t1",
+                tier=tier,
+                rate=rate,
+                reason="storm",
+                who="amy",
+                starts_at=now,
+                ends_at=now + timedelta(seconds=seconds),
+            )
+        )
+
+    def tab(self) -> Tab:
+        g = self.ground
+        return Reads(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock).tab()
+
+    def page(self, person: str) -> Page:
+        return driven(self.tab().page(UserId(person)))
+
+    def sees(self, person: str) -> list[str]:
+        return [str(item.burst.key) for item in self.page(person).items]
+
+    def bursts(self, subject: Subject = NOVA) -> list[BurstKey]:
+        return sorted(key for key in self.ground.bursts.by_key if key.subject == subject)
+
+    def reached(self, subject: Subject = NOVA) -> set[int]:
+        """Members who have a row."""
+        rows = (stored for stored in self.ground.archive.rows() if stored.row.burst.subject == subject)
+        return {stored.block * 1024 + stored.row.slot for stored in rows}
+
+    def _taken(self, pool: Pool) -> list[Slice]:
+        waiting = self.ground.queue.waiting[pool]
+        taken = list(waiting)
+        waiting.clear()
+        return taken

@@ -1,0 +1,166 @@
+"""Slices on their way: lost tasks, throttles, what is too old, and a Redis that forgets."""
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from notifier.domain.audience import Tier
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Fact
+from notifier.domain.slice import TERMS, Pool, Step
+from notifier.domain.subject import BurstKey
+from notifier.domain.throttle import RAMP
+from notifier.ports.ledger import Ledger
+from tests.flow.stage import NOVA, Stage
+
+
+def ended(stage: Stage, tier: Tier) -> set[Fact]:
+    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    standings = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
+    return {standing.ended.fact for standing in standings if standing.ended}
+
+
+@pytest.mark.parametrize("pool", [Pool.P0, Pool.P1, Pool.P2])
+def test_a_lost_task_is_queued_again_within_its_tiers_deadline(pool: Pool) -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.dispatch()
+    lost = list(stage.ground.queue.waiting[pool])
+    assert lost
+    stage.ground.queue.waiting[pool].clear()
+    stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
+    stage.dispatch()
+    assert stage.ground.queue.waiting[pool] == []
+    stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
+    stage.dispatch()
+    assert sorted(stage.ground.queue.waiting[pool]) == sorted(lost)
+
+
+def test_a_doubled_task_is_done_once() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.dispatch()
+    for slices in stage.ground.queue.waiting.values():
+        slices.extend(list(slices))
+    stage.work()
+    stage.deliver()
+    alerts = [(sent.burst, member) for sent, people in stage.ground.phones.arrived for member in people]
+    assert len(alerts) == len(set(alerts))
+
+
+def test_a_paused_tier_is_parked_and_loses_nothing() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P1, seconds=60)
+    stage.mention("nova")
+    for _ in range(10):
+        stage.dispatch()
+        stage.work()
+        stage.pass_time(seconds=5)
+    assert ended(stage, Tier.P1) == set()
+    assert ended(stage, Tier.P0) == {Fact.DONE}
+    assert stage.sees("lee") == ["mention:nova#1"]
+    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    parked = [s for s in account.standings.values() if s.parked_by == {"t1"}]
+    assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
+    stage.pass_time(seconds=10)
+    stage.deliver(rounds=90)
+    assert ended(stage, Tier.P1) == {Fact.DONE}
+
+
+def test_a_tier_comes_back_from_a_pause_by_a_ramp() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P1, seconds=10)
+    stage.mention("nova")
+    stage.dispatch()
+    stage.work()
+    stage.pass_time(seconds=10)
+    stage.dispatch()
+    assert stage.ground.queue.depth(Pool.P1) == 0
+    for _ in range(int(RAMP.total_seconds())):
+        stage.pass_time(seconds=1)
+        stage.dispatch()
+    assert stage.ground.queue.depth(Pool.P1) > 0
+
+
+def test_what_is_older_than_it_is_worth_is_sealed_counted_and_pulled() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P2, seconds=7 * 3600)
+    stage.mention("nova")
+    stage.deliver_others()
+    stage.ground.clock.advance(TERMS[Pool.P2].worth)
+    stage.deliver()
+    assert ended(stage, Tier.P2) == {Fact.PULLED}
+    assert not [stored for stored in stage.ground.archive.rows() if stored.row.tier is Tier.P2]
+    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    pulled = [s.ended for s in account.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
+    seals = list(stage.ground.archive.seals(account.plan.burst))
+    people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
+    assert people == sum(seal.reached(Tier.P2) for seal in seals) > 0
+    assert stage.sees("pat") == ["mention:nova#1"]
+
+
+def test_a_wiped_redis_leaves_the_tab_right_and_the_index_is_rebuilt() -> None:
+    stage = Stage()
+    reconciler = stage.system().reconciler()
+    reconciler()
+    stage.mention("nova")
+    assert stage.ground.pull.generation() is not None
+    stage.ground.wipe()
+    assert stage.sees("kim") == ["mention:nova#1"]
+    assert stage.ground.pull.generation() is None
+    stage.pass_time(seconds=1)
+    reconciler()
+    assert stage.ground.pull.generation() is not None
+    assert stage.sees("kim") == ["mention:nova#1"]
+
+
+def test_every_process_pays_its_debts_to_redis_whoever_leads() -> None:
+    stage = Stage()
+    leader, other = stage.system().reconciler(), stage.system(leases=Nobody()).reconciler()
+    leader()
+    stage.mention("nova")
+    stage.ground.wipe()
+    other()
+    assert stage.ground.pull.generation() is not None
+
+
+def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    ledger = Forgetful(stage.ground.ledger)
+    dispatcher = stage.system(ledger=ledger).dispatcher()
+    refused = 0
+    for _ in range(10):
+        try:
+            dispatcher()
+        except StoreUnavailable:
+            refused += 1
+        stage.work()
+        stage.pass_time(seconds=1)
+    assert refused == 1
+    assert stage.ground.ledger.open() == []
+
+
+class Forgetful:
+    """A ledger that doesn't close what it is told to close first."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._refused = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def close(self, bursts: Collection[BurstKey]) -> None:
+        if not self._refused:
+            self._refused = True
+            raise StoreUnavailable("for a test")
+        self._ledger.close(bursts)
+
+
+class Nobody:
+    """Leases that are always another's."""
+
+    def hold(self, *_: object) -> bool:
+        return False

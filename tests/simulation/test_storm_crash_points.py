@@ -1,0 +1,16 @@
+"""Every process dies at every port call of a storm of 20 mentions, and every promise is kept all the same."""
+
+import pytest
+
+from notifier.testing.simulator.courses import a_storm, dies, points
+
+SHARES = 8
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_process_may_die_before_and_behind_every_port_call_of_a_storm(share: int) -> None:
+    struck = list(points(a_storm(), dies, every=SHARES, start=share))
+    assert len(struck) > 100, "the storm has hardly a point to strike at"
+    assert [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong] == []
