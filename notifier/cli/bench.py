@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from notifier.testing.bench.rounds import Figure
 
 
-@click.group()
+@click.group(epilog=example("notifier bench fanout --quick"))
 def bench() -> None:
     """Measure what is promised about speed; nothing else should run on the machine meanwhile."""
 

@@ -3,7 +3,7 @@
 NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  CollapseRefused  BadMark
+│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
@@ -107,12 +107,6 @@ class BadThrottle(Refused):
     """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
 
     code = "bad_throttle"
-
-
-class CollapseRefused(Refused):
-    """Collapsing can't be switched off for a subject with so many followers."""
-
-    code = "collapse_refused"
 
 
 class Unavailable(NotifierError):

@@ -30,6 +30,10 @@ from notifier.telemetry import Metrics
 Change = Callable[[Head], Head]
 
 
+RESTAMPS = 5
+"""A store that is always too slow for a burst to be visible in time must not keep it from being published at all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
     heads: Heads
@@ -78,8 +82,10 @@ class Coordinator:
         """
         proven = self._proven(heads)
         heads = self._show(self._in_time(heads, proven))
-        # Were we stopped on the way? Then a page may already claim to have covered the opening time.
-        while late := [head for head in heads if self._late(head, proven)]:
+        for _ in range(RESTAMPS):
+            # Were we stopped on the way? Then a page may already claim to have covered the opening time.
+            if not (late := [head for head in heads if self._late(head, proven)]):
+                break
             shown = [head for head in heads if head not in late]
             heads = [*shown, *self._show(self._in_time(late, proven))]
         with suppress(CacheUnavailable):  # fails open: who watches now sees it a second later

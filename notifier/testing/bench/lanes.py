@@ -25,7 +25,7 @@ P0_P95_S, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0,
 
 BURSTS = 5
 STEADY, STEADY_EVERY = 300, 0.02
-"""Single events at an even pace, while nothing else happens."""
+"""Single events at an even pace, once the deliveries of what came before are done."""
 STORM = 10_000
 BATCH = 100
 CELEBRITIES = 500
@@ -64,6 +64,7 @@ def _p0(stage: Stage) -> Figure:
 
 
 def _steady(stage: Stage, folder: Path) -> list[Figure]:
+    stage.rest(WITHIN)
     seconds = []
     for number in range(STEADY):
         body, kind = letter([_tweet(f"steady-{number}", number, stage.world.names[0])])

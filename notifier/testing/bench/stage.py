@@ -72,6 +72,14 @@ class Stage:
             time.sleep(LOOKS_EVERY * 4)
         raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
 
+    def rest(self, within: float) -> None:
+        """Returns once no burst has work left, alerts included."""
+        deadline = time.monotonic() + within
+        while self.ports.ledger.open():
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"There is work left after {within:g} s.")
+            time.sleep(LOOKS_EVERY * 4)
+
     def memory(self) -> Mapping[str, float]:
         """MB of each of its own processes now."""
         pids = self.instance.pids()
