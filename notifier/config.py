@@ -35,7 +35,6 @@ class Settings:
     secret: str = ""
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
-    insecure_dev: bool = False
     log_level: Annotated[str, msgspec.Meta(pattern="(?i)^(debug|info|warning|error|critical)$")] = "info"
 
     @classmethod

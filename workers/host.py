@@ -10,6 +10,7 @@ from celery import Celery
 from celery.worker import WorkController, state
 
 from notifier.domain.slice import Pool
+from workers.acknowledging import Acknowledging
 from workers.parent import end_with_parent
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
@@ -32,7 +33,7 @@ def run(
     def work(piece: str) -> None:
         runner(piece)  # Celery is told nothing: the outcome stands in the ledger.
 
-    app.task(work, name=app.main)
+    app.task(work, name=app.main, Request=Acknowledging)
     # Tasks run in this very process and thread: a child would only add a pipe, 44 MB and a way to be lost.
     name = f"{pool}.{os.getpid()}@notifier"
     # Nobody is asked who else is there: mingling alone would make every start a second longer.

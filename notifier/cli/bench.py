@@ -9,7 +9,7 @@ import click
 from notifier.cli.checks import Check, envelope
 from notifier.cli.demo import print_checks
 from notifier.cli.options import json_option
-from notifier.cli.output import print_json
+from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     checks = [Check(**asdict(figure.finding)) for figure in figures]
     report = envelope("embedded", 1, checks) | _measured(figures)
     if as_json:
-        print_json(report)
+        print_lines([report])
     else:
         print_checks(checks)
     ctx.exit(0 if report["ok"] else 1)

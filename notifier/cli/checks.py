@@ -21,7 +21,7 @@ class Check:
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """To be printed last; ok when every check is, and there is one."""
+    """To be printed last and on one line; ok when every check is, and there is one."""
     return {
         "schema": SCHEMA,
         "profile": profile,

@@ -12,7 +12,7 @@ import click
 
 from notifier.cli.checks import Check, envelope
 from notifier.cli.options import json_option
-from notifier.cli.output import print_json
+from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def demo(
     checks = [Check(**asdict(finding)) for finding in found]
     report = envelope(profile, seed, checks)
     if as_json:
-        print_json(report)
+        print_lines([report])
     else:
         print_checks(checks)
-        click.echo("\nNext: notifier up, and in another terminal: notifier mention --author ada --of nova")
+        click.echo("\nNext: notifier fixture, then notifier up, and elsewhere: notifier mention --author ada --of nova")
     ctx.exit(0 if report["ok"] else 1)
 
 

@@ -8,7 +8,7 @@ import click
 from notifier.cli.checks import envelope
 from notifier.cli.findings import Finding, Level, machine_findings
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json
+from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
 from notifier.config import Settings
 
@@ -22,7 +22,7 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     findings = list(_findings(settings))
     if as_json:
-        print_json(envelope(settings.profile, None, [each.check for each in findings]))
+        print_lines([envelope(settings.profile, None, [each.check for each in findings])])
     else:
         _print(findings)
     if any(each.level is Level.FAIL for each in findings):

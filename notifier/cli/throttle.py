@@ -1,5 +1,7 @@
 """`notifier throttle`: slow a tier or stop it for a while, with a reason; nothing is lost by it."""
 
+import os
+import pwd
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,8 +15,17 @@ from notifier.domain.audience import TIERS, Tier
 from notifier.domain.errors import NotFound
 from notifier.domain.throttle import RAMP, Throttle, checked
 
+
+def me() -> str:
+    """The name of this process's user, or the number where nobody gave it a name; a container sets no USER."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 who_option = click.option(
-    "--who", envvar=["USER", "LOGNAME"], required=True, help="Who does it.  [default: the user's name]"
+    "--who", envvar=["USER", "LOGNAME"], default=me, help="Who does it.  [default: the user's name]"
 )
 
 

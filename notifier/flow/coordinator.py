@@ -5,7 +5,7 @@ crash anywhere is finished by whoever next finds `published = false`: this stage
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,9 +26,6 @@ from notifier.ports.log import Logged
 from notifier.ports.pull import PullIndex
 from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
-
-Change = Callable[[Head], Head]
-
 
 RESTAMPS = 5
 """A store that is always too slow for a burst to be visible in time must not keep it from being published at all."""

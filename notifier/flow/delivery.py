@@ -1,15 +1,13 @@
 """Delivery: a slice's shards are sealed and their rows written, the same bytes whoever does it and how often."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from notifier.domain.audience import SetKind
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import Seal, seal
 from notifier.domain.slice import Slice
-from notifier.domain.subject import Kind, Subject
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Inbox
@@ -57,11 +55,7 @@ class Delivery:
             yield [found[shard] for shard in run]
 
     def _seal(self, burst: Burst, shard: int) -> Seal:
-        live = self.sets.live(burst.key.subject, shard, burst.restricted_to)
-        if burst.restricted_to is not None and live.mentioner_followers is None:
-            author = self.sets.live(Subject(Kind.MENTION, burst.restricted_to), shard)
-            live = replace(live, mentioner_followers=author[SetKind.FOLLOWERS])
-        return seal(burst, shard, live)
+        return seal(burst, shard, self.sets.live(burst.key.subject, shard, burst.restricted_to))
 
     def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], reached: int) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 Value = float | int | str | None
 
@@ -26,14 +27,19 @@ def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
 
 def at_most(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value <= limit, value=round(value, 4), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value <= limit, value=_told(value), limit=limit, unit=unit, n=n, detail=detail
     )
 
 
 def at_least(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value >= limit, value=round(value, 4), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value >= limit, value=_told(value), limit=limit, unit=unit, n=n, detail=detail
     )
+
+
+def _told(value: float) -> float | None:
+    """Infinity is how the absence of a value keeps no limit; JSON has no word for it."""
+    return round(value, 4) if isfinite(value) else None
 
 
 def quantile(values: Sequence[float], share: float) -> float:

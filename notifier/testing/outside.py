@@ -96,6 +96,8 @@ class Outside:
         lanes = [burst.lane for burst in bursts]
         if Lane.CELEBRITY not in lanes:
             wrong.append("no burst is in the celebrity lane")
+        if at_least and Lane.STANDARD not in lanes:
+            wrong.append("no burst is in the standard lane")
         if len(found.bursts) < at_least:
             wrong.append(f"{len(found.bursts)} bursts in all, fewer than {at_least}")
         detail = (

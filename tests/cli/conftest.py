@@ -15,7 +15,7 @@ Notifier = Callable[..., Result]
 def notifier() -> Notifier:
     """Runs `notifier` with these words; what isn't an exit is raised."""
 
-    def run(*words: str, env: dict[str, str] | None = None) -> Result:
+    def run(*words: str, env: dict[str, str | None] | None = None) -> Result:
         return CliRunner().invoke(main, words, env=env, catch_exceptions=False, prog_name="notifier")
 
     return run

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from notifier.cli.throttle import me
 from tests.cli.conftest import Notifier
 
 SET = ("throttle", "set", "--tier", "p2", "--who", "grace", "--reason", "the store is busy")
@@ -16,6 +17,13 @@ def test_a_throttle_is_listed_with_who_why_and_until_when(folder: Path, notifier
     assert listed == json.loads(made.output)
     assert (listed["tier"], listed["rate"], listed["state"]) == ("p2", 20_000, "active")
     assert (listed["who"], listed["reason"]) == ("grace", "the store is busy")
+
+
+def test_where_the_environment_names_nobody_the_system_knows_who_it_is(folder: Path, notifier: Notifier) -> None:
+    words = ("--tier", "p2", "--pause", "--for", "20m", "--reason", "store upgrade", "--json", "--data", str(folder))
+    made = notifier("throttle", "set", *words, env={"USER": None, "LOGNAME": None})
+    assert made.exit_code == 0
+    assert json.loads(made.output)["who"] == me()
 
 
 def test_a_lifted_throttle_ends_in_its_ramp(folder: Path, notifier: Notifier) -> None:

@@ -66,6 +66,15 @@ def test_a_restricted_burst_is_sealed_with_its_authors_followers(backend: Backen
     assert members(live.mentioner_followers, 0) == [2, 3]
 
 
+def test_a_personal_subject_is_restricted_to_its_authors_followers_too(backend: Backend) -> None:
+    backend.directory.enrol([Account(user=NOVA.owner, member=Member(7))])
+    put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
+    live = backend.sets.live(Subject(Kind.SELF, NOVA.owner), 0, restricted_to=UserId("ada"))
+    assert told(live)[SetKind.FOLLOWERS] == [7]
+    assert live.mentioner_followers is not None
+    assert members(live.mentioner_followers, 0) == [2, 3]
+
+
 def test_an_author_whom_nobody_follows_restricts_to_nobody(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
     found = backend.sets.live(NOVA, 0, restricted_to=UserId("ada")).mentioner_followers

@@ -23,13 +23,10 @@ def test_a_setting_is_read_by_its_type() -> None:
             "NOTIFIER_DATA": "/var/lib/n",
             "NOTIFIER_PORT": "0",
             "NOTIFIER_THRESHOLD": "5000",
-            "NOTIFIER_INSECURE_DEV": "true",
             "NOTIFIER_REDIS_URL": "redis://cache/1",
         }
     )
-    assert found == Settings(
-        data=Path("/var/lib/n"), port=0, threshold=5_000, insecure_dev=True, redis_url="redis://cache/1"
-    )
+    assert found == Settings(data=Path("/var/lib/n"), port=0, threshold=5_000, redis_url="redis://cache/1")
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("60", 60), ("0.25", 0.25)])
@@ -40,7 +37,7 @@ def test_durations_are_in_seconds(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("PORT", "http"), ("PORT", ""), ("PORT", "8080.5"), ("COLLAPSE", "soon"), ("INSECURE_DEV", "perhaps")],
+    [("PORT", "http"), ("PORT", ""), ("PORT", "8080.5"), ("COLLAPSE", "soon"), ("THRESHOLD", "many")],
 )
 def test_a_setting_that_can_t_be_read_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(BadSetting, match=name.lower()):

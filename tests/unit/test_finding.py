@@ -27,6 +27,11 @@ def test_quantiles_of_nothing_keep_no_limit() -> None:
     assert weighted_quantile([(1.0, 0)], 0.5) == float("inf")
 
 
+def test_what_has_no_value_is_told_in_json_that_everybody_reads() -> None:
+    finding = at_most("p0_p95_s", quantile([], 0.5), 1.0, unit="s")
+    assert (finding.ok, finding.value) == (False, None)
+
+
 def test_a_weighted_quantile_goes_by_rows_and_not_by_slices() -> None:
     few_slow_rows = [(0.1, 960), (9.0, 40)]
     many_slow_rows = [(0.1, 900), (9.0, 100)]

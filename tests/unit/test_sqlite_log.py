@@ -162,6 +162,33 @@ def test_offsets_rise_on_after_everything_was_dropped(log: SqliteLog, clock: Man
     assert [logged.offset for logged in router.poll(10, AT_ONCE)] == [3]
 
 
+def test_looking_for_old_records_costs_the_same_however_long_the_log_is(files: Files, log: SqliteLog) -> None:
+    """It holds the write lock, for which every 202 waits."""
+
+    def steps() -> int:
+        taken = 0
+
+        def count() -> None:
+            nonlocal taken
+            taken += 1
+
+        with log._relaxed.write() as c:
+            c.set_progress_handler(count, 100)
+        log.forget(before=START)
+        with log._relaxed.write() as c:
+            c.set_progress_handler(None, 0)
+        return taken
+
+    consumer = log.subscribe(MENTIONS, "router", "one")
+    taken = []
+    for _ in range(2):
+        log.append([record("a")] * 5_000)
+        while polled := consumer.poll(5_000, AT_ONCE):
+            consumer.commit({logged.partition: logged.offset for logged in polled})
+        taken.append(steps())
+    assert taken[1] <= taken[0] * 1.1
+
+
 def test_waiting_items_are_written_together_and_a_failure_is_told_to_each_of_them() -> None:
     batches: list[list[int]] = []
     first_is_writing, others_wait = threading.Event(), threading.Event()

@@ -14,11 +14,16 @@ import psutil
 import pytest
 
 from notifier.adapters.celery.queue import CeleryQueue
-from notifier.adapters.redis.cache import RedisPressure
+from notifier.adapters.redis.cache import RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect
 from notifier.adapters.valkey.server import ValkeyServer, running_url
+from notifier.domain.audience import Tier
 from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
-from notifier.domain.slice import Pool
+from notifier.domain.mention import EventId
+from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+
+NOVA = Subject(Kind.MENTION, UserId("nova"))
 
 START_AND_SAY = """
 import sys, time
@@ -71,10 +76,29 @@ def test_another_process_finds_it_by_its_folder(server: ValkeyServer, tmp_path: 
     assert running_url(tmp_path) is None
 
 
-def test_it_keeps_nothing_and_evicts_nothing(server: ValkeyServer) -> None:
+def test_it_keeps_nothing(server: ValkeyServer) -> None:
     with connect(server.url()) as client:
         found = client.config_get("save", "appendonly", "maxmemory-policy", "databases")
-    assert found == {"save": "", "appendonly": "no", "maxmemory-policy": "noeviction", "databases": "16"}
+    assert found == {"save": "", "appendonly": "no", "maxmemory-policy": "volatile-lru", "databases": "16"}
+
+
+def test_remembered_ids_never_take_the_room_of_the_queues(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path / "small", megabytes=4)
+    server.start()
+    try:
+        queue = CeleryQueue(server.url())
+        with connect(server.url()) as client:
+            recent = RedisRecent(client)
+            batches = [[EventId("tweets", f"{batch}-{number}") for number in range(500)] for batch in range(40)]
+            for ids in batches:
+                recent.remember(dict.fromkeys(ids, "0" * 32))
+            waiting = [Slice(BurstKey(NOVA, seq), Step.ROWS, Tier.P0, 0, 0) for seq in range(20)]
+            queue.enqueue(waiting)
+            assert recent.digests(batches[-1])
+        assert queue.depth(Pool.P0) == len(waiting)
+        queue.close()
+    finally:
+        server.close()
 
 
 def test_a_killed_server_comes_back_empty_at_the_same_address(server: ValkeyServer) -> None:

@@ -42,8 +42,9 @@ class SqliteMemberSets:
     def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
-                return ShardSets(sets=_of_one(c, subject.owner, shard))
-            found = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
+                found = _of_one(c, subject.owner, shard)
+            else:
+                found = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
             if restricted_to is None:
                 return ShardSets(sets=found)
             followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)

@@ -43,6 +43,8 @@ if sys.platform == "linux":
 os.execv(binary, [binary, "-"])
 """
 
+# Full, it lets go of what has a term (remembered ids, buckets) and never of queues or the pull index, which have none:
+# at 500 events a second the ids of a day would fill it within the hour, and then no slice could be queued.
 CONFIG = """
 bind {host}
 port {port}
@@ -53,7 +55,7 @@ databases 16
 save ""
 appendonly no
 maxmemory {megabytes}mb
-maxmemory-policy noeviction
+maxmemory-policy volatile-lru
 """
 
 

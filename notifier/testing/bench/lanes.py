@@ -106,7 +106,7 @@ def _storm(stage: Stage) -> Figure:
     assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM
     detail = f"{STORM:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
     finding = at_most("storm_fanouts", fanouts_a_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM, detail=detail)
-    return Figure(finding=finding)
+    return Figure(finding=finding, ours=Spread.of([took]))
 
 
 def _throughput(stage: Stage, mentions: int) -> Figure:
@@ -119,7 +119,8 @@ def _throughput(stage: Stage, mentions: int) -> Figure:
     _numbered(stage, tweets)
     rate = mentions / (time.monotonic() - began)
     detail = f"{mentions:,} mentions of {len(names)} celebrities; all accepted after {accepted:.1f} s"
-    return Figure(finding=at_least("mentions_per_s", rate, MENTIONS_PER_S, unit="1/s", n=mentions, detail=detail))
+    finding = at_least("mentions_per_s", rate, MENTIONS_PER_S, unit="1/s", n=mentions, detail=detail)
+    return Figure(finding=finding, ours=Spread.of([rate], "1/s"))
 
 
 def _send(stage: Stage, tweets: Sequence[Tweet], *, threads: int) -> None:

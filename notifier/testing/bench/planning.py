@@ -14,7 +14,7 @@ from notifier.domain.plan import SetHead, plan
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.testing.bench.delivery import opened
 from notifier.testing.bench.machine import forget_peak, peak_mb, resident_mb
-from notifier.testing.bench.rounds import Figure, seconds, slowest
+from notifier.testing.bench.rounds import Figure, Spread, seconds, slowest
 from notifier.testing.finding import at_most
 
 FOLLOWERS = 200_000_000
@@ -46,7 +46,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     grown = peak_mb() - before
     files.close()
     memory = at_most("plan_200m_rss_mb", grown, PLAN_MB, unit="MB", detail="how far the peak rose above the start")
-    return [slowest("plan_200m_s", took, PLAN_S), Figure(finding=memory)]
+    return [slowest("plan_200m_s", took, PLAN_S), Figure(finding=memory, ours=Spread.of([grown], "MB"))]
 
 
 def _counts() -> list[int]:

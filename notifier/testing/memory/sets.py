@@ -19,10 +19,7 @@ class MemoryMemberSets:
         self._heads: dict[Subject, SetHead] = {}
 
     def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
-        if subject.kind is Kind.SELF:
-            return ShardSets(sets=self._of_one(subject.owner, shard))
-        names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]
-        found = {name[0]: self._sets[name] for name in names if name in self._sets}
+        found = self._of_one(subject.owner, shard) if subject.kind is Kind.SELF else self._of_all(subject, shard)
         if restricted_to is None:
             return ShardSets(sets=found)
         author = Subject(Kind.MENTION, restricted_to)
@@ -44,6 +41,10 @@ class MemoryMemberSets:
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         self.follows |= {(follow.block, follow.subject): follow for follow in follows}
+
+    def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
+        names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]
+        return {name[0]: self._sets[name] for name in names if name in self._sets}
 
     def _of_one(self, owner: UserId, shard: int) -> dict[SetKind, Bits]:
         member = self._member(owner)
