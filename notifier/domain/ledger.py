@@ -25,8 +25,6 @@ class Fact(StrEnum):
     DONE = "done"
 
 
-TERMINAL = (Fact.PULLED, Fact.DEAD, Fact.DONE)
-
 ATTEMPTS = 5
 """A slice that failed so often for a reason of its own is dead; outages of the store or the queue don't count."""
 

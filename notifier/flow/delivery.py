@@ -34,7 +34,9 @@ class Delivery:
             people += sum(one.reached(piece.tier) for one in sealed)
             if worth_it:
                 rows += self._write(burst, piece, sealed, hold.claim.reached)
-            hold.reach(max(hold.claim.reached, sealed[-1].shard + 1))
+                # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
+                # because the slice was past its worth, isn't reached: another worker's clock may say otherwise.
+                hold.reach(max(hold.claim.reached, sealed[-1].shard + 1))
         now = self.clock.now()
         if worth_it:
             self.metrics.deliveries.labels(piece.tier).inc(people)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 
 from notifier.domain.audience import TIERS
-from notifier.domain.ledger import TERMINAL, Account, Claim, Entry, Fact, account
+from notifier.domain.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.plan import Plan, SetHead, plan
 from notifier.domain.seal import Tally
 from notifier.domain.slice import Slice
@@ -59,6 +59,9 @@ def tallies_of(shard: int) -> st.SearchStrategy[Tally]:
     return st.builds(tally, st.just(shard), p0=n, p1=n, p2=n, suppressed=n)
 
 
+ENDS = (Fact.PULLED, Fact.DEAD, Fact.DONE)
+
+
 @st.composite
 def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, Tally]) -> list[Entry]:
     """Write-once cells: no two of a slice have the same fact and number."""
@@ -67,7 +70,7 @@ def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, Tally]) -> list[Entr
         cells -= {Fact.DONE, Fact.PULLED}  # nothing ends well before all of it is sealed
     found = []
     for fact in sorted(cells):
-        for n in range(draw(st.integers(1, 3))) if fact not in TERMINAL else (0,):
+        for n in range(draw(st.integers(1, 3))) if fact not in ENDS else (0,):
             people = _people(piece, tallies) if fact in (Fact.DONE, Fact.PULLED) else 0
             note = THROTTLES[n] if fact is Fact.PARKED else ""
             found.append(entry(piece, fact, n=n, at=NOON + draw(SECONDS), people=people, note=note))

@@ -16,7 +16,7 @@ import pytest
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.cache import RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect
-from notifier.adapters.valkey.server import ValkeyServer, running_url
+from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.audience import Tier
 from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
 from notifier.domain.mention import EventId
@@ -69,11 +69,6 @@ def test_nobody_else_can_read_the_password(server: ValkeyServer, tmp_path: Path)
     assert stat.S_IMODE((tmp_path / "run" / "valkey.json").stat().st_mode) == 0o600
     password = server.url().split(":")[2].split("@")[0]
     assert password not in " ".join(psutil.Process(server.pid).cmdline())
-
-
-def test_another_process_finds_it_by_its_folder(server: ValkeyServer, tmp_path: Path) -> None:
-    assert running_url(tmp_path / "run", 3) == server.url(3)
-    assert running_url(tmp_path) is None
 
 
 def test_it_keeps_nothing(server: ValkeyServer) -> None:
@@ -144,7 +139,7 @@ def test_close_leaves_nothing_behind(tmp_path: Path) -> None:
     assert pid is not None
     server.close()
     assert not psutil.pid_exists(pid)
-    assert running_url(tmp_path) is None
+    assert not (tmp_path / "valkey.json").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the next start in the folder stops it")

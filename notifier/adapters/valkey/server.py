@@ -174,15 +174,6 @@ class ValkeyServer:
             json.dump({"port": self._port, "password": self._password}, note)
 
 
-def running_url(folder: Path, db: int = 0) -> str | None:
-    """The address of the server that another process started in this folder; None when there is none."""
-    try:
-        found = json.loads(_note(folder).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return _url(found["password"], found["port"], db)
-
-
 def stop_orphan(folder: Path) -> None:
     try:
         found = json.loads(_note(folder).read_text(encoding="utf-8"))

@@ -1,0 +1,45 @@
+"""A slice that is too slow for its worker is handed back, and ends all the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from notifier.domain.audience import Tier
+from notifier.domain.block import Rows
+from notifier.domain.outcome import Again, Done
+from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
+from notifier.flow.delivery import SHARDS_AT_ONCE
+from notifier.ports.inbox import Inbox
+from notifier.testing.memory.clock import ManualClock
+from tests.flow.stage import NOVA, Stage
+
+TOO_SLOW = HAND_BACK_AFTER * 0.6
+"""A write: two of them are more than a worker may take."""
+
+
+@dataclass
+class Slow:
+    inbox: Inbox
+    clock: ManualClock
+    takes: timedelta
+    wrote: list[int] = field(default_factory=list)
+
+    def write(self, rows: Sequence[Rows]) -> None:
+        self.inbox.write(rows)
+        self.clock.advance(self.takes)
+        self.wrote += [one.shard for one in rows]
+
+
+def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    slow = Slow(stage.ground.inbox, stage.ground.clock, TOO_SLOW)
+    assert stage.system(inbox=slow).work()(piece) == Again(reason="handed back")
+    assert slow.wrote == [*range(2 * SHARDS_AT_ONCE)]
+
+    quick = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    outcome = stage.system(inbox=quick).work()(piece)
+    assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))
+    assert stage.reached(NOVA)
