@@ -20,7 +20,7 @@ from notifier.flow.work import Work
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.bus import LiveBus
-from notifier.ports.cache import Buckets, Pressure, Recent
+from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
@@ -63,6 +63,7 @@ class Ports:
     recent: Recent
     buckets: Buckets
     pressure: Pressure
+    report: BacklogReport
     bus: LiveBus
     queue: Queue
     sender: Sender
@@ -129,6 +130,7 @@ class System:
             queue=p.queue,
             rates=Rates(throttles=p.throttles, pressure=p.pressure),
             leadership=self._leadership("dispatcher", timedelta(seconds=5)),
+            report=p.report,
             clock=p.clock,
             metrics=self.metrics,
         )
@@ -175,6 +177,7 @@ class System:
         return Monitor(
             leases=p.leases,
             queue=p.queue,
+            report=p.report,
             pressure=p.pressure,
             clock=p.clock,
             metrics=self.metrics,

@@ -36,5 +36,6 @@ class Metrics:
         self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
         self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")
         self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
+        self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
         self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")

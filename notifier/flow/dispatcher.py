@@ -4,20 +4,22 @@ It is one process at a time, by lease. All it keeps in memory can be read from t
 one does first.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience import TIERS, Tier
+from notifier.domain.backlog import Backlog
 from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people, expired
 from notifier.domain.errors import CacheUnavailable, QueueUnavailable
-from notifier.domain.ledger import Account, Entry, Fact
+from notifier.domain.ledger import Entry, Fact
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import RAMP, Allowance, allowance
 from notifier.flow.leadership import Leadership
-from notifier.ports.cache import Pressure
+from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
 from notifier.ports.queue import Queue
@@ -26,6 +28,15 @@ from notifier.telemetry import Metrics
 
 READ_EVERY = timedelta(milliseconds=50)
 """Of bursts in flight: the credits last a pool for longer. New bursts are looked for in every round."""
+LISTED_EVERY = timedelta(seconds=1)
+"""Of all open bursts; in between, only those are listed that opened lately."""
+LATELY = timedelta(seconds=2)
+"""A burst has its plan within this, or it was re-stamped; one that hasn't is found when all are listed."""
+READ_AT_ONCE = 256
+"""Open bursts that are new to this process: those of a predecessor mustn't keep the newest waiting."""
+TOLD_EVERY = timedelta(seconds=1)
+TOLD_FOR = timedelta(seconds=5)
+"""How far the pools are behind; whoever asks later learns that nobody says."""
 THROTTLES_READ_EVERY = timedelta(seconds=1)
 SAVED_AT_MOST = timedelta(seconds=1)
 """A throttled tier saves up this much of its rate and no more."""
@@ -47,8 +58,7 @@ class Rates:
         if self.read_at is None or now >= self.read_at + THROTTLES_READ_EVERY:
             found = self.throttles.since(now - RAMP)
             self.allowances = {tier: allowance(found, tier, now) for tier in TIERS}
-            with suppress(CacheUnavailable):  # fails open: without a monitor's word nobody is held back
-                self.level = self.pressure.level()
+            self.level = self._level()
             self.read_at = now
         passed = (now - self.saved_at).total_seconds() if self.saved_at else 0.0
         for tier, allowed in self.allowances.items():
@@ -58,6 +68,16 @@ class Rates:
                 most = allowed.rate * SAVED_AT_MOST.total_seconds()
                 self.saved[tier] = min(most, self.saved.get(tier, 0.0) + allowed.rate * passed)
         self.saved_at = now
+
+    def _level(self) -> float:
+        try:
+            return self.pressure.level()
+        except CacheUnavailable:  # fails open: without a monitor's word nobody is held back
+            return 0.0
+
+    def holding(self) -> Mapping[Pool, str]:
+        """The throttle of each pool that has one, ramps included."""
+        return {Pool(tier): allowed.by for tier, allowed in self.allowances.items() if allowed.by is not None}
 
     def credits(self) -> Mapping[Pool, Credit]:
         return CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}
@@ -69,48 +89,80 @@ class Dispatcher:
     queue: Queue
     rates: Rates
     leadership: Leadership
+    report: BacklogReport
     clock: Clock
     metrics: Metrics
-    accounts: dict[BurstKey, Account] = field(default_factory=dict)
-    """As last read; what is waiting can't change without this stage, what is in flight is read anew."""
-    read_at: datetime | None = None
+    read_at_once: int = READ_AT_ONCE
+    backlog: Backlog = field(default_factory=Backlog)
+    """What rests can't change without this stage; what moves is read anew."""
+    unread: deque[BurstKey] = field(default_factory=deque)
+    """Listed as open, and not read yet."""
+    done_at: dict[str, datetime] = field(default_factory=dict)
+    """When each of the duties was done last that a round may leave out."""
 
     def __call__(self) -> int:
         """One round; returns how many slices were queued."""
         now = self.clock.now()
         if not self.leadership.held(now):
-            self.accounts.clear()
+            self._forget()
             return 0
         self._refresh(now)
         self.rates.refresh(now)
-        decision = decide(
-            self.accounts.values(),
+        self.backlog.hold(self.rates.holding())
+        queued = self._carry_out(self._decision(now), now)
+        if self._due("tell", TOLD_EVERY, now):
+            self._tell()
+        return queued
+
+    def _forget(self) -> None:
+        self.backlog.clear()
+        self.unread.clear()
+        self.done_at.clear()
+
+    def _decision(self, now: datetime) -> Decision:
+        credits = self.rates.credits()
+        return decide(
+            self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}),
             now=now,
-            credits=self.rates.credits(),
+            credits=credits,
             allowances=self.rates.allowances,
             people_left=self.rates.saved,
         )
-        return self._carry_out(decision, now)
 
     def _refresh(self, now: datetime) -> None:
-        listed = self.ledger.open()
-        for gone in set(self.accounts) - set(listed):
-            del self.accounts[gone]
-        due = self._due(now)
-        stale = [key for key in listed if key not in self.accounts or (due and _moving(self.accounts[key]))]
-        self.accounts.update(self.ledger.read(stale))
-        self._close([key for key, account in self.accounts.items() if account.settled])
+        if self._due("list", LISTED_EVERY, now):
+            listed = self.ledger.open()
+            self.backlog.drop(self.backlog.accounts.keys() - set(listed))
+            self.unread = deque(listed)
+        wanted = [key for key in self.ledger.open(now - LATELY) if key not in self.backlog.accounts]
+        if self._due("read", READ_EVERY, now):
+            wanted += self.backlog.moving
+        self.backlog.put(self.ledger.read(dict.fromkeys([*wanted, *self._older()])).values())
+        if settled := list(self.backlog.settled):
+            self.ledger.close(settled)
+            self.backlog.drop(settled)
 
-    def _due(self, now: datetime) -> bool:
-        due = self.read_at is None or now >= self.read_at + READ_EVERY
-        self.read_at = now if due else self.read_at
+    def _older(self) -> Sequence[BurstKey]:
+        older: list[BurstKey] = []
+        while self.unread and len(older) < self.read_at_once:
+            key = self.unread.popleft()
+            if key not in self.backlog.accounts:
+                older.append(key)
+        return older
+
+    def _due(self, duty: str, every: timedelta, now: datetime) -> bool:
+        before = self.done_at.get(duty)
+        due = before is None or now >= before + every
+        if due:
+            self.done_at[duty] = now
         return due
 
-    def _close(self, settled: Collection[BurstKey]) -> None:
-        if settled:
-            self.ledger.close(settled)
-        for key in settled:
-            del self.accounts[key]
+    def _tell(self) -> None:
+        behind = self.backlog.behind()
+        for pool, of in behind.items():
+            self.metrics.waiting.labels(pool).set(of.slices)
+        with suppress(CacheUnavailable):  # fails open: a monitor that isn't told takes nothing from P2
+            self.report.tell(behind, TOLD_FOR)
 
     def _carry_out(self, decision: Decision, now: datetime) -> int:
         parked = [self._parked(piece, by, now) for piece, by in decision.park]
@@ -120,7 +172,7 @@ class Dispatcher:
         # The fact before the deed: a crash in between leaves a slice that nobody claims, and it is queued again when
         # its deadline has passed. The other way round, a slice could be queued without anybody knowing.
         written = self.ledger.record(parked + queued)
-        self._remember(parked + queued)
+        self.backlog.enter(parked + queued)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
         return self._enqueue(mine, now)
 
@@ -136,23 +188,14 @@ class Dispatcher:
         return len(slices)
 
     def _spend(self, piece: Slice, now: datetime) -> None:
-        account = self.accounts[piece.burst]
+        account = self.backlog.accounts[piece.burst]
         if piece.step is Step.ROWS and piece.tier in self.rates.saved and not expired(account, piece, now):
             self.rates.saved[piece.tier] -= expected_people(account, piece)
 
     def _parked(self, piece: Slice, by: str, now: datetime) -> Entry:
-        n = len(self.accounts[piece.burst].standings[piece].parked_by)
+        n = len(self.backlog.accounts[piece.burst].standings[piece].parked_by)
         return Entry(slice=piece, fact=Fact.PARKED, n=n, at=now, note=by)
 
     def _dispatched(self, piece: Slice, now: datetime) -> Entry:
-        n = self.accounts[piece.burst].standings[piece].dispatched + 1
+        n = self.backlog.accounts[piece.burst].standings[piece].dispatched + 1
         return Entry(slice=piece, fact=Fact.DISPATCHED, n=n, at=now)
-
-    def _remember(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            key = entry.slice.burst
-            self.accounts[key] = self.accounts[key].with_entry(entry)
-
-
-def _moving(account: Account) -> bool:
-    return any(standing.dispatched and not standing.ended for standing in account.standings.values())

@@ -1,11 +1,11 @@
-"""The monitor: reads how the store and the queues do, and tells the dispatcher how much of P2's credit to hold back."""
+"""The monitor: reads how ledger, queues and store do, and says how much of P2's credit the dispatcher holds back."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.domain.pressure import Readings, pressure
 from notifier.domain.slice import Pool
-from notifier.ports.cache import Pressure
+from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
 from notifier.ports.leases import Leases
 from notifier.ports.queue import Queue
@@ -19,6 +19,7 @@ FLAG_LASTS = timedelta(seconds=30)
 class Monitor:
     leases: Leases
     queue: Queue
+    report: BacklogReport
     pressure: Pressure
     clock: Clock
     metrics: Metrics
@@ -36,8 +37,10 @@ class Monitor:
         return level
 
     def _readings(self, before: datetime) -> Readings:
-        # Holding the lease was a small durable write: its time is the store's latency as everybody has it.
+        now, told = self.clock.now(), self.report.told()
         return Readings(
-            store_latency=self.clock.now() - before,
-            waiting=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
+            # Holding the lease was a small durable write: its time is the store's latency as everybody has it.
+            store_latency=now - before,
+            queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
+            behind={pool: now - behind.since for pool, behind in told.items() if behind.since},
         )

@@ -4,7 +4,9 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Protocol
 
+from notifier.domain.backlog import Behind
 from notifier.domain.mention import EventId
+from notifier.domain.slice import Pool
 from notifier.domain.subject import Member
 
 
@@ -41,6 +43,18 @@ class Pressure(Protocol):
 
     def level(self) -> float:
         """0 when nothing was said lately."""
+        ...
+
+
+class BacklogReport(Protocol):
+    """The dispatcher's word on how much waits in the ledger. Raises CacheUnavailable."""
+
+    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
+        """Forgotten after `lasting`."""
+        ...
+
+    def told(self) -> Mapping[Pool, Behind]:
+        """Empty when nothing was said lately."""
         ...
 
 

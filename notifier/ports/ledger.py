@@ -17,8 +17,8 @@ class Ledger(Protocol):
         """Writes each plan once, and lists its burst as open; a second plan of a burst changes nothing."""
         ...
 
-    def open(self) -> Sequence[BurstKey]:
-        """Bursts with work left, oldest first."""
+    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        """Bursts with work left, oldest first; all, or those that opened then or later."""
         ...
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:

@@ -10,6 +10,7 @@ from typing import Any
 from notifier.adapters.celery import CeleryQueue, application
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
+    RedisBacklogReport,
     RedisBuckets,
     RedisBus,
     RedisPressure,
@@ -106,6 +107,7 @@ class Embedded:
             recent=RedisRecent(redis),
             buckets=RedisBuckets(redis),
             pressure=RedisPressure(redis),
+            report=RedisBacklogReport(redis),
             bus=RedisBus(redis),
             queue=queue,
             sender=ConsoleSender(out),

@@ -34,6 +34,15 @@ def test_bursts_with_work_left_come_oldest_first(store: Store) -> None:
     assert list(store.ledger.open()) == [KEY, OTHER, newest, same]
 
 
+def test_the_list_may_begin_at_a_moment(store: Store) -> None:
+    late = BurstKey(NOVA, 2)
+    store.ledger.plan([plan(late, opened_at=LATER), plan(KEY)])
+    assert list(store.ledger.open(START)) == [KEY, late]
+    assert list(store.ledger.open(LATER)) == [late]
+    store.ledger.close([late])
+    assert list(store.ledger.open(LATER)) == []
+
+
 def test_a_closed_burst_keeps_its_account_and_is_not_opened_again(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(OTHER)])
     store.ledger.close([KEY])

@@ -62,6 +62,7 @@ class Stage:
             recent=g.recent,
             buckets=g.buckets,
             pressure=g.pressure,
+            report=g.report,
             bus=g.bus,
             queue=g.queue,
             sender=g.phones,

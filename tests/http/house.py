@@ -34,7 +34,7 @@ from notifier.telemetry import Metrics
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.memory.cache import MemoryBuckets, MemoryPressure, MemoryRecent
+from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
@@ -161,6 +161,7 @@ class House:
             recent=self.recent,
             buckets=MemoryBuckets(clock),
             pressure=BreakablePressure(clock, broken=self.broken),
+            report=MemoryBacklogReport(clock),
             bus=MemoryBus(),
             queue=self.queue,
             sender=ConsoleSender(StringIO()),

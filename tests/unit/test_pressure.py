@@ -1,23 +1,33 @@
 """How much of P2 gives way."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
-from notifier.domain.pressure import CROWDED, SLOW_STORE, STUCK_STORE, Readings, pressure
+from notifier.domain.pressure import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
+from notifier.domain.slice import Pool
+
+NOBODY: Mapping[Pool, timedelta] = {}
+CALM = SLOW_STORE / 10
 
 
 @pytest.mark.parametrize(
-    ("latency", "waiting", "taken"),
+    ("latency", "queued", "behind", "taken"),
     [
-        (SLOW_STORE / 10, 0, 0.0),
-        (SLOW_STORE, CROWDED, 0.0),
-        ((SLOW_STORE + STUCK_STORE) / 2, 0, 0.5),
-        (STUCK_STORE, 0, 1.0),
-        (100 * STUCK_STORE, 100 * CROWDED, 1.0),
-        (SLOW_STORE / 10, CROWDED * 3 // 2, 0.5),
-        (SLOW_STORE / 10, 2 * CROWDED, 1.0),
+        (CALM, 0, NOBODY, 0.0),
+        (SLOW_STORE, CROWDED, LATE, 0.0),
+        ((SLOW_STORE + STUCK_STORE) / 2, 0, NOBODY, 0.5),
+        (STUCK_STORE, 0, NOBODY, 1.0),
+        (100 * STUCK_STORE, 100 * CROWDED, {Pool.P1: 100 * LATE[Pool.P1]}, 1.0),
+        (CALM, (CROWDED + FULL) // 2, NOBODY, 0.5),
+        (CALM, FULL, NOBODY, 1.0),
+        (CALM, 0, {Pool.P0: 2 * LATE[Pool.P0]}, 0.5),
+        (CALM, 0, {Pool.P1: 3 * LATE[Pool.P1], Pool.P0: CALM}, 1.0),
+        (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.PUSH: timedelta(hours=5)}, 0.0),
     ],
 )
-def test_the_worse_of_both_readings_takes_its_share(latency: timedelta, waiting: int, taken: float) -> None:
-    assert pressure(Readings(store_latency=latency, waiting=waiting)) == pytest.approx(taken)
+def test_the_worst_of_the_readings_takes_its_share(
+    latency: timedelta, queued: int, behind: Mapping[Pool, timedelta], taken: float
+) -> None:
+    assert pressure(Readings(store_latency=latency, queued=queued, behind=behind)) == pytest.approx(taken)

@@ -1,13 +1,14 @@
 """Redis or Valkey: the pull index, small caches and the live bus. Everything here may be emptied at any moment."""
 
 from notifier.adapters.redis.bus import RedisBus
-from notifier.adapters.redis.cache import RedisActivity, RedisBuckets, RedisPressure, RedisRecent
+from notifier.adapters.redis.cache import RedisActivity, RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect, connect_async
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
 
 __all__ = [
     "RedisActivity",
+    "RedisBacklogReport",
     "RedisBuckets",
     "RedisBus",
     "RedisPressure",

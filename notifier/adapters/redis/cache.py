@@ -7,8 +7,11 @@ import redis
 
 from notifier.adapters.redis.client import answered
 from notifier.adapters.redis.scripts import Script
+from notifier.codec import pack, unpack
+from notifier.domain.backlog import Behind
 from notifier.domain.bits import SHARD_MEMBERS, shard_of
 from notifier.domain.mention import EventId
+from notifier.domain.slice import Pool
 from notifier.domain.subject import Member
 
 REMEMBERED = timedelta(hours=24)
@@ -65,6 +68,20 @@ class RedisPressure:
         with answered():
             found = self._client.get("pressure")
         return 0.0 if found is None else float(found)
+
+
+class RedisBacklogReport:
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+
+    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
+        with answered():
+            self._client.set("backlog", pack(dict(behind)), px=lasting)
+
+    def told(self) -> Mapping[Pool, Behind]:
+        with answered():
+            found = self._client.get("backlog")
+        return unpack(dict[Pool, Behind], found) if isinstance(found, bytes) else {}
 
 
 class RedisActivity:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.bursts import wanted
@@ -24,7 +25,7 @@ _CLAIMS = statement("read_claims")
 _RECORD = statement("record_cell")
 _PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
 _OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
-_OPENED = "SELECT subject, seq FROM open_bursts ORDER BY opened_at, subject, seq"
+_OPENED = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
 _CLOSE = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
 
 
@@ -40,9 +41,10 @@ class SqliteLedger:
                 if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
                     c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
-    def open(self) -> Sequence[BurstKey]:
+    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        first = to_ms(since) if since else 0
         with self._db.read() as c:
-            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED)]
+            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED, (first,))]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
         keys = list(bursts)

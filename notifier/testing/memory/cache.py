@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from notifier.domain.backlog import Behind
 from notifier.domain.bits import SHARD_MEMBERS, shard_of
 from notifier.domain.mention import EventId
+from notifier.domain.slice import Pool
 from notifier.domain.subject import Member
 from notifier.ports.clock import Clock
 
@@ -67,6 +69,21 @@ class MemoryPressure:
 
     def level(self) -> float:
         return self.said[0] if self.said and self.clock.now() < self.said[1] else 0.0
+
+
+@dataclass(slots=True)
+class MemoryBacklogReport:
+    clock: Clock
+    said: tuple[Mapping[Pool, Behind], datetime] | None = None
+
+    def wipe(self) -> None:
+        self.said = None
+
+    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
+        self.said = (dict(behind), self.clock.now() + lasting)
+
+    def told(self) -> Mapping[Pool, Behind]:
+        return self.said[0] if self.said and self.clock.now() < self.said[1] else {}
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The ledger in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from notifier.domain.ledger import Account, Entry, Fact, account
 from notifier.domain.plan import Plan
@@ -22,8 +23,9 @@ class MemoryLedger:
                 self._plans[plan.burst] = plan
                 self._open.add(plan.burst)
 
-    def open(self) -> Sequence[BurstKey]:
-        return sorted(self._open, key=lambda burst: (self._plans[burst].opened_at, burst))
+    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        places = [(self._plans[burst].opened_at, burst) for burst in self._open]
+        return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
         return {burst: self._account(burst) for burst in bursts if burst in self._plans}

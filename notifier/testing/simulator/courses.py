@@ -24,7 +24,16 @@ SLEEPS = timedelta(seconds=40)
 """Longer than any claim or lease."""
 
 IDLE = {
-    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "throttles.since", "pressure.level"),
+    *(
+        "consumer.poll",
+        "queue.take",
+        "queue.depth",
+        "leases.hold",
+        "ledger.open",
+        "throttles.since",
+        "pressure.level",
+        "report.tell",
+    ),
     *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
 }
 """What a thread calls while it has nothing to do."""

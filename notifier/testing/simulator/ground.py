@@ -8,7 +8,7 @@ from notifier.domain.subject import BurstKey, Member
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.memory.cache import MemoryBuckets, MemoryPressure, MemoryRecent
+from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
@@ -69,6 +69,7 @@ class Ground:
         self.recent = MemoryRecent(self.clock)
         self.buckets = MemoryBuckets(self.clock)
         self.pressure = MemoryPressure(self.clock)
+        self.report = MemoryBacklogReport(self.clock)
         self.bus = MemoryBus()
         self.queue = MemoryQueue()
         self.phones = Phones()
@@ -76,7 +77,7 @@ class Ground:
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        for port in (self.pull, self.recent, self.buckets, self.pressure, self.queue):
+        for port in (self.pull, self.recent, self.buckets, self.pressure, self.report, self.queue):
             port.wipe()
         self.unannounced.clear()
 

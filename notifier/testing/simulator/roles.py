@@ -151,6 +151,7 @@ class Roles:
             recent=cache("recent"),
             buckets=cache("buckets"),
             pressure=cache("pressure"),
+            report=cache("report"),
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
             sender=tapped(g.phones, "phones", Part.QUEUE, gate),

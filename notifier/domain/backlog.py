@@ -1,0 +1,140 @@
+"""The backlog: the accounts of all open bursts, ordered so that a round looks at few of them, whatever waits."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from notifier.domain.ledger import Account, Entry, Standing
+from notifier.domain.slice import Pool, Step
+from notifier.domain.subject import BurstKey
+
+PARKED_AT_ONCE = 64
+"""Bursts of a pool that a round marks as parked: some thousands a second."""
+
+Place = tuple[datetime, BurstKey]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """How far a pool is behind."""
+
+    slices: int
+    """That may start or have started, and haven't ended."""
+    since: datetime | None
+    """The opening of the oldest burst among them; None when nothing is left, or a throttle holds it."""
+
+
+@dataclass(slots=True)
+class Backlog:
+    """An account moves while a queue or a worker may have a slice of it, and rests otherwise. Credits bound those that
+    move; those that rest stand in a line for each pool, the oldest first, and no round needs more of a line than the
+    pool has credits.
+    """
+
+    accounts: dict[BurstKey, Account] = field(default_factory=dict)
+    left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    """Slices that haven't ended, without the phones whose rows don't stand yet."""
+    total: Counter[Pool] = field(default_factory=Counter)
+    moving: set[BurstKey] = field(default_factory=set)
+    settled: set[BurstKey] = field(default_factory=set)
+    lines: dict[Pool, list[Place]] = field(default_factory=lambda: {pool: [] for pool in Pool})
+    unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
+    """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
+    holding: dict[Pool, str] = field(default_factory=dict)
+
+    def put(self, accounts: Iterable[Account]) -> None:
+        """As they were read last."""
+        for account in accounts:
+            key = account.plan.burst
+            self.drop([key])
+            self.accounts[key], self.left[key] = account, _left(account)
+            self.total += self.left[key]
+            if account.settled:
+                self.settled.add(key)
+            elif any(_moves(standing) for standing in account.standings.values()):
+                self.moving.add(key)
+            else:
+                self._rest(account)
+
+    def enter(self, entries: Iterable[Entry]) -> None:
+        """As they were written by this process."""
+        changed: dict[BurstKey, Account] = {}
+        for entry in entries:
+            key = entry.slice.burst
+            changed[key] = changed.get(key, self.accounts[key]).with_entry(entry)
+        self.put(changed.values())
+
+    def drop(self, keys: Collection[BurstKey]) -> None:
+        for key in keys:
+            if (account := self.accounts.pop(key, None)) is None:
+                continue
+            self.moving.discard(key)
+            self.settled.discard(key)
+            self.total -= self.left.pop(key)
+            for pool in Pool:
+                _leave(self.lines[pool], (account.plan.opened_at, key))
+                self.unmarked[pool].pop(key, None)
+
+    def clear(self) -> None:
+        self.drop(list(self.accounts))
+
+    def hold(self, throttles: Mapping[Pool, str]) -> None:
+        """The throttle that holds each held pool; a new one has all of the pool's line to mark."""
+        changed = [pool for pool in Pool if throttles.get(pool) != self.holding.get(pool)]
+        self.holding = dict(throttles)
+        for pool in changed:
+            resting = (self.accounts[key] for _, key in self.lines[pool])
+            self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
+
+    def candidates(self, most: Mapping[Pool, int]) -> Sequence[Account]:
+        """Accounts enough to decide a round in which each pool starts at most so many slices."""
+        chosen = dict.fromkeys(self.moving)
+        for pool, line in self.lines.items():
+            chosen |= dict.fromkeys(key for _, key in islice(line, most[pool]))
+            chosen |= dict.fromkeys(islice(self.unmarked[pool], PARKED_AT_ONCE))
+        return [self.accounts[key] for key in chosen]
+
+    def behind(self) -> Mapping[Pool, Behind]:
+        return {pool: Behind(slices=self.total[pool], since=self._since(pool)) for pool in Pool}
+
+    def _since(self, pool: Pool) -> datetime | None:
+        if pool in self.holding:
+            return None
+        oldest = [opened_at for opened_at, _ in self.lines[pool][:1]]
+        oldest += [self.accounts[key].plan.opened_at for key in self.moving if self.left[key][pool]]
+        return min(oldest, default=None)
+
+    def _rest(self, account: Account) -> None:
+        for pool in self.left[account.plan.burst]:
+            insort(self.lines[pool], (account.plan.opened_at, account.plan.burst))
+            if self._unmarked(account, pool):
+                self.unmarked[pool][account.plan.burst] = None
+
+    def _unmarked(self, account: Account, pool: Pool) -> bool:
+        by = self.holding.get(pool)
+        return by is not None and any(
+            by not in standing.parked_by
+            for standing in account.standings.values()
+            if standing.slice.pool is pool and standing.slice.step is Step.ROWS and not standing.ended
+        )
+
+
+def _moves(standing: Standing) -> bool:
+    return bool(standing.dispatched) and not standing.ended
+
+
+def _left(account: Account) -> Counter[Pool]:
+    return Counter(
+        standing.slice.pool
+        for standing in account.standings.values()
+        if not standing.ended and (standing.slice.step is Step.ROWS or account.rows_done(standing.slice))
+    )
+
+
+def _leave(line: list[Place], place: Place) -> None:
+    at = bisect_left(line, place)
+    if line[at : at + 1] == [place]:
+        del line[at]

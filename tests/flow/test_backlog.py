@@ -1,0 +1,130 @@
+"""A backlog of parked bursts costs the dispatcher little, and a monitor that sees P0 late makes P2 give way."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from notifier.domain.audience import Tier
+from notifier.domain.dispatch import CREDITS
+from notifier.domain.ledger import Account
+from notifier.domain.slice import Pool
+from notifier.domain.subject import BurstKey
+from notifier.flow.dispatcher import Dispatcher
+from tests.flow.stage import LYRA, NOVA, Stage
+
+HOUR = 3600
+
+
+@dataclass
+class Counted:
+    """A ledger that counts the accounts it is asked for."""
+
+    ledger: Any
+    asked: list[int] = field(default_factory=list)
+    listed: list[datetime | None] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ledger, name)
+
+    def open(self, since: datetime | None = None) -> Any:
+        self.listed.append(since)
+        return self.ledger.open(since)
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        self.asked.append(len(bursts))
+        found: Mapping[BurstKey, Account] = self.ledger.read(bursts)
+        return found
+
+
+def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P2, seconds=24 * HOUR)
+    for _ in range(40):
+        stage.mention("lyra")
+        stage.deliver_others()
+        stage.pass_time(seconds=61)
+    ledger = Counted(stage.ground.ledger)
+    dispatcher: Dispatcher = stage.system(ledger=ledger).dispatcher()
+    dispatcher()
+    assert sum(ledger.asked) == 40
+    ledger.asked.clear()
+    ledger.listed.clear()
+    for _ in range(10):
+        stage.pass_time(milliseconds=20)
+        dispatcher()
+    assert sum(ledger.asked) == 0
+    assert None not in ledger.listed
+    most = {pool: credit.slices for pool, credit in CREDITS.items()}
+    assert len(dispatcher.backlog.candidates(most)) == CREDITS[Pool.P2].slices
+
+
+def test_a_new_leader_serves_the_newest_before_it_has_read_all_that_is_parked() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P2, seconds=24 * HOUR)
+    before = stage.system().dispatcher()
+    for _ in range(6):
+        stage.mention("lyra")
+        before()
+        stage.work()
+        stage.pass_time(seconds=61)
+    stage.pass_time(seconds=10)
+    stage.mention("nova")
+    ledger = Counted(stage.ground.ledger)
+    after = stage.system(ledger=ledger).dispatcher()
+    after.read_at_once = 2
+    after()
+    assert stage.bursts(NOVA)[-1] in after.backlog.accounts
+    assert len(after.backlog.accounts) < len(stage.ground.ledger.open())
+    assert stage.work(Pool.P0)
+
+
+def test_all_parked_bursts_are_marked_and_go_on_when_the_throttle_ends() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P2, seconds=HOUR)
+    for _ in range(30):
+        stage.mention("lyra")
+        stage.pass_time(seconds=61)
+    stage.deliver_others()
+    accounts = stage.ground.ledger.read(stage.bursts(LYRA)).values()
+    p2 = [s for account in accounts for piece, s in account.standings.items() if piece.tier is Tier.P2]
+    assert len(p2) >= 30
+    assert all(standing.parked_by == {"t1"} and not standing.ended for standing in p2)
+    stage.pass_time(seconds=HOUR)
+    stage.deliver(rounds=60)
+
+
+def test_p2_gives_way_while_p0_is_late_and_no_longer_than_that() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    dispatcher, monitor = stage.system().dispatcher(), stage.system().monitor()
+    dispatcher()
+    assert monitor() == 0
+    stage.pass_time(seconds=16)
+    dispatcher()
+    assert monitor() == 1
+    stage.pass_time(seconds=1)
+    dispatcher()
+    assert dispatcher.rates.credits()[Pool.P2].slices == 0
+    stage.work(Pool.P0, Pool.P1)
+    stage.pass_time(seconds=1)
+    dispatcher()
+    assert monitor() == 0
+
+
+def test_a_throttled_p1_is_late_by_order_and_takes_nothing_from_p2() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P1, seconds=HOUR)
+    stage.mention("nova")
+    stage.deliver_others()
+    stage.pass_time(seconds=300)
+    stage.dispatch()
+    assert stage.system().monitor()() == 0
+
+
+def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.dispatch()
+    stage.pass_time(seconds=60)
+    assert stage.system().monitor()() == 0

@@ -1,0 +1,118 @@
+"""The backlog: a round that looks at a few of the open bursts decides what one that looks at all would."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.audience import Tier
+from notifier.domain.backlog import Backlog
+from notifier.domain.dispatch import Credit, Decision, decide
+from notifier.domain.ledger import Account, Entry, Fact
+from notifier.domain.slice import Pool, Step
+from notifier.domain.throttle import Allowance
+from tests.properties.bookkeeping import SECONDS, files
+from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
+from tests.unit.examples import NOON, SECOND
+
+
+@st.composite
+def many(draw: st.DrawFn) -> list[Account]:
+    """More bursts than credits, each opened at a moment of its own."""
+    count = draw(st.integers(1, 6))
+    order = draw(st.permutations(range(count)))
+    return [draw(files(seq=n + 1, opened_at=NOON - n * SECOND)).account for n in order]
+
+
+def holding(allowances: Mapping[Tier, Allowance]) -> Mapping[Pool, str]:
+    return {Pool(tier): allowed.by for tier, allowed in allowances.items() if allowed.by is not None}
+
+
+def decided(
+    accounts: Sequence[Account],
+    now: datetime,
+    purses: Mapping[Pool, Credit],
+    allowances: Mapping[Tier, Allowance],
+    left: Mapping[Tier, float],
+) -> Decision:
+    return decide(accounts, now=now, credits=purses, allowances=allowances, people_left=left)
+
+
+def few(backlog: Backlog, purses: Mapping[Pool, Credit]) -> Sequence[Account]:
+    return backlog.candidates({pool: credit.slices for pool, credit in purses.items()})
+
+
+@given(many(), SECONDS, PURSES, ALLOWANCES, LEFT)
+@settings(max_examples=60, deadline=None)
+def test_a_few_are_decided_as_all_would_be(
+    accounts: list[Account],
+    passed: timedelta,
+    purses: Mapping[Pool, Credit],
+    allowances: Mapping[Tier, Allowance],
+    left: Mapping[Tier, float],
+) -> None:
+    now, backlog = NOON + passed, Backlog()
+    backlog.hold(holding(allowances))
+    backlog.put(accounts)
+    of_all = decided(accounts, now, purses, allowances, left)
+    of_few = decided(few(backlog, purses), now, purses, allowances, left)
+    assert set(of_few.queue) == set(of_all.queue)
+    assert set(of_few.park) == set(of_all.park)
+
+
+@given(many(), many(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_lines_and_sums_follow_the_accounts(before: list[Account], after: list[Account], data: st.DataObject) -> None:
+    """However they came about: the same as a backlog that saw only the last of each."""
+    backlog, fresh = Backlog(), Backlog()
+    backlog.hold({Pool.P1: "t1"})
+    backlog.put(before)
+    backlog.hold({Pool.P2: "t2"})
+    backlog.put(after)
+    entries = [
+        Entry(slice=data.draw(st.sampled_from(list(account.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
+        for account in after
+        if account.standings
+    ]
+    backlog.enter(entries)
+    gone = [account.plan.burst for account in before[::2]]
+    backlog.drop(gone)
+    fresh.hold({Pool.P2: "t2"})
+    last = {account.plan.burst: account for account in (*before, *after)}
+    for entry in entries:
+        last[entry.slice.burst] = last[entry.slice.burst].with_entry(entry)
+    fresh.put(account for key, account in last.items() if key not in gone)
+    assert backlog.behind() == fresh.behind()
+    assert (backlog.accounts, backlog.moving, backlog.settled) == (fresh.accounts, fresh.moving, fresh.settled)
+    assert backlog.lines == fresh.lines
+    assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
+        pool: set(keys) for pool, keys in fresh.unmarked.items()
+    }
+
+
+@given(many())
+@settings(max_examples=30, deadline=None)
+def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[Account]) -> None:
+    backlog = Backlog()
+    backlog.put(accounts)
+    for pool, behind in backlog.behind().items():
+        left = [
+            account.plan.opened_at
+            for account in accounts
+            for standing in account.standings.values()
+            if standing.slice.pool is pool and not standing.ended
+            if standing.slice.step is Step.ROWS or account.rows_done(standing.slice)
+        ]
+        assert (behind.slices, behind.since) == (len(left), min(left, default=None))
+
+
+@given(many())
+@settings(max_examples=30, deadline=None)
+def test_a_throttle_s_work_counts_and_is_not_late(accounts: list[Account]) -> None:
+    backlog = Backlog()
+    backlog.put(accounts)
+    before = backlog.behind()
+    backlog.hold({Pool.P2: "t1"})
+    assert backlog.behind() == {**before, Pool.P2: replace(before[Pool.P2], since=None)}
