@@ -31,7 +31,7 @@ from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.people import People
 from notifier.ports.pull import PullIndex, PullReader
-from notifier.ports.push import Sender, Sent
+from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
@@ -57,6 +57,7 @@ class Ports:
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent
+    spared: Spared
     leases: Leases
     archive: Archive
     pull: PullIndex
@@ -141,7 +142,15 @@ class System:
 
     def push(self) -> Push:
         p = self.ports
-        return Push(seals=p.seals, sender=p.sender, sent=p.sent, clock=p.clock, metrics=self.metrics)
+        return Push(
+            seals=p.seals,
+            ledger=p.ledger,
+            spared=p.spared,
+            sender=p.sender,
+            sent=p.sent,
+            clock=p.clock,
+            metrics=self.metrics,
+        )
 
     def work(self) -> Work:
         p = self.ports

@@ -41,7 +41,8 @@ class ItemBody(msgspec.Struct, kw_only=True):
     more: bool
     """Others mentioned the subject too."""
     text: str
-    tweet: str
+    tweet: str | None
+    """The opener's tweet; null where the viewer blocked the opener or was blocked by the opener."""
     unread: bool
 
 
@@ -143,7 +144,7 @@ def _item(item: Item) -> ItemBody:
         names=list(item.names[:NAMES_SHOWN]),
         more=burst.more_mentioners or len(item.names) > NAMES_SHOWN,
         text=sentence(burst, item.names),
-        tweet=burst.tweet,
+        tweet=item.tweet,
         unread=item.unread,
     )
 

@@ -70,7 +70,7 @@ def _item(item: Item) -> Mapping[str, object]:
         "names": list(item.names),
         "more": burst.more_mentioners,
         "text": sentence(burst, item.names),
-        "tweet": burst.tweet,
+        "tweet": item.tweet,
         "unread": item.unread,
     }
 

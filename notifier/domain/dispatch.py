@@ -99,7 +99,7 @@ def decide(
 
 def expired(account: Account, piece: Slice, now: datetime) -> bool:
     """Such a slice is only sealed and counted: no throttle holds it, and it spends nothing of a rate."""
-    return now >= account.plan.opened_at + piece.terms.worth
+    return now >= account.worth_until(piece)
 
 
 def expected_people(account: Account, piece: Slice) -> float:

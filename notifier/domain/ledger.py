@@ -145,6 +145,17 @@ class Account:
         rows = self.standings.get(replace(piece, step=Step.ROWS))
         return rows is not None and rows.ended is not None
 
+    def worth_until(self, piece: Slice) -> datetime:
+        """When the slice stops being worth its work, and is left to the pull path; one rule for all who ask.
+
+        Rows age with their burst. Alerts age from when the rows of the same people stood, because a throttle that held
+        the rows loses nothing; what was left to the pull path rings no phone.
+        """
+        rows = self.standings.get(replace(piece, step=Step.ROWS)) if piece.step is Step.PUSH else None
+        if rows is None or rows.ended is None:
+            return self.plan.opened_at + piece.terms.worth
+        return rows.ended.at if rows.ended.fact is Fact.PULLED else rows.ended.at + piece.terms.worth
+
 
 def account(plan: Plan, entries: Iterable[Entry], claims: Iterable[Claim]) -> Account:
     standings = {piece: Standing(slice=piece) for piece in plan.slices()}

@@ -31,6 +31,8 @@ class Viewer:
     """Whom the viewer blocked, and who blocked the viewer."""
     volume: Mapping[Subject, Volume]
     marks: Marks
+    muted: Collection[Subject] = frozenset()
+    """Followed and muted: nothing of it is visible, and yet its owner's protected tweets are still for the viewer."""
 
 
 class Denied(StrEnum):
@@ -59,6 +61,20 @@ def unread(burst: Burst, viewer: Viewer) -> bool:
             return False
         case None:
             return viewer.marks.unseen(burst.key, burst.opened_at)
+
+
+def pushable(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> bool:
+    """Whether the viewer's phone may ring for it.
+
+    Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
+    on what was looked at), or whom a block parts from its opener, whose name the alert would say.
+    """
+    return (
+        visible(burst, viewer, retracted=retracted, now=now)
+        and burst.opener not in viewer.blocked
+        and burst.key not in viewer.marks.by_burst
+        and viewer.marks.unseen(burst.key, burst.opened_at)
+    )
 
 
 def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> Denied | None:
@@ -91,7 +107,9 @@ def _not_in_audience(burst: Burst, viewer: Viewer) -> Denied | None:
 
 
 def _follows_author(viewer: Viewer, author: UserId) -> bool:
-    return author == viewer.user or Subject(Kind.MENTION, author) in viewer.follows
+    """Muting is not leaving: the author's followers are the same whoever of them wants to be told of the author."""
+    subject = Subject(Kind.MENTION, author)
+    return subject in viewer.follows or subject in viewer.muted
 
 
 def _admits(volume: Volume, burst: Burst) -> bool:

@@ -1,4 +1,4 @@
-"""Push: after the rows, one alert for those of a slice who had a device when it was sealed."""
+"""Push: after the rows, one alert for those of a slice who had a device when it was sealed and may still be told."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,12 @@ from notifier.domain.alert import alert
 from notifier.domain.bits import Bits, members
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
+from notifier.domain.seal import Seal
 from notifier.domain.slice import Slice
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
-from notifier.ports.push import Sender, Sending, Sent
+from notifier.ports.ledger import Ledger
+from notifier.ports.push import Sender, Sending, Sent, Spared
 from notifier.ports.seals import Seals
 from notifier.telemetry import Metrics
 
@@ -17,21 +19,31 @@ from notifier.telemetry import Metrics
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
     seals: Seals
+    ledger: Ledger
+    spared: Spared
     sender: Sender
     sent: Sent
     clock: Clock
     metrics: Metrics
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
-        worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
+        account = self.ledger.read([piece.burst])[piece.burst]
+        worth_it = self.clock.now() < account.worth_until(piece)
         people = 0
         for shard, sealed in sorted(self.seals.read(burst.key, piece.shards).items()):
-            targets: Bits = sealed.tiers[piece.tier] & sealed.push
             hold.keep()
-            if worth_it and targets.any():
+            if worth_it and (targets := self._targets(burst, piece, sealed)).any():
                 people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=shard), targets)
         fact = Fact.DONE if worth_it else Fact.PULLED
         return Entry(slice=piece, fact=fact, at=self.clock.now(), people=people)
+
+    def _targets(self, burst: Burst, piece: Slice, sealed: Seal) -> Bits:
+        """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending.
+
+        Fails closed: while nobody can say who that is, the slice waits.
+        """
+        targets: Bits = sealed.tiers[piece.tier] & sealed.push
+        return targets & ~self.spared.read(burst, sealed.shard) if targets.any() else targets
 
     def _send(self, burst: Burst, sending: Sending, targets: Bits) -> int:
         # After a crash between intent and outcome the window is sent again, with the same collapse id: a phone that

@@ -26,6 +26,8 @@ class Item:
     burst: Burst
     names: tuple[UserId, ...]
     """The mentioners, without those whom the viewer blocked or who blocked the viewer."""
+    tweet: str | None
+    """The opener's; None where a block parts the viewer from the opener, though others joined."""
     unread: bool
 
 
@@ -57,8 +59,13 @@ class Look:
         return visible(burst, self.viewer, retracted=(), now=self.now)
 
     def item(self, burst: Burst) -> Item:
-        names = tuple(name for name in burst.mentioners if name not in self.viewer.blocked)
-        return Item(burst=burst, names=names, unread=unread(burst, self.viewer))
+        blocked = self.viewer.blocked
+        return Item(
+            burst=burst,
+            names=tuple(name for name in burst.mentioners if name not in blocked),
+            tweet=None if burst.opener in blocked else burst.tweet,
+            unread=unread(burst, self.viewer),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """One person's durable facts: follows, blocks, volume and marks; the truth that the predicate is asked with."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.marks import Mark
@@ -9,7 +9,9 @@ from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-"""`visible_from` of a subject that is muted, or was left by one whose whole block follows it: as good as absent."""
+"""`visible_from` of a subject that is followed and muted."""
+LEFT = NEVER + timedelta(days=1)
+"""`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
 
 
 class People(Protocol):

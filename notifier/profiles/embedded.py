@@ -38,6 +38,7 @@ from notifier.adapters.sqlite import (
     SqliteRecentBursts,
     SqliteSeals,
     SqliteSent,
+    SqliteSpared,
     SqliteThrottles,
     SqliteTimeline,
 )
@@ -84,7 +85,7 @@ class Embedded:
         files, clock, nonces = self._files, self._clock, UuidNonces()
         redis, queue = connect(self._redis_url()), CeleryQueue(self._redis_url())
         log = SqliteLog(files.log, clock)
-        out = (self._settings.data / "alerts.ndjson").open("a")
+        out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
         for closing in (log.close, redis.close, queue.close, out.close):
             self._closing.callback(closing)
         return Ports(
@@ -101,6 +102,7 @@ class Embedded:
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
             sent=SqliteSent(files.core),
+            spared=SqliteSpared(files.core),
             leases=SqliteLeases(files.core),
             archive=SqliteArchive(files.core, files.inboxes),
             pull=RedisPullIndex(redis, nonces),

@@ -129,6 +129,12 @@ class Oracle:
             return marked.marks[burst.key] == "unread"
         return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
 
+    def rings(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
+        """Whether the phone may ring: it is in the list, nothing was done with it, and its opener isn't blocked."""
+        opener = self.tweets[burst.tweets[0]].author
+        touched = burst.key in marked.marks or not self.unread(burst, marked)
+        return self.visible(person, burst, marked, now) and not touched and opener not in person.blocked
+
     def divide(self, burst: Seen, shard: int, *, standard: bool) -> Division:
         """Everybody of the shard, one after another."""
         tiers: dict[str, set[int]] = {"p0": set(), "p1": set(), "p2": set()}
@@ -176,7 +182,8 @@ class Oracle:
         return "p2" if standard or person.idle < timedelta(days=30) else None
 
     def _follows(self, person: Person, author: str) -> bool:
-        return author == person.name or (author in person.follows and author not in person.muted)
+        """Who muted the author has not left him."""
+        return author in person.follows
 
     def _names(self, burst: Seen) -> tuple[set[str], bool]:
         names = list(dict.fromkeys(self.tweets[id].author for id in burst.tweets))

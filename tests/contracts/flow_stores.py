@@ -19,6 +19,7 @@ from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.subject import Member, Subject, UserId
@@ -28,7 +29,8 @@ from notifier.ports.directory import Directory
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Claims, Ledger
-from notifier.ports.people import NEVER, People
+from notifier.ports.people import LEFT, NEVER, People
+from notifier.ports.push import Spared
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.timeline import Timeline
@@ -42,6 +44,7 @@ from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.timeline import MemoryTimeline
 
 
@@ -51,6 +54,8 @@ class Facts(Protocol):
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None: ...
 
     def mute(self, user: UserId, subject: Subject) -> None: ...
+
+    def unfollow(self, user: UserId, subject: Subject) -> None: ...
 
     def block(self, user: UserId, other: UserId) -> None: ...
 
@@ -71,6 +76,7 @@ class Store:
     directory: Directory
     sets: MemberSets
     facts: Facts
+    spared: Spared
     clock: ManualClock
     folder: Path | None = None
     """Of a backend that outlives its process."""
@@ -104,6 +110,7 @@ def memory(folder: Path, clock: ManualClock) -> Iterator[Store]:
         directory=directory,
         sets=sets,
         facts=people,
+        spared=MemorySpared(people),
         clock=clock,
     )
 
@@ -125,6 +132,7 @@ def sqlite(folder: Path, clock: ManualClock) -> Iterator[Store]:
         directory=SqliteDirectory(files.core),
         sets=SqliteMemberSets(files.core),
         facts=SqliteFacts(files.core),
+        spared=SqliteSpared(files.core),
         clock=clock,
         folder=folder,
     )
@@ -148,6 +156,9 @@ class SqliteFacts:
 
     def mute(self, user: UserId, subject: Subject) -> None:
         self.follow(user, subject, NEVER)
+
+    def unfollow(self, user: UserId, subject: Subject) -> None:
+        self.follow(user, subject, LEFT)
 
     def block(self, user: UserId, other: UserId) -> None:
         self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocks')", self._member(user), other)

@@ -89,6 +89,15 @@ def test_a_muted_subject_is_absent_even_where_the_block_follows(people: Store) -
     assert viewer(people).follows == {NOVA: LATER}
 
 
+def test_a_muted_subject_is_still_followed_and_one_that_was_left_is_not(people: Store) -> None:
+    people.sets.put_follows([block_follow(9, 10)])
+    people.facts.mute(ADA, NOVA)
+    people.facts.unfollow(ZOE, NOVA)
+    with reopened(people) as again:
+        assert (viewer(again).follows, viewer(again).muted) == ({}, {NOVA})
+        assert (viewer(again, ZOE).follows, viewer(again, ZOE).muted) == ({}, frozenset())
+
+
 def test_a_block_hides_each_from_the_other(people: Store) -> None:
     people.facts.block(ADA, ZOE)
     assert set(viewer(people).blocked) == {ZOE}

@@ -56,6 +56,7 @@ class Stage:
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             sent=g.sent,
+            spared=g.spared,
             leases=g.leases,
             archive=g.archive,
             pull=g.pull,

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from io import StringIO
 from typing import Any
 
 import httpx
@@ -12,7 +11,6 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from notifier import topics
-from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
@@ -45,11 +43,13 @@ from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
 
@@ -155,6 +155,7 @@ class House:
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
             sent=MemorySent(),
+            spared=MemorySpared(self.people),
             leases=MemoryLeases(),
             archive=MemoryArchive(self.bursts, ledger, seals, inbox),
             pull=pull,
@@ -164,7 +165,7 @@ class House:
             report=MemoryBacklogReport(clock),
             bus=MemoryBus(),
             queue=self.queue,
-            sender=ConsoleSender(StringIO()),
+            sender=MemoryPhones(),
             clock=clock,
             nonces=CountedNonces(),
         )

@@ -55,7 +55,17 @@ def test_names_of_the_blocked_are_not_shown(edge: Edge) -> None:
     edge.mention("bob")
     edge.house.people.block(UserId("u1"), UserId("ada"))
     [item] = edge.inbox("u1").json()["items"]
-    assert (item["names"], item["text"]) == (["bob"], "bob, 2 mentions of @nova")
+    assert (item["names"], item["text"], item["count"]) == (["bob"], "bob, 2 mentions of @nova", 2)
+
+
+@pytest.mark.parametrize(("blocked", "tweet"), [("ada", None), ("bob", "tmention-0")])
+def test_the_tweet_of_a_blocked_opener_is_not_shown(edge: Edge, blocked: str, tweet: str | None) -> None:
+    edge.mention("ada")
+    edge.mention("bob")
+    edge.house.people.block(UserId("u1"), UserId(blocked))
+    [item] = edge.inbox("u1").json()["items"]
+    assert item["tweet"] == tweet
+    assert blocked not in str(item)
 
 
 def test_pages_follow_one_another_by_cursor_and_by_link(edge: Edge) -> None:

@@ -1,6 +1,7 @@
 """The predicate against the design's own sentence, and what a `seen` may cover."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import given, settings
@@ -44,6 +45,7 @@ VIEWERS = st.builds(
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
+    muted=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
 )
 
 
@@ -58,7 +60,7 @@ def in_the_design_s_words(shown: Burst, to: Viewer, retracted: Collection[BurstK
             shown.key not in retracted,
             shown.opened_at > NOW - timedelta(days=90),
             own or follows,
-            author is None or author == to.user or Subject(Kind.MENTION, author) in to.follows,
+            author is None or Subject(Kind.MENTION, author) in {*to.follows, *to.muted},
             shown.more_mentioners or not set(shown.mentioners) <= set(to.blocked),
             volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day),
             to.marks.by_burst.get(shown.key) is not Mark.HIDDEN,
@@ -104,5 +106,5 @@ def test_a_seen_page_covers_what_it_showed_and_swallows_nothing_that_became_visi
 @given(BURSTS, VIEWERS, USERS)
 @settings(max_examples=150)
 def test_one_more_blocked_account_never_shows_more(shown: Burst, to: Viewer, name: UserId) -> None:
-    strict = Viewer(user=to.user, follows=to.follows, blocked={*to.blocked, name}, volume=to.volume, marks=to.marks)
+    strict = replace(to, blocked={*to.blocked, name})
     assert visible(shown, to, retracted=(), now=NOW) or not visible(shown, strict, retracted=(), now=NOW)

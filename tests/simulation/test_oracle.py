@@ -55,7 +55,9 @@ def test_whoever_a_rule_leaves_out_sees_nothing(person: Person) -> None:
 def test_a_protected_authors_burst_is_for_her_followers() -> None:
     secret = replace(ORACLE, tweets={"e1": Tweet(id="e1", author="eve", mentioned=("nova",), protected=True)})
     assert seen_by(KIM, secret) == []
-    assert seen_by(replace(KIM, follows={"nova": NOON, "eve": NOON}), secret) == [KEY]
+    follower = replace(KIM, follows={"nova": NOON, "eve": NOON})
+    assert seen_by(follower, secret) == [KEY]
+    assert seen_by(replace(follower, muted=frozenset({"eve"})), secret) == [KEY]
 
 
 def test_the_days_first_is_for_those_who_want_no_more() -> None:
@@ -71,6 +73,24 @@ def test_a_mark_speaks_before_what_was_seen() -> None:
     assert not ORACLE.unread(BURST, seen)
     assert ORACLE.unread(BURST, replace(seen, marks={KEY: "unread"}))
     assert seen_by(KIM, marked=Marked(marks={KEY: "hidden"})) == []
+
+
+def test_a_phone_rings_for_what_is_new_and_opened_by_nobody_who_is_blocked() -> None:
+    tweets = {**ORACLE.tweets, "e2": Tweet(id="e2", author="bob", mentioned=("nova",))}
+    joined = replace(BURST, tweets=("e1", "e2"))
+    oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
+
+    def rings(person: Person = KIM, marked: Marked | None = None) -> bool:
+        return oracle.rings(person, joined, marked or Marked(), NOON)
+
+    assert rings()
+    assert rings(replace(KIM, blocked=frozenset({"bob"})))
+    assert rings(marked=Marked(seen=[(NOON - timedelta(milliseconds=1), ())]))
+    assert not rings(replace(KIM, blocked=frozenset({"ada"})))
+    assert not rings(replace(KIM, muted=frozenset({"nova"})))
+    assert not rings(marked=Marked(seen=[(NOON, ())]))
+    assert not rings(marked=Marked(seen=[(NOON - timedelta(hours=1), [KEY])]))
+    assert not any(rings(marked=Marked(marks={KEY: mark})) for mark in ("read", "unread", "hidden"))
 
 
 def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:

@@ -104,6 +104,7 @@ def viewer(
     blocked: Collection[UserId] = (),
     volume: Volume = Volume.ALL,
     marks: Marks | None = None,
+    muted: Collection[Subject] = (),
 ) -> Viewer:
     return Viewer(
         user=user,
@@ -111,6 +112,7 @@ def viewer(
         blocked=blocked,
         volume={OF_NOVA: volume},
         marks=marks or Marks(),
+        muted=muted,
     )
 
 

@@ -157,6 +157,13 @@ def test_a_slice_is_worth_its_pool_s_term_from_the_opening() -> None:
     assert not expired(late, piece(Tier.P1), NOON + 2 * HOUR - timedelta(milliseconds=1))
 
 
+def test_a_push_slice_is_worth_its_term_from_when_the_rows_stood() -> None:
+    rows = entry(piece(Tier.P0), Fact.DONE, at=NOON + HOUR)
+    parked, phones = of(plan_of(shards=1, pushed=(Tier.P0,)), rows), piece(Tier.P0, step=Step.PUSH)
+    assert not expired(parked, phones, NOON + HOUR + phones.terms.worth - timedelta(milliseconds=1))
+    assert expired(parked, phones, NOON + HOUR + phones.terms.worth)
+
+
 def test_the_guess_follows_the_followers_until_a_slice_has_ended() -> None:
     plan = plan_of(shards=4, followers=400_000)
     assert expected_people(of(plan), piece(Tier.P2)) == 100_000 * EXPECTED_SHARE[Tier.P2]

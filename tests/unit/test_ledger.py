@@ -1,11 +1,13 @@
 """The ledger: which fact decides, and when a slice may be queued again."""
 
+from datetime import datetime
+
 import pytest
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Entry, Fact, Standing, State, account
 from notifier.domain.slice import Step
-from tests.unit.examples import NOON, SECOND, claim, entry, piece, plan_of
+from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
 P1 = piece(Tier.P1)
 QUEUED = entry(P1, Fact.DISPATCHED, n=1)
@@ -96,6 +98,25 @@ def test_phones_wait_for_the_rows_of_the_same_people() -> None:
     before = account(plan_of(pushed=(Tier.P1,)), [entry(piece(Tier.P1, 1), Fact.DONE)], ())
     assert not before.rows_done(phones)
     assert before.with_entry(entry(P1, Fact.DONE)).rows_done(phones)
+
+
+def worth_until(*facts: Entry, step: Step) -> datetime:
+    return account(plan_of(pushed=(Tier.P1,)), facts, ()).worth_until(piece(Tier.P1, step=step))
+
+
+def test_rows_are_worth_their_term_from_the_opening() -> None:
+    assert worth_until(entry(P1, Fact.DISPATCHED, n=1, at=NOON + HOUR), step=Step.ROWS) == NOON + 2 * HOUR
+
+
+@pytest.mark.parametrize("fact", [Fact.DONE, Fact.DEAD])
+def test_alerts_are_worth_their_term_from_the_end_of_their_rows(fact: Fact) -> None:
+    elsewhere = entry(piece(Tier.P1, 1), Fact.DONE, at=NOON + 2 * HOUR)
+    term = piece(Tier.P1, step=Step.PUSH).terms.worth
+    assert worth_until(entry(P1, fact, at=NOON + HOUR), elsewhere, step=Step.PUSH) == NOON + HOUR + term
+
+
+def test_alerts_of_rows_that_were_left_to_the_pull_path_are_worth_nothing() -> None:
+    assert worth_until(entry(P1, Fact.PULLED, at=NOON + HOUR), step=Step.PUSH) == NOON + HOUR
 
 
 def test_a_burst_is_settled_when_every_slice_has_ended() -> None:

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.burst import RETENTION, Burst
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Kind, Subject
-from notifier.domain.visible import Denied, Viewer, Volume, denied, unread, visible
+from notifier.domain.visible import Denied, Viewer, Volume, denied, pushable, unread, visible
 from tests.unit.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 NOW = NOON + HOUR
@@ -43,12 +43,17 @@ def test_the_burst_that_opens_at_the_moment_of_the_follow_belongs_to_the_followe
     assert why(burst(), viewer(follows={OF_NOVA: since})) is reason
 
 
-def test_a_restricted_burst_is_for_the_author_s_followers_and_the_author() -> None:
+def test_a_restricted_burst_is_for_the_author_s_followers_alone() -> None:
     both = viewer(follows={OF_NOVA: NOON, OF_EVE: NOW})
     assert why(BY_EVE, viewer()) is Denied.RESTRICTED
     assert why(BY_EVE, both) is None
-    assert why(BY_EVE, viewer(user=EVE)) is None
+    assert why(BY_EVE, viewer(user=EVE)) is Denied.RESTRICTED
     assert why(BY_EVE, viewer(follows={OF_EVE: NOON})) is Denied.NOT_FOLLOWED
+
+
+def test_who_mutes_a_protected_author_is_still_a_follower_of_hers() -> None:
+    assert why(BY_EVE, viewer(muted=(OF_EVE,))) is None
+    assert why(BY_EVE, viewer(follows={}, muted=(OF_NOVA, OF_EVE))) is Denied.NOT_FOLLOWED
 
 
 def test_the_personal_subject_is_its_owner_s_alone() -> None:
@@ -99,3 +104,37 @@ def test_only_a_hidden_mark_hides(mark: Mark | None, reason: Denied | None) -> N
 def test_a_mark_outweighs_what_was_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
     marks = Marks(seen_at=NOON if seen else None, by_burst={burst().key: mark} if mark else {})
     assert unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)
+
+
+def rings(shown: Burst, to: Viewer) -> bool:
+    return pushable(shown, to, retracted=(), now=NOW)
+
+
+def test_a_phone_rings_for_what_is_visible_and_new() -> None:
+    assert rings(burst(), viewer())
+    assert not rings(burst(), viewer(follows={OF_NOVA: NOON + timedelta(milliseconds=1)}))
+    assert not pushable(burst(), viewer(), retracted=(burst().key,), now=NOW)
+
+
+def test_no_phone_rings_for_a_blocked_opener_though_others_joined() -> None:
+    joined = burst(mentioners=(ADA, EVE))
+    assert why(joined, viewer(blocked=(ADA,))) is None
+    assert not rings(joined, viewer(blocked=(ADA,)))
+    assert rings(joined, viewer(blocked=(EVE,)))
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        Marks(seen_at=NOON),
+        Marks(also_seen=frozenset({burst().key})),
+        *(Marks(by_burst={burst().key: mark}) for mark in Mark),
+    ],
+)
+def test_no_phone_rings_for_what_was_dealt_with(marks: Marks) -> None:
+    assert not rings(burst(), viewer(marks=marks))
+
+
+def test_what_was_seen_before_it_opened_silences_nothing() -> None:
+    earlier = Marks(seen_at=NOON - timedelta(milliseconds=1), by_burst={BurstKey(OF_NOVA, 2): Mark.HIDDEN})
+    assert rings(burst(), viewer(marks=earlier))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from errno import ENOSPC
-from typing import TextIO
+from typing import BinaryIO
 
 from notifier.domain.alert import Alert
 from notifier.domain.errors import Full, Unavailable
@@ -16,9 +16,12 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSender:
-    out: TextIO
+    out: BinaryIO
+    """Unbuffered: a line that was refused would wait in a buffer, and come out beside the one that repeats it."""
 
     def send(self, alert: Alert, members: Sequence[Member]) -> None:
+        if not members:
+            return
         line = {
             "alert": alert.text,
             "burst": str(alert.burst),
@@ -27,6 +30,6 @@ class ConsoleSender:
             "first": list(members[:NAMED]),
         }
         try:
-            print(json.dumps(line), file=self.out, flush=True)
+            self.out.write(json.dumps(line).encode() + b"\n")
         except OSError as error:
             raise (Full if error.errno == ENOSPC else Unavailable)(f"alerts: {error.strerror}.") from error

@@ -17,6 +17,7 @@ from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 
@@ -39,6 +40,7 @@ __all__ = [
     "SqliteRecentBursts",
     "SqliteSeals",
     "SqliteSent",
+    "SqliteSpared",
     "SqliteThrottles",
     "SqliteTimeline",
 ]

@@ -50,13 +50,16 @@ class SqlitePeople:
         return None if account is None or account.deleted else account.member
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
+        never = to_ms(NEVER)
         with self._db.read() as c:
+            follows = _follows(c, member)
             return Viewer(
                 user=user,
-                follows=_follows(c, member),
+                follows={Subject.parse(subject): from_ms(at) for subject, at in follows.items() if at < never},
                 blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
                 volume={Subject.parse(subject): Volume(v) for subject, v in c.execute(_VOLUMES, (member,))},
                 marks=_marks(c, member),
+                muted=frozenset(Subject.parse(subject) for subject, at in follows.items() if at == never),
             )
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -70,8 +73,8 @@ class SqlitePeople:
             c.executemany(_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
 
 
-def _follows(c: sqlite3.Connection, member: Member) -> dict[Subject, datetime]:
-    """A member's own row overrides the block's, also where it says that there is nothing to see any more."""
+def _follows(c: sqlite3.Connection, member: Member) -> dict[str, int]:
+    """A member's own row overrides the block's, also where it says that the subject is muted or was left."""
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
@@ -80,8 +83,7 @@ def _follows(c: sqlite3.Connection, member: Member) -> dict[Subject, datetime]:
             own[subject] = visible_from
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = visible_from
-    never = to_ms(NEVER)
-    return {Subject.parse(subject): from_ms(at) for subject, at in (shared | own).items() if at < never}
+    return shared | own
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:

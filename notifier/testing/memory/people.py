@@ -9,7 +9,7 @@ from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 from notifier.ports.directory import Directory
-from notifier.ports.people import NEVER
+from notifier.ports.people import LEFT, NEVER
 from notifier.testing.memory.sets import MemoryMemberSets
 
 
@@ -29,18 +29,7 @@ class MemoryPeople:
         return None if account is None or account.deleted else account.member
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
-        marks = Marks(
-            seen_at=self._seen_at.get(member),
-            also_seen=frozenset(self._newer[member]),
-            by_burst=dict(self._marks[member]),
-        )
-        return Viewer(
-            user=user,
-            follows=self._follows(user, member),
-            blocked=frozenset(self._blocked[user]),
-            volume=dict(self._volume[user]),
-            marks=marks,
-        )
+        return self._viewer(user, member)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))
@@ -54,7 +43,7 @@ class MemoryPeople:
         self._own[user][subject] = visible_from
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
-        self._own[user][subject] = NEVER
+        self._own[user][subject] = LEFT
 
     def mute(self, user: UserId, subject: Subject) -> None:
         self._own[user][subject] = NEVER
@@ -67,6 +56,29 @@ class MemoryPeople:
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         self._volume[user][subject] = volume
 
+    def known(self) -> dict[Member, Viewer]:
+        """Everybody of whom anything was told or whose marks stand."""
+        users = {*self._own, *self._blocked, *self._volume}
+        members = {account.member: user for user, account in self._directory.accounts(users).items()}
+        members |= self._directory.users({*self._seen_at, *self._newer, *self._marks})
+        return {member: self._viewer(user, member) for member, user in members.items()}
+
+    def _viewer(self, user: UserId, member: Member) -> Viewer:
+        follows = self._follows(user, member)
+        marks = Marks(
+            seen_at=self._seen_at.get(member),
+            also_seen=frozenset(self._newer[member]),
+            by_burst=dict(self._marks[member]),
+        )
+        return Viewer(
+            user=user,
+            follows={subject: since for subject, since in follows.items() if since < NEVER},
+            blocked=frozenset(self._blocked[user]),
+            volume=dict(self._volume[user]),
+            marks=marks,
+            muted=frozenset(subject for subject, since in follows.items() if since == NEVER),
+        )
+
     def _follows(self, user: UserId, member: Member) -> dict[Subject, datetime]:
         slot = member % BLOCK_MEMBERS
         shared = {
@@ -74,4 +86,4 @@ class MemoryPeople:
             for (block, subject), follow in self._sets.follows.items()
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
-        return {subject: since for subject, since in (shared | self._own[user]).items() if since < NEVER}
+        return shared | self._own[user]

@@ -1,10 +1,6 @@
 """The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-from notifier.domain.alert import Alert
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.subject import BurstKey
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
@@ -19,23 +15,15 @@ from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
-
-
-@dataclass(slots=True)
-class Phones:
-    """Every alert that arrived, in order."""
-
-    arrived: list[tuple[Alert, tuple[Member, ...]]] = field(default_factory=list)
-
-    def send(self, alert: Alert, members: Sequence[Member]) -> None:
-        self.arrived.append((alert, tuple(members)))
 
 
 class WatchedLog(MemoryLog):
@@ -64,6 +52,7 @@ class Ground:
         self.leases = MemoryLeases()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory, self.sets)
+        self.spared = MemorySpared(self.people)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex()
         self.recent = MemoryRecent(self.clock)
@@ -72,7 +61,7 @@ class Ground:
         self.report = MemoryBacklogReport(self.clock)
         self.bus = MemoryBus()
         self.queue = MemoryQueue()
-        self.phones = Phones()
+        self.phones = MemoryPhones()
         self.unannounced: set[BurstKey] = set()
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 

@@ -27,6 +27,7 @@ from notifier.testing.simulator.visits import driven
 from notifier.testing.simulator.world import World
 
 COLLAPSE = timedelta(seconds=60)
+ALERT_WORTH = timedelta(minutes=15)
 GROUPS = {
     topics.MENTIONS: "router",
     topics.MENTIONS_CELEBRITY: "coordinator",
@@ -162,15 +163,9 @@ def _alerted(world: World) -> Iterator[str]:
     for sent, _ in ground.phones.arrived:
         if sent.collapse_id != alert(ground.bursts.by_key[sent.burst]).collapse_id:
             yield f"an alert of {sent.burst} has another collapse id"
+    yield from world.ringing.wrong
     for account in ground.archive.accounts():
-        seals = {seal.shard: seal for seal in ground.archive.seals(account.plan.burst)}
-        for piece, standing in account.standings.items():
-            if piece.step is not Step.PUSH or standing.ended is None:
-                continue
-            for shard in set(piece.shards) & set(seals):
-                wanted = members(seals[shard].tiers[piece.tier] & seals[shard].push, shard)
-                if standing.ended.fact is Fact.DONE and any(not told[piece.burst, m] for m in wanted):
-                    yield f"{piece} is done, and not everybody was alerted"
+        yield from _rung(world, account, told)
     known = {
         (account.plan.burst, m)
         for account in ground.archive.accounts()
@@ -178,6 +173,23 @@ def _alerted(world: World) -> Iterator[str]:
         for m in members(seal.push, seal.shard)
     }
     yield from (f"{member} was alerted of {burst} without a seal" for burst, member in sorted(set(told) - known))
+
+
+def _rung(world: World, account: Account, told: Counter[tuple[BurstKey, Member]]) -> Iterator[str]:
+    """A push slice that is done rang for all whom nothing spared it; one that was left to the pull path was late."""
+    seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}
+    always = world.ringing.always(account.plan.burst)
+    for piece, standing in account.standings.items():
+        if piece.step is not Step.PUSH or standing.ended is None:
+            continue
+        rows = account.standings[replace(piece, step=Step.ROWS)].ended
+        late = rows is None or rows.fact is Fact.PULLED or standing.ended.at >= rows.at + ALERT_WORTH
+        if standing.ended.fact is Fact.PULLED and not late:
+            yield f"{piece} was dropped before its time"
+        for shard in set(piece.shards) & set(seals):
+            wanted = set(members(seals[shard].tiers[piece.tier] & seals[shard].push, shard)) & always
+            if standing.ended.fact is Fact.DONE and any(not told[piece.burst, Member(m)] for m in wanted):
+                yield f"{piece} is done, and not everybody was alerted"
 
 
 def _tabs(world: World) -> Iterator[str]:

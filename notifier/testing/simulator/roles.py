@@ -16,6 +16,7 @@ from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
+from notifier.testing.simulator.ringing import OwnClaims, OwnPhones, OwnSent, Ringing
 from notifier.testing.simulator.scheduler import Scheduler
 from notifier.testing.simulator.script import Part
 from notifier.testing.simulator.tap import tapped
@@ -60,11 +61,12 @@ class Roles:
     ground: Ground
     scheduler: Scheduler
     settings: Settings
+    ringing: Ringing
     metrics: Metrics = field(default_factory=Metrics)
 
     def system(self, process: Process) -> System:
         owner = f"{process.name}.{process.lives}"
-        return System(ports=self._ports(), settings=self.settings, metrics=self.metrics, owner=owner)
+        return System(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
 
     def reads(self) -> Reads:
         g = self.ground
@@ -122,7 +124,7 @@ class Roles:
         sleeper = cast(Signal, Sleeper(self.scheduler))
         return Loop(name=name, step=step, idle=idle, stopping=sleeper, metrics=self.metrics).run
 
-    def _ports(self) -> Ports:
+    def _ports(self, owner: str) -> Ports:
         g, gate = self.ground, self.scheduler
 
         def store(name: str) -> Any:
@@ -139,12 +141,13 @@ class Roles:
             bursts=store("bursts"),
             recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
             ledger=store("ledger"),
-            claims=store("claims"),
+            claims=OwnClaims(store("claims"), self.ringing),
             seals=store("seals"),
             inbox=store("inbox"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
-            sent=store("sent"),
+            sent=OwnSent(store("sent"), self.ringing, owner),
+            spared=store("spared"),
             leases=store("leases"),
             archive=g.archive,
             pull=OwingPull(cache("pull"), g),
@@ -154,7 +157,7 @@ class Roles:
             report=cache("report"),
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
-            sender=tapped(g.phones, "phones", Part.QUEUE, gate),
+            sender=tapped(OwnPhones(g.phones, self.ringing, owner), "phones", Part.QUEUE, gate),
             clock=g.clock,
             nonces=g.nonces,
         )

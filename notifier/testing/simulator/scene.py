@@ -25,6 +25,8 @@ CELEBRITIES = ("nova", "lyra")
 SHARDS = 2
 AUTHORS = ("ada", "bob", "eve")
 VIEWERS = ("kim", "lee", "max", "pat", "quinn", "roy", "nova", "eve")
+BLOCKERS_OF_BOB = ("max", "roy")
+"""One who gets rows alone, and one whose phone would ring."""
 CROWD_AT = 3 * 1024
 
 
@@ -50,7 +52,7 @@ def cast(crowd: int) -> dict[str, Person]:
             idle=timedelta(hours=hours.get(name, 9_000)),
             muted=frozenset({"lyra"} if name == "quinn" else ()),
             volume={"nova": "first"} if name == "lee" else {},
-            blocked=frozenset({"bob"} if name == "max" else {"max"} if name == "bob" else ()),
+            blocked=frozenset({"bob"} if name in BLOCKERS_OF_BOB else BLOCKERS_OF_BOB if name == "bob" else ()),
         )
         for name, member in members.items()
     }

@@ -16,6 +16,7 @@ from notifier.flow.gateway import Answer
 from notifier.testing.oracle import Tweet
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
+from notifier.testing.simulator.ringing import Ringing
 from notifier.testing.simulator.roles import Roles, Threads
 from notifier.testing.simulator.scene import THRESHOLD, VIEWERS, Scene
 from notifier.testing.simulator.scheduler import Scheduler
@@ -52,9 +53,12 @@ class World:
         """Events with their bodies, which stay the same however often they are sent."""
         self.complaints = Complaints()
         self.scheduler = Scheduler(script, self.ground, self._input)
-        self.roles = Roles(self.ground, self.scheduler, Settings(threshold=THRESHOLD, collapse=script.collapse))
         self.sight = Sight(self.ground, self.scene, self.tweets)
-        self.visits = Visits(self.roles.reads().tab(), self.sight, self.scheduler.sleep)
+        self.ringing = Ringing(self.sight)
+        settings = Settings(threshold=THRESHOLD, collapse=script.collapse)
+        self.roles = Roles(self.ground, self.scheduler, settings, self.ringing)
+        reads = self.roles.reads().tab()
+        self.visits = Visits(reads, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
         self._throttles = 0

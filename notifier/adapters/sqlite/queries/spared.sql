@@ -1,0 +1,25 @@
+-- Members of a shard to whom a burst isn't pushable: whatever of the predicate can have changed since the seal.
+-- Each branch is one range of an index of its own, so that it costs as much as there is to find.
+SELECT member FROM marks
+WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
+UNION ALL
+SELECT member FROM seen_newer
+WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
+UNION ALL
+SELECT member FROM seen
+WHERE member / 131072 = :shard AND seen_at >= :opened_at
+UNION ALL
+SELECT member FROM blocks
+WHERE other = :opener AND member BETWEEN :first AND :last
+UNION ALL
+SELECT member FROM volumes
+WHERE subject = :subject AND member BETWEEN :first AND :last
+  AND (volume IN ('off', 'digest') OR (volume = 'first' AND NOT :first_of_day))
+UNION ALL
+-- Followed, unmuted or back since the opening; muted; left.
+SELECT block * 1024 + slot FROM follows
+WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
+UNION ALL
+-- Left the protected author; muting him changes nothing.
+SELECT block * 1024 + slot FROM follows
+WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024

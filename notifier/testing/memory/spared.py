@@ -1,0 +1,19 @@
+"""Who is to be spared an alert, in memory: the predicate, asked for everybody of whom something is known."""
+
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
+from notifier.domain.burst import Burst
+from notifier.domain.visible import pushable
+from notifier.testing.memory.people import MemoryPeople
+
+
+class MemorySpared:
+    def __init__(self, people: MemoryPeople) -> None:
+        self._people = people
+
+    def read(self, burst: Burst, shard: int) -> Bits:
+        spared = [
+            member % SHARD_MEMBERS
+            for member, viewer in self._people.known().items()
+            if shard_of(member) == shard and not pushable(burst, viewer, retracted=(), now=burst.opened_at)
+        ]
+        return from_offsets(spared) if spared else nobody()

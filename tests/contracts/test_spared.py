@@ -1,0 +1,161 @@
+"""The contract of the spared: exactly those followers to whom the predicate doesn't push the burst."""
+
+from asyncio import run
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.statements import statement
+from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, members
+from notifier.domain.burst import Burst
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.visible import Volume, pushable
+from notifier.ports.directory import Account
+from notifier.ports.sets import BlockFollows
+from notifier.testing.memory.clock import START
+from tests.contracts.flow_stores import Store, reopened
+from tests.contracts.made import NOVA, ORION, burst
+
+BEFORE, SOON = START - timedelta(hours=1), START + timedelta(milliseconds=1)
+ADA, BOB = UserId("ada"), UserId("bob")
+OF_BOB = Subject(Kind.MENTION, BOB)
+BURST = burst()
+SECRET = replace(BURST, restricted_to=BOB)
+LATER = replace(BURST, first_of_day=False)
+BASE = 2 * SHARD_MEMBERS
+
+Deed = Callable[[Store, UserId, Member], None]
+
+
+def see(moment: timedelta, *newer: BurstKey) -> Deed:
+    return lambda store, _, member: run(store.people.see(member, START + moment, newer))
+
+
+def mark(mark: Mark, burst: BurstKey = BURST.key) -> Deed:
+    return lambda store, _, member: run(store.people.mark(member, [burst], mark))
+
+
+def volume(volume: Volume, subject: Subject = NOVA) -> Deed:
+    return lambda store, user, _: store.facts.volume(user, subject, volume)
+
+
+DEEDS: Mapping[str, Deed] = {
+    "nothing": lambda store, user, member: None,
+    "saw it": see(timedelta()),
+    "saw what was before it": see(timedelta(milliseconds=-1)),
+    "saw it ahead": see(timedelta(hours=-2), BURST.key),
+    "saw another ahead": see(timedelta(hours=-2), BurstKey(NOVA, 2)),
+    "read it": mark(Mark.READ),
+    "hid it": mark(Mark.HIDDEN),
+    "kept it unread": mark(Mark.UNREAD),
+    "hid another": mark(Mark.HIDDEN, BurstKey(NOVA, 2)),
+    "hid another's": mark(Mark.HIDDEN, BurstKey(ORION, 1)),
+    "blocked the opener": lambda store, user, _: store.facts.block(user, ADA),
+    "was blocked by the opener": lambda store, user, _: store.facts.block(ADA, user),
+    "blocked somebody else": lambda store, user, _: store.facts.block(user, UserId("eve")),
+    "muted": lambda store, user, _: store.facts.mute(user, NOVA),
+    "muted another": lambda store, user, _: store.facts.mute(user, ORION),
+    "left": lambda store, user, _: store.facts.unfollow(user, NOVA),
+    "followed as it opened": lambda store, user, _: store.facts.follow(user, NOVA, START),
+    "followed later": lambda store, user, _: store.facts.follow(user, NOVA, SOON),
+    "wants the first": volume(Volume.FIRST),
+    "wants a digest": volume(Volume.DIGEST),
+    "wants nothing": volume(Volume.OFF),
+    "wants all": volume(Volume.ALL),
+    "wants nothing of another": volume(Volume.OFF, ORION),
+    "left the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
+    "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
+    "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, SOON),
+}
+SILENCING = {
+    *("saw it", "saw it ahead", "read it", "hid it", "kept it unread", "blocked the opener"),
+    *("was blocked by the opener", "muted", "left", "followed later", "wants a digest", "wants nothing"),
+}
+
+
+def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
+    """One for each deed, all followers of nova and of bob since long ago, spread over the shard."""
+    people = {deed: (UserId(f"p{n}"), Member(BASE + n * 5_000 + n)) for n, deed in enumerate(DEEDS)}
+    store.directory.enrol([Account(user=user, member=member) for user, member in people.values()])
+    store.directory.enrol([Account(user=name, member=Member(n)) for n, name in enumerate((ADA, BOB, UserId("eve")))])
+    for user, _ in people.values():
+        store.facts.follow(user, NOVA, BEFORE)
+        store.facts.follow(user, OF_BOB, BEFORE)
+    return people
+
+
+def spared(store: Store, of: Burst, shard: int = 2) -> list[Member]:
+    return members(store.spared.read(of, shard), shard)
+
+
+@pytest.mark.parametrize(
+    ("of", "more"),
+    [(BURST, set[str]()), (LATER, {"wants the first"}), (SECRET, {"left the author"})],
+    ids=["public", "not the day's first", "restricted"],
+)
+def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, more: set[str]) -> None:
+    people = enrolled(store)
+    for deed, (user, member) in people.items():
+        DEEDS[deed](store, user, member)
+    with reopened(store) as again:
+        found = spared(again, of)
+        viewers = {member: run(again.people.viewer(user, member)) for user, member in people.values()}
+    assert {deed for deed, (_, member) in people.items() if member in found} == SILENCING | more
+    assert found == [m for m, v in viewers.items() if not pushable(of, v, retracted=(), now=START)]
+
+
+def test_nobody_is_spared_where_nobody_did_anything(store: Store) -> None:
+    enrolled(store)
+    assert spared(store, BURST) == []
+
+
+@pytest.mark.parametrize("deed", sorted(SILENCING))
+def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
+    edges = [Member(BASE - 1), Member(BASE), Member(BASE + SHARD_MEMBERS - 1), Member(BASE + SHARD_MEMBERS)]
+    store.directory.enrol([Account(user=UserId(f"e{m}"), member=m) for m in edges])
+    store.directory.enrol([Account(user=ADA, member=Member(1))])
+    for member in edges:
+        store.facts.follow(UserId(f"e{member}"), NOVA, BEFORE)
+        DEEDS[deed](store, UserId(f"e{member}"), member)
+    assert [spared(store, BURST, shard) for shard in (1, 2, 3)] == [edges[:1], edges[1:3], edges[3:]]
+
+
+def test_a_whole_block_that_follows_later_is_spared_but_for_those_with_an_earlier_row(store: Store) -> None:
+    people = [(UserId(f"p{slot}"), Member(BASE + slot)) for slot in (4, 9, 1_023)]
+    store.directory.enrol([Account(user=user, member=member) for user, member in people])
+    bits = bytearray(BLOCK_MEMBERS // 8)
+    for slot in (4, 9):
+        bits[slot // 8] |= 1 << slot % 8
+    block = BASE // BLOCK_MEMBERS
+    store.sets.put_follows([BlockFollows(subject=NOVA, block=block, visible_from=SOON, members=bytes(bits))])
+    store.facts.follow(people[0][0], NOVA, BEFORE)
+    store.facts.block(people[1][0], people[2][0])
+    assert BASE + 4 not in spared(store, BURST)
+    assert BASE + 9 in spared(store, BURST)
+
+
+@pytest.mark.parametrize("name", ["spared", "late_blocks", "earlier_follows"])
+def test_in_sqlite_every_question_is_a_range_of_an_index(tmp_path: Path, name: str) -> None:
+    files = Files.at(tmp_path)
+    files.migrate()
+    given = dict.fromkeys(("subject", "author", "opener"), "x") | {"seq": 1, "opened_at": 0, "first_of_day": True}
+    given |= {"left": 1, "shard": 2, "first": 1, "last": 2}
+    with files.core.read() as c:
+        plan = [row[3] for row in c.execute("EXPLAIN QUERY PLAN " + statement(name), given)]
+    files.close()
+    steps = [text for text in plan if text.startswith(("SCAN", "SEARCH"))]
+    assert len(steps) == (7 if name == "spared" else 1)
+    assert [text for text in steps if not text.startswith("SEARCH")] == []
+
+
+def test_a_personal_burst_spares_its_owner_who_has_seen_it(store: Store) -> None:
+    own = burst(Subject(Kind.SELF, UserId("nova")))
+    store.directory.enrol([Account(user=UserId("nova"), member=Member(BASE + 5))])
+    assert spared(store, own) == []
+    run(store.people.see(Member(BASE + 5), START, []))
+    assert spared(store, own) == [BASE + 5]

@@ -1,0 +1,149 @@
+"""Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier.domain.audience import Tier
+from notifier.domain.bits import Bits
+from notifier.domain.burst import Burst
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Fact
+from notifier.domain.marks import Mark
+from notifier.domain.outcome import Again
+from notifier.domain.slice import TERMS, Pool, Step
+from notifier.domain.subject import UserId
+from notifier.domain.visible import Volume
+from notifier.testing.simulator.visits import driven
+from tests.flow.stage import NOVA, Stage
+
+LEE = UserId("lee")
+"""Follows nova with a device, and is in P1; kim is in P0 and always alerted."""
+
+
+def rows_only(stage: Stage) -> None:
+    """The rows stand, and no phone has rung."""
+    stage.dispatch()
+    stage.work(Pool.P0, Pool.P1, Pool.P2)
+
+
+def alerted(stage: Stage) -> set[str]:
+    names = {person.member: name for name, person in stage.scene.people.items()}
+    told = [m for sent, people in stage.ground.phones.arrived if sent.burst.subject == NOVA for m in people]
+    assert len(told) == len(set(told))
+    return {names[member] for member in told}
+
+
+def sees(stage: Stage) -> None:
+    token = stage.page(LEE).seen
+    assert token is not None
+    driven(stage.tab().see(LEE, token))
+
+
+def marks(mark: Mark) -> Callable[[Stage], None]:
+    return lambda stage: driven(stage.tab().mark(LEE, stage.bursts(), mark))
+
+
+DEEDS: dict[str, Callable[[Stage], None]] = {
+    "saw it": sees,
+    "read it": marks(Mark.READ),
+    "hid it": marks(Mark.HIDDEN),
+    "blocked the opener": lambda stage: stage.ground.people.block(LEE, UserId("ada")),
+    "was blocked by the opener": lambda stage: stage.ground.people.block(UserId("ada"), LEE),
+    "muted the subject": lambda stage: stage.ground.people.mute(LEE, NOVA),
+    "left the subject": lambda stage: stage.ground.people.unfollow(LEE, NOVA),
+    "came back to it": lambda stage: stage.ground.people.follow(LEE, NOVA, stage.ground.clock.now()),
+    "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_nobody_is_alerted_who_dealt_with_it_before_the_phones_rang(deed: str) -> None:
+    stage = Stage()
+    stage.mention("nova")
+    rows_only(stage)
+    stage.pass_time(seconds=3)
+    DEEDS[deed](stage)
+    stage.deliver()
+    assert alerted(stage) == {"kim", "roy"}
+
+
+def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_when_others_join() -> None:
+    stage = Stage()
+    stage.mention("nova", author="bob")
+    stage.mention("nova", author="ada")
+    stage.deliver()
+    assert alerted(stage) == {"kim", "lee"}
+    assert stage.sees("roy") == ["mention:nova#1"]
+
+
+@pytest.mark.parametrize(("tier", "names"), [(Tier.P0, {"kim", "roy"}), (Tier.P1, {"lee"})])
+def test_a_throttle_longer_than_an_alert_s_worth_costs_no_alert(tier: Tier, names: set[str]) -> None:
+    stage = Stage()
+    pause = 2 * TERMS[Pool.PUSH].worth
+    stage.throttle(tier, seconds=pause.total_seconds())
+    stage.mention("nova")
+    stage.deliver_others()
+    assert alerted(stage) == {"kim", "roy", "lee"} - names
+    stage.ground.clock.advance(pause)
+    stage.deliver(rounds=90)
+    assert alerted(stage) == {"kim", "roy", "lee"}
+
+
+def test_an_alert_is_worth_its_term_from_when_the_rows_stood() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.pass_time(seconds=600)
+    rows_only(stage)
+    stage.ground.clock.advance(TERMS[Pool.PUSH].worth - timedelta(milliseconds=1))
+    stage.dispatch()
+    stage.work(Pool.PUSH)
+    assert alerted(stage) == {"kim", "lee", "roy"}
+
+
+def test_an_alert_that_is_late_is_dropped_and_counted() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    rows_only(stage)
+    stage.ground.clock.advance(TERMS[Pool.PUSH].worth)
+    stage.deliver()
+    assert alerted(stage) == set()
+    assert pushes(stage) == {Fact.PULLED}
+
+
+def test_no_phone_rings_for_rows_that_were_left_to_the_pull_path() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.ground.clock.advance(TERMS[Pool.P1].worth)
+    stage.deliver()
+    assert alerted(stage) == set()
+    assert pushes(stage) == {Fact.PULLED}
+
+
+def pushes(stage: Stage) -> set[Fact]:
+    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    return {s.ended.fact for s in account.standings.values() if s.ended and s.slice.step is Step.PUSH}
+
+
+class Silent:
+    """Nobody can say who is to be spared."""
+
+    def read(self, burst: Burst, shard: int) -> Bits:
+        raise StoreUnavailable("for a test")
+
+
+def test_while_nobody_can_say_who_is_spared_no_phone_rings_and_the_slice_waits() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    rows_only(stage)
+    stage.pass_time(seconds=1)
+    stage.dispatch()
+    silent: Any = Silent()
+    outcomes = stage.work(Pool.PUSH, by=stage.system(spared=silent).work())
+    assert Again in {type(outcome) for outcome in outcomes}
+    assert alerted(stage) == set()
+    stage.pass_time(seconds=30)
+    stage.deliver()
+    assert alerted(stage) == {"kim", "lee", "roy"}
