@@ -130,6 +130,8 @@ class House:
 
     def __init__(self) -> None:
         self.broken = Broken()
+        self.console = StringIO()
+        """A line for each window of alerts."""
         self.clock = clock = ManualClock()
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
@@ -163,7 +165,7 @@ class House:
             pressure=BreakablePressure(clock, broken=self.broken),
             bus=MemoryBus(),
             queue=self.queue,
-            sender=ConsoleSender(StringIO()),
+            sender=ConsoleSender(self.console),
             clock=clock,
             nonces=CountedNonces(),
         )
