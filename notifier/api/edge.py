@@ -72,7 +72,7 @@ def edge(system: System, reads: Reads, keys: Keys) -> Edge:
         tab=reads.tab(),
         clock=ports.clock,
         keys=keys,
-        opaque=Opaque(keys),
+        opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),
     )

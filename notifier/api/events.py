@@ -14,7 +14,7 @@ from notifier.api.openapi import EventsOperation
 from notifier.api.problems import Problem, described, problem
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
 from notifier.domain.errors import BadEvent, TooLarge, WrongType
-from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate
+from notifier.flow.fate import PULLED_ALONE, AccountFate, BurstFate, Fate, TierFate
 from notifier.flow.gateway import Answer, Receipt
 
 PREFIX = "/v1/events/"
@@ -57,6 +57,8 @@ class BurstBody(msgspec.Struct, kw_only=True):
     count: int
     lane: str
     tiers: dict[str, TierBody]
+    note: str | None
+    """Why it was not fanned out."""
 
 
 class AccountBody(msgspec.Struct, kw_only=True):
@@ -155,6 +157,7 @@ def _burst(fate: BurstFate) -> BurstBody:
         count=fate.burst.count,
         lane=fate.burst.lane,
         tiers={str(one.tier): _tier(one) for one in fate.tiers},
+        note=PULLED_ALONE if fate.burst.pull_only else None,
     )
 
 

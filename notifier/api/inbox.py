@@ -16,7 +16,7 @@ from notifier.api.problems import described
 from notifier.api.wording import sentence
 from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.subject import UserId
 from notifier.flow.tab import Badge, Item, Page
 
 POLL_EVERY = timedelta(seconds=30)
@@ -24,8 +24,6 @@ NAMES_SHOWN = 3
 LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
 """A page's worth."""
-LONGEST_KEY = 512
-"""Characters: the kind, the longest owner and a number, with room to spare."""
 
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
 Limit = Annotated[int, QueryParameter(ge=1, le=100)]
@@ -33,8 +31,8 @@ Limit = Annotated[int, QueryParameter(ge=1, le=100)]
 
 class ItemBody(msgspec.Struct, kw_only=True):
     burst: str
+    """Opaque; the same for this person for ever, and another one for everybody else."""
     subject: str
-    seq: int
     opened_at: datetime
     count: int
     names: list[str]
@@ -76,7 +74,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     found, badge = await edge.tab.open(user, after=after, limit=limit)
     body = InboxBody(
-        items=[_item(item) for item in found.items],
+        items=[_item(item, edge.opaque.id(user, item.burst.key)) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,
         seen=edge.opaque.token(found.seen) if found.seen else None,
         badge=_badge(badge) if badge else None,
@@ -123,22 +121,15 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
         raise BadMark(f"This one is {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:
         raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
-    await edge.tab.mark(request.user, [_key(text) for text in dict.fromkeys(data.bursts)], Mark(data.mark))
+    bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
+    await edge.tab.mark(request.user, bursts, Mark(data.mark))
 
 
-def _key(text: str) -> BurstKey:
-    """Raises BadSubject or BadMark."""
-    if len(text) > LONGEST_KEY:
-        raise BadMark("No burst has so long a name.")
-    return BurstKey.parse(text)
-
-
-def _item(item: Item) -> ItemBody:
+def _item(item: Item, id: str) -> ItemBody:
     burst = item.burst
     return ItemBody(
-        burst=str(burst.key),
+        burst=id,
         subject=str(burst.key.subject),
-        seq=burst.key.seq,
         opened_at=burst.opened_at,
         count=burst.count,
         names=list(item.names[:NAMES_SHOWN]),

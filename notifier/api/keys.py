@@ -19,7 +19,7 @@ SHORTEST_SECRET = 32
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
     secret: str = field(repr=False)
-    """Signs people's tokens, cursors and seen tokens."""
+    """Signs people's tokens, and encrypts ids, cursors and seen tokens."""
     service_key: str = field(repr=False)
     """What the tweet service says to be let in."""
 

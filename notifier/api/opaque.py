@@ -1,66 +1,112 @@
-"""Cursors and seen tokens: opaque to people, signed, and good for the one person they were made for."""
+"""Ids, cursors and seen tokens: opaque to people, and good for the one person they were made for."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from hmac import compare_digest
-from typing import TypeVar
+from datetime import datetime
+from typing import Self, TypeVar
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from notifier.api.keys import Keys
 from notifier.codec import pack, unpack
-from notifier.domain.errors import BadCursor, BadSeen, Poison
+from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.marks import SeenToken
-from notifier.domain.subject import UserId
+from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.ports.timeline import Place
 
-VERSION = b"\x01"
-SIGNATURE = 16
-"""Bytes: nobody tries 2^128 of them."""
+VERSION = b"\x02"
+SEQ = 8
+"""Bytes of every number, however small: the length of an id must not tell how large it is."""
 
 T = TypeVar("T")
 
 
+class _Key(msgspec.Struct, array_like=True, frozen=True):
+    subject: str
+    seq: bytes
+
+    @classmethod
+    def of(cls, burst: BurstKey) -> Self:
+        return cls(str(burst.subject), burst.seq.to_bytes(SEQ, "big"))
+
+    @property
+    def burst(self) -> BurstKey:
+        return BurstKey(Subject.parse(self.subject), int.from_bytes(self.seq, "big"))
+
+
+class _Place(msgspec.Struct, array_like=True):
+    opened_at: datetime
+    burst: _Key
+
+
+class _Seen(msgspec.Struct, array_like=True):
+    as_of: datetime
+    newer: list[_Key]
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    keys: Keys = field(repr=False)
+    """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
+
+    Encrypted, because a burst's number that can be read tells a stranger by its gaps how many mentions were not for
+    her. Deterministic, because a viewer's id of a burst stays the same on every device and for the burst's life, and
+    is stored nowhere. Bound to the viewer, so that two people who compare their ids learn nothing, and nobody can use
+    what somebody else was given.
+    """
+
+    cipher: AESSIV = field(repr=False)
+
+    @classmethod
+    def of(cls, keys: Keys) -> Self:
+        return cls(AESSIV(keys.derived("opaque")))
+
+    def id(self, viewer: UserId, burst: BurstKey) -> str:
+        return self._seal("burst", viewer, _Key.of(burst))
+
+    def burst(self, viewer: UserId, id: str) -> BurstKey:
+        """Raises BadMark: nothing but marks takes an id."""
+        found = self._open("burst", viewer, id, _Key)
+        if found is None:
+            raise BadMark("A burst is named as it is in the person's own inbox.")
+        return found.burst
 
     def cursor(self, viewer: UserId, place: Place) -> str:
-        return self._seal("cursor", viewer, pack(place))
+        return self._seal("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
     def place(self, viewer: UserId, cursor: str) -> Place:
         """Raises BadCursor."""
-        found = self._open("cursor", viewer, cursor, Place)
+        found = self._open("cursor", viewer, cursor, _Place)
         if found is None:
             raise BadCursor("Begin again without one.")
-        return found
+        return Place(found.opened_at, found.burst.burst)
 
     def token(self, seen: SeenToken) -> str:
-        return self._seal("seen", seen.viewer, pack(seen))
+        return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
 
     def seen(self, viewer: UserId, token: str) -> SeenToken:
         """Raises BadSeen."""
-        found = self._open("seen", viewer, token, SeenToken)
-        if found is None or found.viewer != viewer:
+        found = self._open("seen", viewer, token, _Seen)
+        if found is None:
             raise BadSeen("Load the inbox again for a new one.")
-        return found
+        return SeenToken(viewer=viewer, as_of=found.as_of, newer=frozenset(key.burst for key in found.newer))
 
-    def _seal(self, purpose: str, viewer: UserId, body: bytes) -> str:
-        body = VERSION + body
-        return urlsafe_b64encode(self._sign(purpose, viewer, body) + body).rstrip(b"=").decode()
+    def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
+        return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))
 
     def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-        except ValueError:
-            return None
-        signature, body = raw[:SIGNATURE], raw[SIGNATURE:]
-        if not compare_digest(signature, self._sign(purpose, viewer, body)) or body[:1] != VERSION:
-            return None
-        try:
-            return unpack(kind, body[1:])
-        except Poison:  # signed by a version that wrote other fields
+            # The decoder passes over what it doesn't know: a value has one spelling.
+            return unpack(kind, self.cipher.decrypt(raw, _bound_to(purpose, viewer))) if _text(raw) == text else None
+        except (ValueError, InvalidTag, Poison):
             return None
 
-    def _sign(self, purpose: str, viewer: UserId, body: bytes) -> bytes:
-        key = self.keys.derived(f"{purpose}:{viewer}")
-        return blake2b(body, key=key, digest_size=SIGNATURE).digest()
+
+def _bound_to(purpose: str, viewer: UserId) -> list[bytes]:
+    return [VERSION, purpose.encode(), viewer.encode()]
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

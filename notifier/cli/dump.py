@@ -111,6 +111,7 @@ def burst_line(burst: Burst) -> Line:
         "more_mentioners": burst.more_mentioners,
         "first_of_day": burst.first_of_day,
         "restricted_to": burst.restricted_to,
+        "pull_only": burst.pull_only,
         "tweet": burst.tweet,
         "text": burst.text,
         "version": burst.version,

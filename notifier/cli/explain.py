@@ -19,6 +19,7 @@ from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
+from notifier.flow.fate import PULLED_ALONE
 from notifier.ports.timeline import Place
 from notifier.system import Ports, Reads
 
@@ -76,6 +77,7 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         "visible_from": maybe_stamp(viewer.follows.get(key.subject)),
         "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
         "row": _row(await _row_of(reads, burst, member)),
+        "note": PULLED_ALONE if burst.pull_only else None,
         "slices": _slices(account, shard, ports.clock.now(), holding(ports)),
         "marks": _marks(burst, viewer),
     }
@@ -143,6 +145,8 @@ def _print(found: Facts) -> None:
     click.echo(f"  opened {found['opened_at']}; visible to the person from {found['visible_from'] or 'never'}")
     click.echo(f"  {_seal_sentence(found['seal'])}")
     click.echo(f"  row: {found['row']}")
+    if found["note"]:
+        click.echo(f"  {found['note']}")
     slices, marks = found["slices"], found["marks"]
     assert isinstance(slices, list)
     assert isinstance(marks, dict)

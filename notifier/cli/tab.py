@@ -57,14 +57,13 @@ def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 
 def _item(item: Item) -> Mapping[str, object]:
-    """With the keys that the service's answer has."""
+    """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
     from notifier.api.wording import sentence
 
     burst = item.burst
     return {
         "burst": str(burst.key),
         "subject": str(burst.key.subject),
-        "seq": burst.key.seq,
         "opened_at": stamp(burst.opened_at),
         "count": burst.count,
         "names": list(item.names),

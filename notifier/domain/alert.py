@@ -10,6 +10,7 @@ from notifier.domain.subject import BurstKey, Kind
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     burst: BurstKey
+    """For our own records; it never travels."""
     collapse_id: str
     """A repeated alert replaces itself on the phone. 32 letters: APNs takes 64 bytes, Web Push 32 characters."""
     text: str
@@ -18,5 +19,7 @@ class Alert:
 def alert(burst: Burst) -> Alert:
     """Names the opener alone: who joined later, and how many, isn't known when phones ring."""
     whom = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
-    digest = blake2s(str(burst.key).encode(), digest_size=16).hexdigest()
+    # Not of the burst's key: a hash of so few possible numbers can be undone, and the numbers count restricted bursts.
+    # The opener's tweet is the burst's for ever, and known to whoever gets the alert.
+    digest = blake2s(f"{burst.key.subject}/{burst.tweet}".encode(), digest_size=16).hexdigest()
     return Alert(burst=burst.key, collapse_id=digest, text=f"{burst.opener} mentioned {whom}")

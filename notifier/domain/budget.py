@@ -1,4 +1,7 @@
-"""The budget of fan-outs: a token bucket that lengthens the collapse window of a subject mentioned all day."""
+"""The budget of fan-outs: a token bucket that lengthens the collapse window of a subject mentioned all day.
+
+Restricted bursts can't be collapsed. They have a bucket of their own, the purse; beyond it they are served by pull.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

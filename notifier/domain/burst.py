@@ -33,10 +33,19 @@ class Burst:
     """The protected author whose followers alone may see it; such a burst is its author's alone."""
     tweet: str
     text: str
+    pull_only: bool = False
+    """Shown by the predicate like any other, and fanned out to nobody: its purse was empty when it opened."""
 
     @classmethod
     def opened_by(
-        cls, mention: Mention, *, key: BurstKey, version: int, opened_at: datetime, first_of_day: bool
+        cls,
+        mention: Mention,
+        *,
+        key: BurstKey,
+        version: int,
+        opened_at: datetime,
+        first_of_day: bool,
+        pull_only: bool = False,
     ) -> Self:
         return cls(
             key=key,
@@ -52,6 +61,7 @@ class Burst:
             restricted_to=mention.author if mention.protected else None,
             tweet=mention.tweet,
             text=mention.text,
+            pull_only=pull_only,
         )
 
     @property

@@ -43,6 +43,9 @@ class Head:
     """The shared burst that the next public mention may join."""
     last_opened_at: datetime | None = None
     budget: Budget | None = None
+    """Of public fan-outs."""
+    purse: Budget | None = None
+    """Of restricted ones: protected accounts can't spend what the public has, nor the public what they have."""
     applied: Mapping[str, int]
     """The last applied offset of every log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
@@ -128,9 +131,11 @@ def published(head: Head, *, nonce: str) -> Head:
 def _sequence(head: Head, mention: Mention, *, now: datetime, wish: timedelta | None) -> Head:
     policy = POLICIES[mention.subject.kind]
     collapse = policy.collapse_for(mention.followers, wish)
-    budget = _budget(head, policy, mention, now)
+    if mention.protected:
+        return _open_restricted(head, mention, purse=_refilled(head.purse, policy, mention, now), now=now)
+    budget = _refilled(head.budget, policy, mention, now)
     current = head.open
-    if current is None or mention.protected or (affords(budget) and _silenced(current, mention)):
+    if current is None or (affords(budget) and _silenced(current, mention)):
         return _open(head, mention, budget=budget, now=now)
     if window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
         return _open(head, mention, budget=budget, now=now)
@@ -143,17 +148,35 @@ def _silenced(burst: Burst, mention: Mention) -> bool:
 
 
 def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:
+    burst = _next(head, mention, now=now)
+    return _with(_at(head, burst), burst, mention, budget=budget.spent() if budget else None, shared=True)
+
+
+def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now: datetime) -> Head:
+    """Always a burst of its own. Beyond the purse it is pulled alone, and what the purse has left goes on growing.
+
+    The burst says so, and so do the head and its outbox until it is written: whoever publishes it decides nothing.
+    """
+    burst = _next(head, mention, now=now, pull_only=not affords(purse))
+    left = purse.spent() if purse and not burst.pull_only else purse
+    head = replace(_at(head, burst), purse=left or head.purse)
+    return _with(head, burst, mention, budget=head.budget, shared=False)
+
+
+def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
     opened_at = now if head.last_opened_at is None else max(now, head.last_opened_at + TICK)
-    burst = Burst.opened_by(
+    return Burst.opened_by(
         mention,
         key=BurstKey(head.subject, head.seq + 1),
         version=head.version,
         opened_at=opened_at,
         first_of_day=_first_of_day(head, mention, opened_at),
+        pull_only=pull_only,
     )
-    spent = budget.spent() if budget and not mention.protected else budget
-    head = replace(head, seq=head.seq + 1, last_opened_at=opened_at)
-    return _with(head, burst, mention, budget=spent, shared=not mention.protected)
+
+
+def _at(head: Head, burst: Burst) -> Head:
+    return replace(head, seq=burst.key.seq, last_opened_at=burst.opened_at)
 
 
 def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
@@ -193,8 +216,8 @@ def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, 
     )
 
 
-def _budget(head: Head, policy: Policy, mention: Mention, now: datetime) -> Budget | None:
+def _refilled(budget: Budget | None, policy: Policy, mention: Mention, now: datetime) -> Budget | None:
     """None for a small subject; what it has spent while it was large is kept, should it grow again."""
     if not policy.budgeted(mention.followers):
         return None
-    return (head.budget or Budget.full(policy, now)).refilled(policy, now)
+    return (budget or Budget.full(policy, now)).refilled(policy, now)

@@ -82,7 +82,10 @@ class Policy:
     collapse: timedelta
     """The least collapse window: mentions within it share one burst."""
     budget_capacity: int
-    """Fan-outs that may follow one another at once; 0 means that the window alone decides."""
+    """Fan-outs that may follow one another at once; 0 means that the window alone decides.
+
+    Public and restricted fan-outs have one budget each, of the same size.
+    """
     budget_refill: timedelta
     """One more fan-out each."""
     collapse_off_limit: int

@@ -15,7 +15,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
 from notifier.domain.mention import Mention
-from notifier.domain.plan import Plan, narrowed, plan
+from notifier.domain.plan import NO_FOLLOWERS, Plan, narrowed, plan
 from notifier.domain.subject import BurstKey, Kind, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.bus import LiveBus
@@ -94,6 +94,8 @@ class Coordinator:
         return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
 
     def _plan(self, burst: Burst) -> Plan:
+        if burst.pull_only:  # no shards: the plan is settled as it is made, and its books balance at 0
+            return plan(burst, NO_FOLLOWERS)
         size = self.sets.head(burst.key.subject)
         if burst.restricted_to is not None:
             size = narrowed(size, self.sets.head(Subject(Kind.MENTION, burst.restricted_to)))

@@ -1,7 +1,7 @@
 """The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -17,6 +17,8 @@ from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
 from notifier.ports.throttles import Throttles
+
+PULLED_ALONE = "Served by pull: the budget of restricted fan-outs was spent."
 
 
 class Status(StrEnum):
@@ -90,7 +92,7 @@ class Fates:
         bursts, ledger = self.bursts.read(keys), self.ledger.read(keys)
         holding = {throttle.id for throttle in self.throttles.since(now) if throttle.active(now)}
         fates = {
-            key: BurstFate(burst=burst, tiers=tiers(ledger[key], throttles=holding, now=now) if key in ledger else ())
+            key: BurstFate(burst=burst, tiers=_tiers(burst, ledger[key], holding, now) if key in ledger else ())
             for key, burst in bursts.items()
         }
         return by_account(outcomes, fates)
@@ -109,6 +111,12 @@ def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate])
         )
         for (event, account), of in found.items()
     ]
+
+
+def _tiers(burst: Burst, account: Account, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+    """Where nothing was planned because the purse was empty, all of it was left to the pull path."""
+    found = tiers(account, throttles=throttles, now=now)
+    return [replace(tier, state=State.PULLED) for tier in found] if burst.pull_only else found
 
 
 def tiers(account: Account, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:

@@ -131,7 +131,7 @@ class Tab:
         known = await self.timeline.bursts(bursts)
         for key in bursts:
             if key not in known or not self._markable(look, known[key]):
-                raise NotFound(f"The burst is {key}.")
+                raise NotFound("A burst is not in the person's inbox.")
         await self.people.mark(look.member, bursts, mark)
 
     async def _look(self, user: UserId) -> Look:

@@ -13,6 +13,8 @@ from itertools import pairwise
 SHARD = 131_072
 RETENTION = timedelta(days=90)
 NAMES_KEPT = 16
+FANOUTS_AT_ONCE = 6
+"""Of a large subject; and one more an hour. Public ones and restricted ones each."""
 
 Key = tuple[str, str, int]
 """Kind, owner and number of a burst."""
@@ -51,6 +53,8 @@ class Seen:
     key: Key
     opened_at: datetime
     tweets: tuple[str, ...]
+    spared: bool = False
+    """Left to the pull path from the start: nobody is written to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,7 @@ class Oracle:
         yield from self._lonely()
 
     def spacing(self, window: timedelta, budgeted: Collection[str]) -> Iterator[str]:
-        """Public bursts of a subject closer than the collapse window, or more of them than its budget of fan-outs."""
+        """Public bursts of a subject closer than the collapse window, or more fan-outs than one of its budgets has."""
         for kind, owner in sorted({key[:2] for key in self.bursts}):
             opened = [b.opened_at for b in self._public(kind, owner)]
             numbered = [b.opened_at for k, b in sorted(self.bursts.items()) if k[:2] == (kind, owner)]
@@ -98,6 +102,17 @@ class Oracle:
                 yield f"two bursts of {kind}:{owner} are closer than {window}"
             if kind == "mention" and owner in budgeted:
                 yield from self._overspent(owner, opened)
+                yield from self._overspent(owner, [b.opened_at for b in self._restricted(owner) if not b.spared])
+
+    def sparing(self, budgeted: Collection[str]) -> Iterator[str]:
+        """Bursts that were kept from being fanned out without need: each follows six that were, at the least."""
+        for (kind, owner, n), burst in sorted(self.bursts.items()):
+            if not burst.spared:
+                continue
+            if kind != "mention" or owner not in budgeted or not self.tweets[burst.tweets[0]].protected:
+                yield f"{burst.key} is not fanned out, and has every right to be"
+            elif sum(not b.spared for b in self._restricted(owner) if b.key[2] < n) < FANOUTS_AT_ONCE:
+                yield f"{burst.key} is not fanned out, though the budget isn't spent"
 
     def list(self, name: str, marked: Marked, now: datetime, *, of: Collection[Key] | None = None) -> list[Key]:
         """What the person sees of these bursts, or of all, newest first."""
@@ -192,6 +207,10 @@ class Oracle:
     def _public(self, kind: str, owner: str) -> Sequence[Seen]:
         found = [b for key, b in sorted(self.bursts.items()) if key[:2] == (kind, owner)]
         return [b for b in found if b.tweets and not self.tweets[b.tweets[0]].protected]
+
+    def _restricted(self, owner: str) -> Sequence[Seen]:
+        found = [b for key, b in sorted(self.bursts.items()) if key[:2] == ("mention", owner)]
+        return [b for b in found if b.tweets and self.tweets[b.tweets[0]].protected]
 
     def _reached(self, id: str) -> Iterator[str]:
         tweet = self.tweets[id]

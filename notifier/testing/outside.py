@@ -1,5 +1,6 @@
 """The outside check of the store: bursts, seals, ledger and rows against the truth, by reading what is stored alone."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,10 +66,24 @@ class Outside:
     def books_balance(self, found: Truth) -> Finding:
         """Whom the seals expect is delivered, suppressed, pulled or dead; and the formulas say the same numbers."""
         accounts = {account.plan.burst: account for account in self.archive.accounts()}
-        wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts]
+        wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts] + list(self._spared(found))
         for key, account in accounts.items():
             wrong += self._unbalanced(found, found.bursts[key], account)
         return agreement("books_balance", wrong, n=len(accounts))
+
+    def _spared(self, found: Truth) -> Iterator[str]:
+        """Only restricted bursts of a large subject are left to the pull path, each behind a spent budget of others."""
+        fanned_out: Counter[Subject] = Counter()
+        for key, burst in sorted(found.bursts.items()):
+            policy = POLICIES[key.subject.kind]
+            if burst.restricted_to is None or not burst.pull_only:
+                fanned_out[key.subject] += burst.restricted_to is not None
+            if burst.pull_only and not (
+                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._uncollapsed(key.subject)
+            ):
+                yield f"{key} is not fanned out, and has every right to be"
+            elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
+                yield f"{key} is not fanned out, though the budget isn't spent"
 
     def _unbalanced(self, found: Truth, burst: Burst, account: Account) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.subject import UserId
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.people import Person
 from notifier.testing.truth import Truth
@@ -17,6 +18,10 @@ PAGES = 2_000
 """More than any tab of a check has: a cursor that goes round in circles must end too."""
 
 
+Placed = tuple[str, datetime]
+"""Subject and opening: what people and the store both know a burst by, as an id says nothing to anybody."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """What one person saw."""
@@ -28,8 +33,12 @@ class Shown:
     trouble: str = ""
 
     @property
-    def keys(self) -> list[BurstKey]:
-        return [BurstKey.parse(str(item["burst"])) for item in self.items]
+    def ids(self) -> list[str]:
+        return [str(item["burst"]) for item in self.items]
+
+    @property
+    def places(self) -> list[Placed]:
+        return [(str(item["subject"]), datetime.fromisoformat(str(item["opened_at"]))) for item in self.items]
 
     @property
     def unread(self) -> int:
@@ -76,37 +85,39 @@ class Tabs:
         for person in self.people[::3]:
             shown = self.shown[person.user]
             wire = Wire(url=self.url, bearer=self.token(person.user))
-            keys = [str(key) for key in shown.keys]
+            ids = shown.ids
             steps: list[tuple[str, object]] = []
             steps += [("/v1/inbox/seen", {"token": shown.seen})] if shown.seen else []
-            steps += [("/v1/inbox/marks", {"bursts": keys[:1], "mark": "unread"})] if keys else []
-            steps += [("/v1/inbox/marks", {"bursts": keys[1:2], "mark": "hidden"})] if len(keys) > 1 else []
+            steps += [("/v1/inbox/marks", {"bursts": ids[:1], "mark": "unread"})] if ids else []
+            steps += [("/v1/inbox/marks", {"bursts": ids[1:2], "mark": "hidden"})] if len(ids) > 1 else []
             answers = [(path, wire.put(path, body).status) for path, body in steps]
             wrong += [f"{person.user}: {path} was answered with {status}" for path, status in answers if status != 204]
             wire.close()
         return wrong
 
-    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, set[BurstKey]]:
+    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, set[Placed]]:
         """What the people of `see_some` have hidden."""
-        return {person.user: set(before[person.user].keys[1:2]) for person in self.people[::3]}
+        return {person.user: set(before[person.user].places[1:2]) for person in self.people[::3]}
 
-    def differences(self, truth: Truth, hidden: Mapping[UserId, set[BurstKey]]) -> Iterator[str]:
-        counts = truth.counts()
+    def differences(self, truth: Truth, hidden: Mapping[UserId, set[Placed]]) -> Iterator[str]:
+        places = {key: (str(key.subject), burst.opened_at) for key, burst in truth.bursts.items()}
+        counts = {places[key]: n for key, n in truth.counts().items() if key in places}
         for person in self.people:
             shown = self.shown[person.user]
-            expected = [key for key in truth.tab(person) if key not in hidden.get(person.user, ())]
-            if shown.trouble or shown.keys != expected:
-                lost, more = len(set(expected) - set(shown.keys)), len(set(shown.keys) - set(expected))
+            wanted = [places[key] for key in truth.tab(person)]
+            expected = [place for place in wanted if place not in hidden.get(person.user, ())]
+            if shown.trouble or shown.places != expected:
+                lost, more = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
                 order = "" if lost or more else ", in another order or twice"
                 yield f"{person.user} ({person.kind}): {lost} missing, {more} too many{order} {shown.trouble}"
-            elif any(item["count"] != counts[key] for item, key in zip(shown.items, shown.keys, strict=True)):
+            elif any(item["count"] != counts[place] for item, place in zip(shown.items, shown.places, strict=True)):
                 yield f"{person.user} ({person.kind}): another count of mentions"
 
     def twice(self) -> list[str]:
         return [
-            f"{user} sees {len(shown.keys) - len(set(shown.keys))} twice"
+            f"{user} sees {len(shown.ids) - len(set(shown.ids))} twice"
             for user, shown in self.shown.items()
-            if len(set(shown.keys)) < len(shown.keys)
+            if len(set(shown.ids)) < len(shown.ids)
         ]
 
     def badges(self) -> list[str]:

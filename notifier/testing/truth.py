@@ -45,7 +45,9 @@ class Truth:
         return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
 
     def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
-        """Who must have a row, of a shard's members."""
+        """Who must have a row, of a shard's members; of a burst that is pulled alone, nobody."""
+        if burst.pull_only:
+            return {tier: np.zeros(SHARD_MEMBERS, dtype=np.bool_) for tier in (Tier.P0, Tier.P1, Tier.P2)}
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
         if burst.key.subject.kind is Kind.SELF:
             nobody = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
@@ -69,7 +71,7 @@ class Truth:
 
     def suppressed(self, burst: Burst, shard: int) -> int:
         """Followers who are left out because they muted the subject."""
-        if burst.key.subject.kind is Kind.SELF:
+        if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
         followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
+from notifier.cli.explain import explanation
+from notifier.domain.subject import UserId
+from notifier.system import Reads
+from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
+from tests.flow.stage import Stage
 
 BURST = "mention:nova#1"
 
@@ -123,3 +128,17 @@ def test_a_token_is_for_a_person_who_exists(delivered: Path, notifier: Notifier)
 def test_there_are_no_dead_letters_and_it_says_so(delivered: Path, notifier: Notifier) -> None:
     assert notifier("deadletters", "--data", str(delivered)).output == "There are no dead letters.\n"
     assert notifier("deadletters", "--json", "--data", str(delivered)).output == "[]\n"
+
+
+def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
+    stage = Stage()
+    for _ in range(7):
+        stage.mention("nova", author="eve", protected=True)
+    reads = Reads(
+        people=stage.ground.people, timeline=stage.ground.timeline, pull=stage.ground.pull, clock=stage.ground.clock
+    )
+    *_, before, last = stage.bursts()
+    found = driven(explanation(stage.ports, lambda: reads, last, UserId("kim")))
+    assert (found["visible"], found["slices"], found["row"]) == (True, [], "none")
+    assert found["note"] == "Served by pull: the budget of restricted fan-outs was spent."
+    assert driven(explanation(stage.ports, lambda: reads, before, UserId("kim")))["note"] is None

@@ -1,10 +1,10 @@
 """Ports that fail: out of reach, or broken for a reason of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.domain.errors import NotifierError
+from notifier.domain.errors import NotifierError, StoreUnavailable
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,20 @@ class Refusing:
             raise self.error(name)
 
         return refuse
+
+
+@dataclass(frozen=True)
+class Unplanned:
+    """A ledger that is out of reach when it is given a plan: the head before it stands, unpublished."""
+
+    port: object
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def plan(self, plans: Sequence[object]) -> None:
+        if plans:
+            raise StoreUnavailable()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
+from tests.flow.failing import Unplanned
 from tests.flow.stage import LYRA, NOVA, Stage
 from tests.flow.stalling import Stalling
 
@@ -68,6 +70,58 @@ def test_a_protected_authors_mention_is_alone_and_for_her_followers() -> None:
     second = [row for row in stage.ground.archive.rows() if row.row.burst == stage.bursts()[1]]
     names = {person.member: name for name, person in stage.scene.people.items()}
     assert {names[row.block * 1024 + row.row.slot] for row in second} == {"kim", "max"}
+
+
+def test_restricted_mentions_beyond_the_purse_are_shown_and_not_fanned_out() -> None:
+    stage = Stage()
+    for _ in range(9):
+        stage.mention("nova", "lyra", author="eve", protected=True)
+    stage.mention("nova", author="ada")
+    accounts = stage.ground.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
+    planned = {key: bool(account.standings) for key, account in accounts.items()}
+    assert [planned[key] for key in stage.bursts(NOVA)] == [True] * 6 + [False] * 3 + [True]
+    assert [planned[key] for key in stage.bursts(LYRA)] == [True] * 9
+    stage.deliver()
+    assert [key for key in stage.sees("kim") if key.startswith("mention:nova")] == [
+        f"mention:nova#{seq}" for seq in range(10, 0, -1)
+    ]
+    assert stage.sees("pat") == ["mention:nova#10"]
+    assert {row.row.burst.seq for row in stage.ground.archive.rows() if row.row.burst.subject == NOVA} == {
+        *range(1, 7),
+        10,
+    }
+    assert len([key for key in stage.sees("nova") if key.startswith("self:")]) == 10
+
+
+def test_what_is_pulled_alone_is_settled_at_once_and_its_books_balance() -> None:
+    stage = Stage()
+    for _ in range(7):
+        stage.mention("nova", author="eve", protected=True)
+    last = stage.bursts()[-1]
+    stage.dispatch()
+    assert last not in stage.ground.ledger.open()
+    [sums] = stage.system().reconciler().sums([last])
+    assert (sums.balanced, sums.expected, sums.in_flight) == (True, 0, 0)
+
+
+def test_who_finishes_a_dead_coordinators_work_fans_out_what_was_decided_then() -> None:
+    stage = Stage()
+    for _ in range(6):
+        stage.mention("nova", author="eve", protected=True)
+    stage.tweet("nova", author="eve", protected=True)
+    router = stage.pump(topics.MENTIONS)
+    assert router.step() == 1
+    router.consumer.close()
+    dying = stage.pump(topics.MENTIONS_CELEBRITY, ledger=Unplanned(stage.ground.ledger))
+    with pytest.raises(StoreUnavailable):
+        dying.step()
+    dying.consumer.close()
+    assert stage.ground.heads.unpublished(9) == [NOVA]
+    stage.pass_time(hours=10)
+    stage.sequence()
+    last = stage.bursts()[-1]
+    assert (last.seq, stage.ground.bursts.by_key[last].pull_only) == (7, True)
+    assert stage.ground.ledger.read([last])[last].standings == {}
 
 
 def test_the_mentioned_follower_of_a_protected_author_gets_her_own_item() -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from notifier import topics
+from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
@@ -43,7 +45,6 @@ from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
 from notifier.testing.memory.seals import MemorySeals
@@ -130,6 +131,8 @@ class House:
 
     def __init__(self) -> None:
         self.broken = Broken()
+        self.console = BytesIO()
+        """A line for each window of alerts."""
         self.clock = clock = ManualClock()
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
@@ -165,7 +168,7 @@ class House:
             report=MemoryBacklogReport(clock),
             bus=MemoryBus(),
             queue=self.queue,
-            sender=MemoryPhones(),
+            sender=ConsoleSender(self.console),
             clock=clock,
             nonces=CountedNonces(),
         )
@@ -195,8 +198,9 @@ class House:
 
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
-        dispatcher, work = self.system.dispatcher(), self.system.work()
-        while dispatcher():
+        work = self.system.work()
+        while self.ports.ledger.open():
+            self.system.dispatcher()()  # a new one reads what the last has put down, though no time passes
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 from notifier.domain.audience import Tier
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem, event
@@ -78,6 +80,21 @@ def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> 
     edge.house.sequence()
     [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:quiet#1"]
     assert {(one["state"], one["slices"]["total"]) for one in burst["tiers"].values()} == {("done", 0)}
+
+
+def test_a_mention_that_is_served_by_pull_alone_says_why(edge: Edge) -> None:
+    nova = Subject(Kind.MENTION, UserId("nova"))
+    edge.house.sets.put_head(nova, SetHead(total=200_000, counts=(200_000,)))
+    edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
+    edge.house.sequence()
+    found = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
+    bursts = [burst for both in found for burst in both if burst["burst"].startswith("mention:")]
+    sentence = "Served by pull: the budget of restricted fan-outs was spent."
+    told = [burst for burst in bursts if burst["note"] == sentence]
+    assert sorted(burst["burst"] for burst in told) == ["mention:nova#7", "mention:nova#8"]
+    assert {burst["note"] for burst in bursts if burst not in told} == {None}
+    pulled = {"state": "pulled", "slices": {"total": 0, "ended": 0}, "people": 0, "eta_seconds": 0.0}
+    assert [burst["tiers"] for burst in told] == [{"p0": pulled, "p1": pulled, "p2": pulled}] * 2
 
 
 def test_fifty_accounts_of_one_tweet_have_a_fate_each(edge: Edge) -> None:

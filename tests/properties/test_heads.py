@@ -27,17 +27,17 @@ def _mention(n: int, author: int, protected: bool, verdict: Verdict, followers: 
     return mention(n, author=UserId(f"u{author}"), protected=protected, verdict=verdict, followers=followers)
 
 
-def mentions(followers: int | None = None) -> st.SearchStrategy[list[Mention]]:
+def mentions(followers: int | None = None, *, secretive: bool = False) -> st.SearchStrategy[list[Mention]]:
     """Some of them of the same event; few enough authors to repeat, enough to be more than a burst keeps."""
     one = st.builds(
         _mention,
         st.integers(0, 50),
         st.integers(0, 2 * KEPT_MENTIONERS),
-        st.sampled_from([False, False, False, True]),
+        st.booleans() if secretive else st.sampled_from([False, False, False, True]),
         st.sampled_from([Verdict.ALL, Verdict.ALL, Verdict.ROW, Verdict.DENY]),
         SIZES if followers is None else st.just(followers),
     )
-    return st.lists(one, max_size=40)
+    return st.lists(one, min_size=20 if secretive else 0, max_size=40)
 
 
 @dataclass
@@ -99,7 +99,7 @@ def test_batches_and_redeliveries_make_the_same_bursts_as_one_batch(
         pieces.take(batch, NOON, known=[event for event, _ in pieces.placed])
     assert pieces.placed == whole.placed
     assert pieces.contents() == whole.contents()
-    assert pieces.head.budget == whole.head.budget
+    assert (pieces.head.budget, pieces.head.purse) == (whole.head.budget, whole.head.purse)
     assert pieces.head.applied == whole.head.applied
 
 
@@ -167,11 +167,34 @@ def test_public_bursts_keep_the_window_between_them(story: Story) -> None:
 @given(stories(followers=LARGE))
 @settings(max_examples=80)
 def test_the_budget_bounds_the_fan_outs_however_often_a_large_subject_is_mentioned(story: Story) -> None:
-    shared = sorted(burst.opened_at for burst in story.bursts.values() if burst.restricted_to is None)
-    for n, start in enumerate(shared):
-        for m, end in enumerate(shared[n:], 1):
-            # Up to one refill's worth: the clock that refills may be ahead of the one that stamped.
-            assert m <= POLICY.budget_capacity + (end - start + 10 * MINUTE) / POLICY.budget_refill + 1, (n, m)
+    fanned_out = [burst for _, burst in sorted(story.bursts.items()) if not burst.pull_only]
+    for restricted in (False, True):
+        opened = [burst.opened_at for burst in fanned_out if (burst.restricted_to is not None) is restricted]
+        for n, start in enumerate(opened):
+            for m, end in enumerate(opened[n:], 1):
+                # Up to one refill's worth: the clock that refills may be ahead of the one that stamped.
+                assert m <= POLICY.budget_capacity + (end - start + 10 * MINUTE) / POLICY.budget_refill + 1, (n, m)
+
+
+@given(mentions(LARGE, secretive=True), st.lists(GAPS, min_size=1, max_size=40), WISHES)
+@settings(max_examples=80)
+def test_what_protected_accounts_say_changes_nothing_for_the_public_nor_the_other_way_round(
+    said: list[Mention], gaps: list[timedelta], collapse: timedelta | None
+) -> None:
+    log = numbered(*(replace(one, event=EventId("tweets", f"{n}")) for n, one in enumerate(said)))
+
+    def told(*kinds: bool) -> list[tuple[object, ...]]:
+        story, now = Story(collapse), NOON
+        for n, record in enumerate(log):
+            now += max(gaps[n % len(gaps)], MILLISECOND)
+            if record.mention.protected in kinds:
+                story.take([record], now)
+        bursts = [burst for _, burst in sorted(story.bursts.items())]
+        return [(b.restricted_to, b.mentioners, b.count, b.opened_at, b.first_of_day, b.pull_only) for b in bursts]
+
+    both = told(False, True)
+    assert [one for one in both if one[0] is None] == told(False)
+    assert [one for one in both if one[0] is not None] == told(True)
 
 
 @given(stories(calm=True))

@@ -1,5 +1,7 @@
 """What a phone shows."""
 
+from dataclasses import replace
+
 from notifier.domain.alert import alert
 from tests.unit.examples import ADA, BOB, SELF_NOVA, burst
 
@@ -13,7 +15,11 @@ def test_the_mentioned_account_is_called_you() -> None:
 
 
 def test_the_collapse_id_is_the_burst_s_own_for_ever_and_short_enough_for_every_platform() -> None:
-    one, grown, other = burst(), burst(mentioners=(ADA, BOB)), burst(seq=2)
+    one, grown, other = burst(), burst(mentioners=(ADA, BOB)), replace(burst(seq=2), tweet="t2")
     assert alert(one).collapse_id == alert(grown).collapse_id != alert(other).collapse_id
     assert len(alert(one).collapse_id) == 32
     assert alert(one).collapse_id.isalnum()
+
+
+def test_what_travels_to_a_phone_says_nothing_about_the_burst_s_number() -> None:
+    assert replace(alert(burst(seq=1)), burst=burst().key) == replace(alert(burst(seq=99)), burst=burst().key)

@@ -1,8 +1,10 @@
 """Stored values: read as they were written, or poison."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
 from notifier.codec import pack, pack_seal, unpack, unpack_seal
@@ -103,3 +105,13 @@ def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
 def test_a_seal_with_a_tier_too_few_or_a_bitmap_that_is_none_is_poison(value: object) -> None:
     with pytest.raises(Poison):
         unpack_seal(0, pack(value))
+
+
+def test_heads_and_bursts_from_before_there_was_a_purse_are_still_read() -> None:
+    head = advance(Head.fresh(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
+    assert unpack(Head, pack(head)) == head
+    plain = msgspec.msgpack.decode(pack(head))
+    del plain["purse"]
+    for old in (plain["open"], *plain["outbox"]):
+        del old["pull_only"]
+    assert unpack(Head, msgspec.msgpack.encode(plain)) == replace(head, purse=None)

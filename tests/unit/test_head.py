@@ -9,7 +9,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.head import TICK, VISIBLE_WITHIN, Head, advance, published, restamped
 from notifier.domain.mention import Mention
 from notifier.domain.reach import Verdict
-from notifier.domain.subject import POLICIES
+from notifier.domain.subject import POLICIES, UserId
 from tests.unit.examples import (
     ADA,
     BOB,
@@ -141,9 +141,31 @@ def test_a_protected_mention_neither_joins_nor_is_joined_nor_spends() -> None:
     after = advanced(alone, mention(3, author=BOB), now=NOON + 2 * SECOND)
     assert (alone.seq, alone.open, after.seq) == (2, shared.open, 2)
     assert opened(after).mentioners == (ADA, BOB)
-    assert alone.budget is not None
     assert shared.budget is not None
-    assert alone.budget.tokens >= shared.budget.tokens
+    assert alone.budget == shared.budget
+
+
+def test_restricted_fan_outs_have_a_purse_of_their_own_and_beyond_it_bursts_are_pulled() -> None:
+    capacity = POLICIES[OF_NOVA.kind].budget_capacity
+    after = decided(*(mention(n, author=UserId(f"p{n}"), protected=True) for n in range(capacity + 2)), mention(99))
+    assert [burst.pull_only for burst in after.outbox] == [False] * capacity + [True, True, False]
+    assert [burst.restricted_to for burst in after.outbox][-2:] == [f"p{capacity + 1}", None]
+
+
+def test_a_purse_fills_up_again_while_mentions_go_on_beyond_it() -> None:
+    head, fanned_out = FRESH, 0
+    for n in range(45):
+        after = decided(mention(n, protected=True), head=replace(head, applied={}), now=NOON + n * 6 * MINUTE)
+        fanned_out += sum(not burst.pull_only for burst in after.outbox)
+        head = published(after, nonce="p")
+    assert fanned_out in (6 + 3, 6 + 4)
+
+
+def test_a_small_subject_s_restricted_bursts_are_all_fanned_out_and_so_is_one_s_own() -> None:
+    for subject, followers in ((OF_NOVA, SMALL), (SELF_NOVA, 1)):
+        many = [mention(n, subject=subject, followers=followers, protected=True) for n in range(50)]
+        after = decided(*many, head=Head.fresh(subject))
+        assert (len(after.outbox), any(burst.pull_only for burst in after.outbox), after.purse) == (50, False, None)
 
 
 def test_a_protected_mention_never_takes_the_day_s_first_from_the_public() -> None:

@@ -170,3 +170,10 @@ def test_a_burst_in_the_wrong_lane_is_found() -> None:
 def test_the_celebritys_own_item_lies_behind_the_people() -> None:
     _, _, truth = right()
     assert truth.shards(BURSTS[1].key.subject) == [WORLD.star_member(0) // (SHARD_BLOCKS * 1024)] == [1]
+
+
+def test_a_burst_that_is_kept_from_its_followers_without_need_is_found() -> None:
+    _, outside, truth = right()
+    spared = replace(truth, bursts={one.key: replace(one, pull_only=one is BURSTS[0]) for one in BURSTS})
+    # The archive has no plans, which is wrong twice already.
+    assert (outside.books_balance(truth).value, outside.books_balance(spared).value) == (2, 3)

@@ -4,10 +4,10 @@ import pytest
 
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, plan
+from notifier.domain.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, narrowed, plan
 from notifier.domain.reach import Verdict
 from notifier.domain.slice import Step
-from tests.unit.examples import SELF_NOVA, burst, plan_of
+from tests.unit.examples import EVE, SELF_NOVA, burst, plan_of
 
 FULL = SetHead(total=1_526 * SHARD_MEMBERS, counts=[SHARD_MEMBERS] * 1_526)
 
@@ -38,6 +38,13 @@ def test_shards_without_followers_are_left_out() -> None:
     found = plan(burst(), SetHead(total=3, counts=[0, 1, 1, 0, 0, 1, 0]))
     assert found.ranges == ((1, 2), (5, 5))
     assert runs(found, Step.ROWS, Tier.P0) == [(1, 2), (5, 5)]
+
+
+def test_a_restricted_burst_is_planned_where_both_its_subject_and_its_author_have_followers() -> None:
+    of_subject, of_author = SetHead(total=33, counts=[9, 9, 9, 0, 6]), SetHead(total=8, counts=[0, 5, 0, 3])
+    common = narrowed(of_subject, of_author)
+    assert (common.total, list(common.counts)) == (5, [0, 5, 0, 0])
+    assert plan(burst(restricted_to=EVE), common).ranges == ((1, 1),)
 
 
 def test_p0_starts_at_the_front_and_p1_at_the_back_so_that_they_share_the_sealing() -> None:

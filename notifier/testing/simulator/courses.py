@@ -62,6 +62,17 @@ def a_storm() -> Script:
     )
 
 
+def many_secrets() -> Script:
+    """More mentions by a protected author than a celebrity's purse has fan-outs, and public ones among them."""
+    return _course(
+        *(
+            Tweeted(id=f"e{n}", author="ada" if n % 5 == 4 else "eve", mentioned=("nova", "lyra"), protected=n % 5 != 4)
+            for n in range(12)
+        ),
+        apart=20,
+    )
+
+
 def moving_sets() -> Script:
     """People come and go between tiers while a burst is delivered."""
     script = _course(Tweeted(id="e1", author="ada", mentioned=("nova",)))
@@ -86,7 +97,14 @@ def watched() -> Script:
     return replace(_course(Tweeted(id="e1", author="ada", mentioned=("nova", "orion"))), steps=1_800).with_more(*visits)
 
 
-COURSES = {"one": one_mention, "join": a_join, "storm": a_storm, "moving": moving_sets, "pause": a_pause}
+COURSES = {
+    "one": one_mention,
+    "join": a_join,
+    "storm": a_storm,
+    "secrets": many_secrets,
+    "moving": moving_sets,
+    "pause": a_pause,
+}
 
 
 def dies(thread: str) -> Fault:

@@ -20,7 +20,7 @@ from notifier.flow.tab import Tab
 from notifier.system import Reads
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen
-from notifier.testing.simulator.scene import BUDGETED, CELEBRITIES
+from notifier.testing.simulator.scene import BUDGETED, CELEBRITIES, SHARDS
 from notifier.testing.simulator.script import Fault
 from notifier.testing.simulator.sight import key_of
 from notifier.testing.simulator.visits import driven
@@ -59,6 +59,7 @@ def _sequenced(world: World) -> Iterator[str]:
     yield from oracle.sequencing(world.accepted)
     window = COLLAPSE if world.script.collapse is None else world.script.collapse
     yield from oracle.spacing(window, BUDGETED)
+    yield from oracle.sparing(BUDGETED)
     for burst in world.ground.bursts.by_key.values():
         seen = oracle.bursts[key_of(burst.key)]
         if burst.count != len(seen.tweets):
@@ -90,6 +91,7 @@ def _delivered(world: World) -> Iterator[str]:
         for seal in seals:
             yield from _sealed(world, oracle, seen, seal)
         yield from _balanced(account, seals)
+        yield from _planned(world, oracle, seen, seals)
         yield from _written(account, seals, rows)
     yield from (f"{member} has {n} rows of {key} in {tier}" for (key, tier, member), n in rows.items() if n > 1)
     for stored in world.ground.archive.rows():
@@ -124,6 +126,18 @@ def _balanced(account: Account, seals: list[Seal]) -> Iterator[str]:
     shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
     if shards - {seal.shard for seal in seals}:
         yield f"{account.plan.burst} has unsealed shards: {sorted(shards - {seal.shard for seal in seals})}"
+
+
+def _planned(world: World, oracle: Oracle, seen: Seen, seals: list[Seal]) -> Iterator[str]:
+    """Every shard that has somebody to reach has a seal; of a burst that is pulled alone, none has."""
+    sealed = {seal.shard for seal in seals}
+    if seen.spared and sealed:
+        yield f"{seen.key} is not to be fanned out, and has seals of {sorted(sealed)}"
+    if seen.spared or len(world.scene.history) > 1:
+        return
+    for shard in set(range(SHARDS)) - sealed:
+        if any(oracle.divide(seen, shard, standard=seen.key[1] not in CELEBRITIES).tiers.values()):
+            yield f"{seen.key} reaches people of shard {shard}, and was never planned for it"
 
 
 def _written(account: Account, seals: list[Seal], rows: Counter[tuple[BurstKey, str, int]]) -> Iterator[str]:

@@ -41,7 +41,10 @@ class Sight:
             mentions.setdefault(key, []).append(event.id)
         bursts = {
             key_of(key): Seen(
-                key=key_of(key), opened_at=burst.opened_at, tweets=tuple(mentions.get(key, [burst.tweet]))
+                key=key_of(key),
+                opened_at=burst.opened_at,
+                tweets=tuple(mentions.get(key, [burst.tweet])),
+                spared=burst.pull_only,
             )
             for key, burst in self.ground.bursts.by_key.items()
         }
