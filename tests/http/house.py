@@ -139,7 +139,7 @@ class House:
         self.queue = MemoryQueue()
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
-        pull, seals, claims = MemoryPullIndex(), MemorySeals(clock), MemoryClaims()
+        pull, seals, claims = MemoryPullIndex(clock), MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.ports = Ports(
             log=BreakableLog(MemoryLog(clock), self.broken),

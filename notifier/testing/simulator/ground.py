@@ -65,7 +65,7 @@ class Ground:
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory, self.sets)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
-        self.pull = MemoryPullIndex()
+        self.pull = MemoryPullIndex(self.clock)
         self.recent = MemoryRecent(self.clock)
         self.buckets = MemoryBuckets(self.clock)
         self.pressure = MemoryPressure(self.clock)
