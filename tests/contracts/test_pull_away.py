@@ -90,6 +90,19 @@ def test_a_burst_missing_between_two_pages_is_not_claimed(backend: Backend) -> N
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
 
+def test_a_late_burst_announced_behind_its_page_is_not_claimed_to_be_absent(backend: Backend) -> None:
+    def pages() -> Iterator[Sequence[Burst]]:
+        yield [burst(6)]
+        backend.index.announce([burst(2)])
+        yield [burst(1, ADA)]
+
+    backend.index.generation()
+    backend.index.rebuilt(pages(), BEFORE, backend.clock.now())
+    since = backend.look([NOVA]).complete_since
+    assert since is not None
+    assert since > burst(2).opened_at
+
+
 @contextmanager
 def full(valkey: Valkey) -> Iterator[None]:
     """Every command that takes memory is refused; reads and deletions are answered."""

@@ -165,5 +165,6 @@ def test_books_whose_seals_have_expired_count_as_nothing() -> None:
     reconciler()
     stage.deliver()
     stage.ground.clock.advance(KEPT_FOR)
+    stage.ground.inbox.sweep(stage.ground.clock.now(), 1_000_000)
     reconciler()
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
