@@ -38,4 +38,5 @@ class Metrics:
         self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
         self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.unreconciled = counter("unreconciled_total", "Duties the reconciler failed at, once a round.", "duty")
         self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")

@@ -60,7 +60,7 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
 
 
 def _books(sums: Books) -> dict[str, object]:
-    return {**asdict(sums), "balanced": sums.balanced}
+    return {**asdict(sums), "balanced": None if sums.expired else sums.balanced}
 
 
 def _parked_by(account: Account, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
@@ -77,8 +77,11 @@ def _print(found: Mapping[str, object]) -> None:
         {name: found[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{found['followers']:,}"}
     )
     click.echo()
-    print_table(("people", ""), [(name, n) for name, n in sums.items() if name != "balanced"])
-    click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
+    if sums["expired"]:
+        click.echo("The seals have expired; nothing to check against.")
+    else:
+        print_table(("people", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
+        click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
     click.echo()
     print_table(("step", "tier", "state", "slices"), [tuple(line.values()) for line in slices])
     if parked_by:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.ledger import Account, Fact, State
-from notifier.domain.seal import Tally
+from notifier.domain.seal import KEPT_FOR, Tally
 from notifier.domain.slice import Slice, Step
 
 
@@ -20,6 +20,8 @@ class Books:
     pulled: int
     dead: int
     in_flight: int
+    expired: bool = False
+    """The seals, of which everything is reckoned, are gone or going: there is nothing to check against any more."""
 
     @property
     def balanced(self) -> bool:
@@ -54,6 +56,7 @@ def books(account: Account, tallies: Iterable[Tally], *, throttles: Collection[s
         pulled=ended[State.PULLED],
         dead=ended[State.DEAD],
         in_flight=waiting[State.IN_FLIGHT],
+        expired=now >= account.plan.opened_at + KEPT_FOR,
     )
 
 

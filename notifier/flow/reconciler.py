@@ -1,19 +1,22 @@
-"""The reconciler: finishes what the dead left half done, rebuilds the pull index after a wipe, and checks the sums.
+"""The reconciler: finishes what the dead left half done, keeps the pull index true to the store, and checks the sums.
 
 Lost slices need no reconciler: the dispatcher queues whatever has an expired claim.
 """
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 from notifier.domain.block import INBOX_WINDOW
 from notifier.domain.books import Books, books
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable, Full, Unavailable
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Tally
-from notifier.domain.subject import BurstKey
+from notifier.domain.subject import BurstKey, Subject
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.leadership import Leadership
 from notifier.ports.bursts import RecentBursts
@@ -24,7 +27,10 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.pull import PullIndex
 from notifier.ports.seals import Seals
+from notifier.ports.timeline import Place
 from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.reconciler")
 
 HEADS_AT_ONCE = 100
 SHARDS_AT_ONCE = 64
@@ -33,6 +39,10 @@ LOG_KEPT_FOR = timedelta(days=1)
 """Nothing reads a record that is done; a day of them helps whoever looks into what happened."""
 REBUILT_FROM = INBOX_WINDOW
 """How far back the pull index reaches after a rebuild; older pages are the store's."""
+BURSTS_AT_ONCE = 1_000
+"""In a page of a rebuild: about a megabyte, and some milliseconds of the index's lock."""
+COMPARED_WITH_OVERLAP = timedelta(seconds=10)
+"""A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,34 +62,91 @@ class Reconciler:
     """Bursts that were open in the last round: those gone from the list since are checked."""
     generation: str | None = None
     """The pull index that this process has rebuilt."""
+    compared_at: datetime | None = None
+    """At this moment nothing that the store held was missing in it."""
 
     def __call__(self) -> None:
-        """One round."""
+        """One round. An outage ends it; whatever else fails, fails alone: the other duties are done all the same."""
         with suppress(CacheUnavailable):  # fails open: until the index stands again, the store is read instead
-            self._rebuild()
+            self._alone("index", self._index)
         now = self.clock.now()
         if not self.leadership.held(now):
             return
-        self.coordinator.finish(self.heads.unpublished(HEADS_AT_ONCE))
-        self._check_sums()
-        self.inbox.sweep(now, SWEPT_AT_ONCE)
-        self.log.forget(now - LOG_KEPT_FOR)
+        duties: dict[str, Callable[[], object]] = {
+            "heads": self._finish_heads,
+            "sums": self._check_sums,
+            "sweep": partial(self.inbox.sweep, now, SWEPT_AT_ONCE),
+            "log": partial(self.log.forget, now - LOG_KEPT_FOR),
+        }
+        full: Full | None = None
+        for name, duty in duties.items():
+            try:
+                self._alone(name, duty)
+            except Full as error:  # those that make room come last
+                full = error
+        if full:
+            raise full
 
-    def _rebuild(self) -> None:
-        """After a wipe, and at the start: a coordinator may have died with announcements that Redis didn't take."""
-        if (generation := self.pull.generation()) is None or generation != self.generation:
-            since = self.clock.now() - REBUILT_FROM
-            self.pull.rebuilt(self.recent.since(since), since)
+    def _alone(self, duty: str, work: Callable[[], object]) -> bool:
+        """Whether it succeeded. Raises Unavailable or Full, which are nobody's fault."""
+        try:
+            work()
+        except (Unavailable, Full):
+            raise
+        except Exception:
+            LOGGER.exception("the reconciler's duty %s failed", duty)
+            self.metrics.unreconciled.labels(duty).inc()
+            return False
+        return True
+
+    def _index(self) -> None:
+        """Announces what the store holds and the index may lack; all of it after a wipe, and at the start.
+
+        Coordinators announce as they publish. This is for those who died before, and for what Redis didn't take.
+        """
+        generation = self.pull.generation()
+        now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
+        oldest = now - REBUILT_FROM
+        if generation is None or generation != self.generation or self.compared_at is None:
+            self.pull.rebuilt(self._pages(oldest), oldest, now)
             self.generation = self.pull.generation()
+        else:
+            for page in self._pages(self.compared_at - COMPARED_WITH_OVERLAP):
+                self.pull.announce(page)
+            self.pull.compared(oldest, now)
+        self.compared_at = now
+
+    def _pages(self, since: datetime) -> Iterator[Sequence[Burst]]:
+        """Newest first; one is in memory at a time, however many there are."""
+        behind = None
+        while page := self.recent.since(since, behind, BURSTS_AT_ONCE):
+            yield page
+            behind = Place(page[-1].opened_at, page[-1].key)
+
+    def _finish_heads(self) -> None:
+        self._finish(self.heads.unpublished(HEADS_AT_ONCE))
+
+    def _finish(self, subjects: Collection[Subject]) -> None:
+        """One that can't be finished, because its head can't be read, keeps none of the others waiting."""
+        try:
+            self.coordinator.finish(subjects)
+        except (Unavailable, Full):
+            raise
+        except Exception:
+            for subject in subjects:
+                self._alone("heads", partial(self.coordinator.finish, [subject]))
 
     def _check_sums(self) -> None:
         listed = set(self.ledger.open())
-        settled = self.unsettled - listed
-        for sums in self.sums(sorted(settled)):
-            if not sums.balanced or sums.in_flight:
-                self.metrics.unbalanced.inc()
+        for burst in sorted(self.unsettled - listed):
+            self._alone("sums", partial(self._check, burst))
         self.unsettled.clear()
         self.unsettled.update(listed)
+
+    def _check(self, burst: BurstKey) -> None:
+        for sums in self.sums([burst]):
+            if not sums.expired and (not sums.balanced or sums.in_flight):
+                self.metrics.unbalanced.inc()
 
     def sums(self, bursts: Sequence[BurstKey]) -> Sequence[Books]:
         now = self.clock.now()

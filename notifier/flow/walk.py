@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -30,6 +31,8 @@ class Walk:
     """Behind this place; afterwards behind the last burst walked past."""
     ended: bool = False
     looked: bool = False
+    compared_at: datetime | None = None
+    """What became readable after this moment the index may have lacked; None where nothing came from an index."""
 
     async def step(self) -> Sequence[Burst]:
         """The next run, possibly empty. Raises StoreUnavailable."""
@@ -46,6 +49,7 @@ class Walk:
         pulled = await self._pulled()
         if pulled.complete_since is None:
             return ()
+        self.compared_at = pulled.as_of
         # Rows never prove absence, so they count down to the index's horizon only.
         rows = await self.timeline.rows(self.member, self.after, RUN)
         keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}

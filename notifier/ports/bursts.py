@@ -10,6 +10,7 @@ from notifier.domain.head import Sequenced
 from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.ports.timeline import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,6 @@ class Bursts(Protocol):
 
 
 class RecentBursts(Protocol):
-    def since(self, moment: datetime) -> Sequence[Burst]:
-        """Every burst opened since then, oldest first: what the pull index is rebuilt from."""
+    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+        """Bursts opened since then, newest first, behind a place: what the pull index is rebuilt from, page by page."""
         ...

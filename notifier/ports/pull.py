@@ -1,20 +1,31 @@
 """The pull index: the newest bursts of every subject, in a cache that may be emptied at any moment."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.burst import Burst
 from notifier.domain.subject import Subject
 from notifier.ports.timeline import Place
 
+FRESH_FOR = timedelta(seconds=3)
+"""An index that nobody has compared with the store for so long proves nothing: announcements may have been missed, by
+a cache that hung or a writer that died. The reconcilers compare every second."""
+
 
 class PullIndex(Protocol):
-    """Disposable. Raises CacheUnavailable; the caller goes on, because the store alone makes a page right."""
+    """Disposable. Raises CacheUnavailable; the caller goes on, because the store alone makes a page right.
+
+    What is missing is known by the store, and nobody needs to remember it: whoever has announced all that the store
+    held at a moment says so with `compared`, and without that word, repeated, the index proves nothing.
+    """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Adds or renews entries. A list that has a gap before a new entry starts again with it."""
+        """Adds or renews entries. A list that has a gap before a new entry starts again with it.
+
+        Where it fails on a cache that still answers, the index proves nothing until it is compared again.
+        """
         ...
 
     def generation(self) -> str | None:
@@ -24,11 +35,19 @@ class PullIndex(Protocol):
         """
         ...
 
-    def rebuilt(self, bursts: Sequence[Burst], since: datetime) -> None:
-        """Adds the bursts, all that were opened since then, and declares the index complete from there on.
+    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+        """Adds the bursts, all opened since then and readable at `as_of`, and declares the index complete.
 
-        A burst announced meanwhile stays. Raises CacheUnavailable, too, when something was lost since generation();
-        then the rebuild begins again.
+        The pages come newest first, one is in memory at a time, and announcements go on between any two. A burst
+        announced meanwhile stays. Raises CacheUnavailable, too, when something was lost since generation(); then the
+        rebuild begins again, and until its end the index as a whole isn't complete.
+        """
+        ...
+
+    def compared(self, since: datetime, as_of: datetime) -> None:
+        """Says that every burst readable at `as_of` has been announced; lists older than `since` may be let go.
+
+        Raises CacheUnavailable, too, when something was lost since generation().
         """
         ...
 
@@ -42,6 +61,8 @@ class Pulled:
 
     places: Sequence[Place]
     complete_since: datetime | None
+    as_of: datetime | None = None
+    """When it was last compared with the store; a burst that became readable later may be missing."""
 
 
 class PullReader(Protocol):

@@ -123,7 +123,7 @@ class Embedded:
         return Reads(
             people=SqlitePeople(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
-            pull=RedisPullReader(redis),
+            pull=RedisPullReader(redis, self._clock),
             clock=self._clock,
         )
 

@@ -1,13 +1,17 @@
 """What the verbs print of a delivered burst: dumps with their keys, the tab, the ledger, the explanation."""
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from notifier.adapters.sqlite import Files, SqliteLedger
 from notifier.cli.explain import explanation
-from notifier.domain.subject import UserId
+from notifier.domain.seal import KEPT_FOR
+from notifier.domain.subject import BurstKey, UserId
 from notifier.system import Reads
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
@@ -83,6 +87,30 @@ def test_the_books_of_a_delivered_burst_balance(delivered: Path, notifier: Notif
     assert books["balanced"]
     assert books["expected"] == books["delivered"] + books["suppressed"] > 0
     assert found["parked_by"] == []
+
+
+def test_books_whose_seals_have_expired_have_nothing_to_check_against(delivered: Path, notifier: Notifier) -> None:
+    aged(delivered, BurstKey.parse(BURST), by=KEPT_FOR)
+    assert asked(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
+    shown = notifier("ledger", BURST, "--data", str(delivered))
+    assert shown.exit_code == 0
+    assert "The seals have expired; nothing to check against." in shown.output
+    assert "balance" not in shown.output
+
+
+def aged(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
+    """The plan as it is when the burst is so old; its seals are gone."""
+    files = Files.at(folder)
+    ledger = SqliteLedger(files.core)
+    plan = ledger.read([burst])[burst].plan
+    ledger.close([burst])
+    with files.core.write() as c:
+        c.execute("DELETE FROM plans WHERE subject = ? AND seq = ?", (str(burst.subject), burst.seq))
+    ledger.plan([replace(plan, opened_at=plan.opened_at - by)])
+    for inbox in files.inboxes:
+        with inbox.write() as c:
+            c.execute("DELETE FROM seals")
+    files.close()
 
 
 def test_the_tab_shows_the_mentioned_their_own_item(delivered: Path, notifier: Notifier) -> None:

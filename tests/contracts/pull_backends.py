@@ -15,7 +15,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import BurstKey, Lane, Subject, UserId
 from notifier.ports.pull import Pulled, PullIndex
-from notifier.testing.memory.clock import CountedNonces
+from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.pull import MemoryPullIndex
 from tests.contracts.valkey_fixture import Valkey
 
@@ -32,24 +32,35 @@ class Backend:
     wipe: Callable[[], None]
     look: Callable[[Collection[Subject]], Pulled]
 
+    clock: ManualClock
+
     def rebuild(self, bursts: Sequence[Burst], since: datetime = BEFORE) -> None:
         self.index.generation()
-        self.index.rebuilt(bursts, since)
+        self.rebuilt(bursts, since)
+
+    def rebuilt(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
+        newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
+        pages = [newest[at : at + page] for at in range(0, len(newest), page)]
+        self.index.rebuilt(pages, since, self.clock.now())
 
 
 def memory() -> Backend:
-    index = MemoryPullIndex()
-    return Backend(index=index, wipe=index.wipe, look=lambda subjects: asyncio.run(index.news(subjects)))
+    clock = ManualClock(NOON)
+    index = MemoryPullIndex(clock)
+    return Backend(index=index, wipe=index.wipe, clock=clock, look=lambda subjects: asyncio.run(index.news(subjects)))
 
 
 def on_valkey(valkey: Valkey) -> Backend:
+    clock = ManualClock(NOON)
+
     async def look(subjects: Collection[Subject]) -> Pulled:
         async with connect_async(valkey.url) as client:
-            return await RedisPullReader(client).news(subjects)
+            return await RedisPullReader(client, clock).news(subjects)
 
     return Backend(
         index=RedisPullIndex(valkey.client, CountedNonces()),
         wipe=valkey.wipe,
+        clock=clock,
         look=lambda subjects: asyncio.run(look(subjects)),
     )
 

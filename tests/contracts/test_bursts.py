@@ -6,6 +6,7 @@ from notifier.domain.head import Sequenced
 from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.flow.walk import place_of
 from notifier.ports.bursts import Outcome
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
@@ -27,7 +28,7 @@ def test_of_two_writes_of_a_burst_the_higher_version_stands(store: Store) -> Non
     store.bursts.write([new], [])
     store.bursts.write([old], [])
     assert store.bursts.read([new.key]) == {new.key: new}
-    assert store.recent.since(START + timedelta(seconds=1)) == [new]
+    assert store.recent.since(START + timedelta(seconds=1), None, 9) == [new]
     grown = burst(version=6, text="grown")
     store.bursts.write([grown], [])
     assert store.bursts.read([new.key]) == {new.key: grown}
@@ -71,13 +72,18 @@ def test_without_a_source_every_event_of_the_id_answers(store: Store) -> None:
     assert list(store.bursts.outcomes("nowhere", EVENT.id)) == []
 
 
-def test_recent_bursts_come_oldest_first_from_the_moment_on(store: Store) -> None:
+def test_recent_bursts_come_newest_first_page_by_page_from_the_moment_on(store: Store) -> None:
     made = [
         burst(ORION, 1, opened_at=START),
         burst(NOVA, 2, opened_at=START + timedelta(seconds=1)),
         burst(ORION, 2, opened_at=START + timedelta(seconds=1)),
         burst(NOVA, 3, opened_at=START + timedelta(seconds=2)),
     ]
-    store.bursts.write(made[::-1], [])
-    assert store.recent.since(START) == made
-    assert store.recent.since(START + timedelta(seconds=1)) == made[1:]
+    store.bursts.write(made, [])
+    newest = made[::-1]
+    assert store.recent.since(START, None, 9) == newest
+    assert store.recent.since(START + timedelta(seconds=1), None, 9) == newest[:3]
+    assert store.recent.since(START, None, 2) == newest[:2]
+    assert store.recent.since(START, place_of(newest[1]), 9) == newest[2:]
+    assert store.recent.since(START, place_of(newest[2]), 1) == newest[3:]
+    assert store.recent.since(START, place_of(newest[3]), 9) == []

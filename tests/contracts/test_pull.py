@@ -30,7 +30,7 @@ def test_a_rebuilt_index_lists_what_it_was_given_newest_first(backend: Backend) 
 
 def test_a_rebuilt_index_proves_that_a_quiet_subject_is_quiet(backend: Backend) -> None:
     backend.rebuild([])
-    assert backend.look([BO]) == Pulled(places=(), complete_since=BEFORE)
+    assert backend.look([BO]) == Pulled(places=(), complete_since=BEFORE, as_of=NOON)
 
 
 def test_a_rebuilt_index_has_a_generation_until_it_is_wiped(backend: Backend) -> None:
@@ -40,7 +40,7 @@ def test_a_rebuilt_index_has_a_generation_until_it_is_wiped(backend: Backend) ->
     assert backend.index.generation() == first
     backend.wipe()
     assert backend.index.generation() is None
-    backend.index.rebuilt([burst(4)], BEFORE)
+    backend.rebuilt([burst(4)])
     assert backend.index.generation() not in {None, first}
 
 
@@ -100,7 +100,7 @@ def test_the_claim_for_many_is_that_of_the_least_known(backend: Backend) -> None
 def test_a_rebuild_sweeps_what_is_older_and_stays_right(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.rebuild([], since=NOON + timedelta(hours=1))
-    assert backend.look([NOVA]) == Pulled(places=(), complete_since=NOON + timedelta(hours=1))
+    assert backend.look([NOVA]) == Pulled(places=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)
     backend.index.announce([burst(4)])
     assert backend.look([NOVA]).places == ()
     backend.index.announce([burst(5, opened_at=NOON + timedelta(hours=2))])

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.client import Breaker, connect
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -99,7 +100,7 @@ def test_two_bursts_announced_in_the_wrong_order_are_both_listed(backend: Backen
 def test_a_burst_announced_during_a_rebuild_stays(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(5), burst(8, ADA)])
-    backend.index.rebuilt([burst(4)], BEFORE)
+    backend.rebuilt([burst(4)])
     pulled = backend.look(SUBJECTS)
     assert ([place.burst for place in pulled.places], pulled.complete_since) == (
         [BurstKey(ADA, 8), BurstKey(NOVA, 5), BurstKey(NOVA, 4)],
@@ -113,7 +114,7 @@ def test_a_rebuild_fails_when_the_index_was_wiped_after_its_bursts_were_read(bac
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.index.rebuilt(read, BEFORE)
+        backend.rebuilt(read)
     assert backend.look([NOVA]).complete_since is None
     assert backend.index.generation() is None
 
@@ -123,14 +124,14 @@ def test_a_rebuild_with_nothing_to_add_fails_after_a_wipe_too(backend: Backend) 
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.index.rebuilt([], BEFORE)
+        backend.rebuilt([])
     assert backend.look([NOVA]).complete_since is None
 
 
 def test_a_burst_missing_between_the_rebuild_and_an_announcement_is_not_claimed(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
-    backend.index.rebuilt([burst(4)], BEFORE)
+    backend.rebuilt([burst(4)])
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
@@ -140,7 +141,7 @@ def test_a_rebuild_fails_when_a_gap_was_found_after_its_bursts_were_read(backend
     backend.index.generation()
     backend.index.announce([burst(6)])
     with pytest.raises(CacheUnavailable):
-        backend.index.rebuilt([burst(4)], BEFORE)
+        backend.rebuilt([burst(4)])
     assert backend.look([ADA]).complete_since is None
 
 
@@ -191,7 +192,7 @@ class World:
         read = self.read or []
         self.read = None
         try:
-            self.backend.index.rebuilt([b for b in read if b.opened_at >= since], since)
+            self.backend.rebuilt([b for b in read if b.opened_at >= since], since, page=2)
         except CacheUnavailable:
             return
 
@@ -239,6 +240,7 @@ def test_an_announcement_that_redis_missed_comes_first_in_the_next(valkey: Valke
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.url) as client:
+        client.answered = Breaker(count(step=60).__next__).answered
         index = RedisPullIndex(client, CountedNonces())
         way = client.connection_pool.connection_kwargs
         port, way["port"] = way["port"], 1

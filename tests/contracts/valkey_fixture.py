@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import redis
 
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.client import Client, connect
 from notifier.adapters.valkey.server import ValkeyServer
 
 
 @dataclass(frozen=True, slots=True)
 class Valkey:
     server: ValkeyServer
-    client: redis.Redis
+    client: Client
 
     @property
     def url(self) -> str:

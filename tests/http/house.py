@@ -142,7 +142,7 @@ class House:
         self.queue = MemoryQueue()
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
-        pull, seals, claims = MemoryPullIndex(), MemorySeals(clock), MemoryClaims()
+        pull, seals, claims = MemoryPullIndex(clock), MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.ports = Ports(
             log=BreakableLog(MemoryLog(clock), self.broken),
@@ -199,8 +199,10 @@ class House:
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
         work = self.system.work()
-        while self.ports.ledger.open():
-            self.system.dispatcher()()  # a new one reads what the last has put down, though no time passes
+        before, queued, ledger = [], 1, self.ports.ledger
+        while queued or ledger.open() != before:
+            before = ledger.open()
+            queued = self.system.dispatcher()()  # a new one: it reads what the last has put down, though no time passes
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)

@@ -1,17 +1,20 @@
 """The books: where everybody who was expected is."""
 
+from datetime import timedelta
+
 from notifier.domain.audience import Tier
 from notifier.domain.books import Books, books
 from notifier.domain.ledger import Entry, Fact, account
+from notifier.domain.seal import KEPT_FOR
 from notifier.domain.slice import Step
 from tests.unit.examples import NOON, entry, piece, plan_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
-def of(*entries: Entry, sealed: int = 2) -> Books:
+def of(*entries: Entry, sealed: int = 2, later: timedelta = timedelta(0)) -> Books:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
-    return books(account(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON)
+    return books(account(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
 
 
 def test_before_anything_is_sealed_nobody_is_expected() -> None:
@@ -33,6 +36,11 @@ def test_everybody_is_where_the_facts_say() -> None:
     )
     assert found == Books(expected=858, delivered=1, suppressed=5, parked=300, pulled=20, dead=30, in_flight=502)
     assert found.balanced
+
+
+def test_once_the_seals_have_expired_there_is_nothing_to_check_against() -> None:
+    assert not of(later=KEPT_FOR - timedelta(seconds=1)).expired
+    assert of(sealed=0, later=KEPT_FOR).expired
 
 
 def test_alerts_are_no_deliveries() -> None:

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import redis
-
-from notifier.adapters.redis.client import answered
+from notifier.adapters.redis.client import Client
 from notifier.codec import pack
 from notifier.domain.burst import Burst
 
@@ -13,11 +11,11 @@ CHANNEL = "live"
 
 
 class RedisBus:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def publish(self, bursts: Sequence[Burst]) -> None:
-        with answered(), self._client.pipeline(transaction=False) as pipe:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
             for burst in bursts:
                 pipe.publish(CHANNEL, pack(burst))
             pipe.execute()

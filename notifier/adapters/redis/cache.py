@@ -3,9 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-import redis
-
-from notifier.adapters.redis.client import answered
+from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.backlog import Behind
@@ -22,19 +20,19 @@ ACTIVITY_KEPT = timedelta(hours=48)
 
 
 class RedisRecent:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
         asked = list(events)
-        with answered(), self._client.pipeline(transaction=False) as pipe:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
             for event in asked:
                 pipe.get(_recent(event))
             found = pipe.execute()
         return {event: digest.decode() for event, digest in zip(asked, found, strict=True) if digest is not None}
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
-        with answered(), self._client.pipeline(transaction=False) as pipe:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
             for event, digest in digests.items():
                 pipe.set(_recent(event), digest, nx=True, ex=REMEMBERED)
                 pipe.set(_recent_id(event.id), 1, ex=REMEMBERED)
@@ -42,30 +40,30 @@ class RedisRecent:
 
     def recall(self, source: str | None, id: str) -> bool:
         name = _recent_id(id) if source is None else _recent(EventId(source, id))
-        with answered():
+        with self._client.answered():
             return bool(self._client.exists(name))
 
 
 class RedisBuckets:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._take = Script.named("take")
 
     def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        with answered():
+        with self._client.answered():
             return bool(self._take(self._client, f"bucket:{name}", capacity, refill / timedelta(milliseconds=1)))
 
 
 class RedisPressure:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def raise_to(self, level: float, lasting: timedelta) -> None:
-        with answered():
+        with self._client.answered():
             self._client.set("pressure", level, px=lasting)
 
     def level(self) -> float:
-        with answered():
+        with self._client.answered():
             found = self._client.get("pressure")
         return 0.0 if found is None else float(found)
 
@@ -85,19 +83,19 @@ class RedisBacklogReport:
 
 
 class RedisActivity:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def touch(self, member: Member, hour: int) -> None:
         name = _activity(hour, shard_of(member))
-        with answered(), self._client.pipeline(transaction=False) as pipe:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
             # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
             pipe.setbit(name, member % SHARD_MEMBERS ^ 7, 1)
             pipe.expire(name, ACTIVITY_KEPT)
             pipe.execute()
 
     def hour(self, hour: int, shard: int) -> bytes:
-        with answered():
+        with self._client.answered():
             found = self._client.get(_activity(hour, shard))
         return found if isinstance(found, bytes) else b""
 

@@ -1,7 +1,9 @@
 """Connections to Redis: short timeouts, no retries, and the one place where its errors become ours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 import redis.asyncio
@@ -15,23 +17,86 @@ from notifier.domain.errors import BadSetting, CacheUnavailable
 TIMEOUT = 0.5
 """Seconds to connect, and again to answer; a healthy server needs a millisecond, and every caller can do without."""
 
+REST = 1.0
+"""Seconds after a call without an answer in which nobody asks: a hung server costs a process one time-out a second,
+and not one for each event, burst and batch."""
+
 READERS = 64
 """Connections of one reading process; the next reader waits in line for one instead of opening more."""
 
+SILENCE = (redis.ConnectionError, redis.TimeoutError, OSError)
+"""No answer came. Whatever else goes wrong was said by a server that is awake, and costs no time."""
 
-def connect(url: str) -> redis.Redis:
+
+class Breaker:
+    """Thread-safe. After a silence every call fails at once for a while; then one call tries whether it is over."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._silent = False
+        self._asks_again_at = 0.0
+        self._lock = Lock()
+
+    @contextmanager
+    def answered(self) -> Iterator[None]:
+        """Whatever keeps the server from answering, be it full, stopped, loading or gone, is CacheUnavailable."""
+        self._admit()
+        try:
+            yield
+        except SILENCE as error:
+            self._rest()
+            raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
+        except RedisError as error:
+            self._silent = False
+            raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
+        else:
+            self._silent = False
+
+    def _admit(self) -> None:
+        with self._lock:
+            if not self._silent:
+                return
+            if self._now() < self._asks_again_at:
+                raise CacheUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
+            # This call asks; until it knows, the others do without.
+            self._asks_again_at = self._now() + REST
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._silent, self._asks_again_at = True, self._now() + REST
+
+
+class Client(redis.Redis):
+    """Thread-safe, with one breaker for all that a process asks through it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.answered = Breaker().answered
+
+
+class AsyncClient(redis.asyncio.Redis):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.answered = Breaker().answered
+
+
+def connect(url: str) -> Client:
     """A client that connects at its first command; thread-safe, and to be made after a fork. Raises BadSetting."""
     try:
-        return redis.Redis.from_url(url, **_settings(Retry))
+        client = Client.from_url(url, **_settings(Retry))
     except ValueError as error:
         raise BadSetting(f"The Redis URL: {error}.") from error
+    assert isinstance(client, Client)
+    return client
 
 
-def connect_async(url: str) -> redis.asyncio.Redis:
+def connect_async(url: str) -> AsyncClient:
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         url, max_connections=READERS, timeout=TIMEOUT, **_settings(redis.asyncio.retry.Retry)
     )
-    return redis.asyncio.Redis.from_pool(pool)
+    client = AsyncClient.from_pool(pool)
+    assert isinstance(client, AsyncClient)
+    return client
 
 
 def _settings(retry: type[Any]) -> dict[str, Any]:
@@ -44,12 +109,3 @@ def _settings(retry: type[Any]) -> dict[str, Any]:
         # With maintenance notifications the pool would no longer look whether an idle connection broke.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
     }
-
-
-@contextmanager
-def answered() -> Iterator[None]:
-    """Whatever keeps the server from answering, be it full, stopped, loading or gone, is CacheUnavailable."""
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        raise CacheUnavailable(f"{type(error).__name__}: {error}") from error

@@ -1,8 +1,9 @@
 """How the pull index lies in Redis: subjects are spread over parts, and a part is one hash.
 
-A part holds a packed list for each of its subjects and, beside them, what makes them proof: the epoch and the moment
-since when the part is complete. One hash can't be half emptied, so whatever wipes the lists wipes the proof with them,
-and one HMGET is a consistent look. The part's number is the hash tag: a cluster spreads the parts over its nodes.
+A part holds a packed list for each of its subjects and, beside them, what makes them proof: the epoch, the moment since
+when the part is complete, and the moment at which it was last compared with the store. One hash can't be half emptied,
+so whatever wipes the lists wipes the proof with them, and one HMGET is a consistent look. The part's number is the hash
+tag: a cluster spreads the parts over its nodes.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ from struct import unpack
 from zlib import crc32
 
 from notifier.domain.subject import Subject
+from notifier.ports.pull import FRESH_FOR
 
 PARTS = 32
 """A reader with hundreds of follows sends so many commands at most, all in one round trip."""
@@ -26,6 +28,10 @@ EPOCH = "epoch"
 
 SINCE = "since"
 """The moment, in milliseconds, from which on the part lists every burst of every subject, listed or not."""
+
+AS_OF = "as_of"
+"""The moment, in milliseconds, of whose bursts in the store none was missing. A field that can be deleted when the
+server is full and refuses every write: that ends all of the part's claims, until it is compared again."""
 
 FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -67,6 +73,10 @@ class Listed:
 def read_list(packed: bytes) -> Listed:
     since, first, *opened = unpack(f"<{len(packed) // 8}d", packed)
     return Listed(since, int(first), tuple(opened))
+
+
+def fresh(as_of: bytes | None, now: datetime) -> bool:
+    return as_of is not None and milliseconds(now - FRESH_FOR) <= float(as_of)
 
 
 def proven_since(proof: bytes | None) -> float:

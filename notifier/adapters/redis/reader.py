@@ -1,14 +1,14 @@
 """The pull index in Redis, as its readers know it: one round trip for all that a person follows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isinf
 from operator import itemgetter
 
-import redis.asyncio
-
-from notifier.adapters.redis.client import answered
-from notifier.adapters.redis.layout import SINCE, Listed, by_part, key, moment, proven_since, read_list
+from notifier.adapters.redis.client import AsyncClient
+from notifier.adapters.redis.layout import AS_OF, SINCE, Listed, by_part, fresh, key, moment, proven_since, read_list
 from notifier.domain.subject import BurstKey, Subject
+from notifier.ports.clock import Clock
 from notifier.ports.pull import Pulled
 from notifier.ports.timeline import Place
 
@@ -20,23 +20,29 @@ Look = Mapping[Subject, Listed | float]
 
 
 class RedisPullReader:
-    def __init__(self, client: redis.asyncio.Redis) -> None:
+    def __init__(self, client: AsyncClient, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         parts = by_part(subjects)
-        with answered():
+        with self._client.answered():
             async with self._client.pipeline(transaction=False) as pipe:
                 for part, found in parts.items():
-                    pipe.hmget(key(part), [SINCE, *map(str, found)])
+                    pipe.hmget(key(part), [AS_OF, SINCE, *map(str, found)])
                 answers = await pipe.execute()
-        return _proven(
+        now = self._clock.now()
+        if not all(fresh(as_of, now) for as_of, *_ in answers):
+            return Pulled(places=(), complete_since=None)
+        pulled = _proven(
             {s: x for part, answer in zip(parts.values(), answers, strict=True) for s, x in _look(part, answer)}
         )
+        compared = min((float(as_of) for as_of, *_ in answers), default=None)
+        return pulled if compared is None else replace(pulled, as_of=moment(compared))
 
 
 def _look(subjects: Sequence[Subject], answer: Sequence[bytes | None]) -> Iterator[tuple[Subject, Listed | float]]:
-    proof, *lists = answer
+    _, proof, *lists = answer
     for subject, packed in zip(subjects, lists, strict=True):
         yield subject, read_list(packed) if packed else proven_since(proof)
 

@@ -13,15 +13,19 @@ from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
+from notifier.ports.timeline import Place
 
 _PUT = statement("put_burst")
 _READ = statement("read_bursts")
 _OUTCOMES = statement("outcomes")
+_RECENT = statement("recent_bursts")
 _PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
 _REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
 _KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
-_SINCE = "SELECT blob FROM bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
+
+LAST = (1 << 63) - 1
+"""Behind every time that SQLite can hold."""
 
 Found = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
@@ -62,9 +66,11 @@ class SqliteRecentBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def since(self, moment: datetime) -> Sequence[Burst]:
+    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+        end = (to_ms(behind.opened_at), str(behind.burst.subject), behind.burst.seq) if behind else (LAST, "", 0)
         with self._db.read() as c:
-            return [unpack(Burst, blob) for (blob,) in c.execute(_SINCE, (to_ms(moment),))]
+            blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
+        return [unpack(Burst, blob) for (blob,) in blobs]
 
 
 def wanted(keys: Iterable[BurstKey]) -> str:

@@ -8,6 +8,7 @@ from notifier.domain.head import Sequenced
 from notifier.domain.mention import EventId, Mention
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
+from notifier.ports.timeline import Place
 
 Named = tuple[EventId, UserId, Subject | None]
 """An account that an event names, with the subject it was sequenced for; None is a refusal."""
@@ -51,6 +52,7 @@ class MemoryBursts:
         ]
         return [outcome for *_, outcome in sorted(found, key=lambda row: row[:3])]
 
-    def since(self, moment: datetime) -> Sequence[Burst]:
-        recent = [burst for burst in self.by_key.values() if burst.opened_at >= moment]
-        return sorted(recent, key=lambda burst: (burst.opened_at, burst.key))
+    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+        recent = {Place(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
+        newest = sorted((place for place in recent if behind is None or place < behind), reverse=True)
+        return [recent[place] for place in newest[:limit]]

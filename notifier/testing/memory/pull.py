@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import BurstKey, Subject
-from notifier.ports.pull import Pulled
+from notifier.ports.clock import Clock
+from notifier.ports.pull import FRESH_FOR, Pulled
 from notifier.ports.timeline import Place
 
 KEPT = 64
@@ -52,15 +53,17 @@ class _List:
 class MemoryPullIndex:
     """Both ports at once; `wipe` is what a restart of Redis does to it."""
 
+    clock: Clock
     lists: dict[Subject, _List] = field(default_factory=dict)
     since: datetime | None = None
     epoch: str | None = None
+    as_of: datetime | None = None
     _seen: str | None = None
     _epochs: int = 0
 
     def wipe(self) -> None:
         self.lists.clear()
-        self.since = self.epoch = None
+        self.since = self.epoch = self.as_of = None
 
     def announce(self, bursts: Sequence[Burst]) -> None:
         for burst in bursts:
@@ -73,11 +76,11 @@ class MemoryPullIndex:
         self._seen = self.epoch
         return None if self.since is None else self.epoch
 
-    def rebuilt(self, bursts: Sequence[Burst], since: datetime) -> None:
+    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         if self._seen is None:
             self.generation()
-        if self.epoch != self._seen:
-            raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
+        seen, bursts = self._seen, [burst for page in pages for burst in page]
+        self._unbroken(seen)
         for subject, given in _newest_runs(bursts, since).items():
             found = self.lists.get(subject)
             if found and found.since == NEVER:
@@ -85,9 +88,20 @@ class MemoryPullIndex:
             self.lists[subject] = found.joined(given) if found else given.cut()
         self.since = since
         self._settle(since)
+        self._compared(as_of)
+
+    def compared(self, since: datetime, as_of: datetime) -> None:
+        self._unbroken(self._seen)
+        if self.since is None:
+            raise CacheUnavailable("The index isn't rebuilt.")
+        self.since = max(self.since, since)
+        self._settle(self.since)
+        self._compared(as_of)
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         asked = set(subjects)
+        if asked and (self.as_of is None or self.as_of < self.clock.now() - FRESH_FOR):
+            return Pulled(places=(), complete_since=None)
         unlisted = NEVER if self.since is None else self.since
         claims = [self.lists[subject].since if subject in self.lists else unlisted for subject in asked]
         since = max(claims, default=FOR_EVER)
@@ -99,7 +113,7 @@ class MemoryPullIndex:
             for seq, opened in self.lists[subject].opened.items()
             if opened >= since
         ]
-        return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=since)
+        return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
 
     def _announce(self, subject: Subject, seq: int, opened_at: datetime) -> None:
         found = self.lists.get(subject)
@@ -113,6 +127,13 @@ class MemoryPullIndex:
             self.since = self.epoch = None
         since = NEVER if found.since == NEVER else FOR_EVER if seq == 1 else opened_at
         self.lists[subject] = found.joined(_List(since, {seq: opened_at}))
+
+    def _compared(self, as_of: datetime) -> None:
+        self.as_of = max(as_of, self.as_of or as_of)
+
+    def _unbroken(self, seen: str | None) -> None:
+        if seen is None or self.epoch != seen:
+            raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
 
     def _settle(self, since: datetime) -> None:
         for subject, found in list(self.lists.items()):

@@ -54,7 +54,7 @@ class Ground:
         self.people = MemoryPeople(self.directory, self.sets)
         self.spared = MemorySpared(self.people)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
-        self.pull = MemoryPullIndex()
+        self.pull = MemoryPullIndex(self.clock)
         self.recent = MemoryRecent(self.clock)
         self.buckets = MemoryBuckets(self.clock)
         self.pressure = MemoryPressure(self.clock)

@@ -209,7 +209,7 @@ def _rung(world: World, account: Account, told: Counter[tuple[BurstKey, Member]]
 def _tabs(world: World) -> Iterator[str]:
     """Everybody's list and badge at one moment: with the index, without one, and in small pages."""
     ground, oracle = world.ground, world.sight.oracle()
-    for name, index in (("the index", ground.pull), ("an empty index", MemoryPullIndex())):
+    for name, index in (("the index", ground.pull), ("an empty index", MemoryPullIndex(ground.clock))):
         tab = Reads(people=ground.people, timeline=ground.timeline, pull=index, clock=ground.clock).tab()
         for person in sorted(name for name in oracle.people if not oracle.people[name].deleted):
             marked = world.visits.marked.get(person, Marked())

@@ -1,6 +1,6 @@
 """The pull index as a process has it: what Redis refused is remembered and said first at the next call of any kind."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -26,9 +26,14 @@ class OwingPull:
         self._pay()
         return self.index.generation()
 
-    def rebuilt(self, bursts: Sequence[Burst], since: datetime) -> None:
-        self.index.rebuilt(bursts, since)
-        self.ground.unannounced.difference_update(burst.key for burst in bursts)
+    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+        given: list[Burst] = []
+        self.index.rebuilt(_noted(pages, given), since, as_of)
+        self.ground.unannounced.difference_update(burst.key for burst in given)
+
+    def compared(self, since: datetime, as_of: datetime) -> None:
+        self._pay()
+        self.index.compared(since, as_of)
 
     def _pay(self, bursts: Sequence[Burst] = ()) -> None:
         self.owed |= {burst.key: burst for burst in bursts}
@@ -44,3 +49,9 @@ class OwingPull:
         for burst in given:
             if self.owed.get(burst.key) is burst:
                 del self.owed[burst.key]
+
+
+def _noted(pages: Iterable[Sequence[Burst]], given: list[Burst]) -> Iterator[Sequence[Burst]]:
+    for page in pages:
+        given += page
+        yield page

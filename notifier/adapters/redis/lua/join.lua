@@ -1,6 +1,6 @@
 -- Joins bursts into the lists of one part of the pull index. May be run twice.
 --
--- KEYS[1]  the part: a hash of packed lists, the epoch and `since`
+-- KEYS[1]  the part: a hash of packed lists, the epoch, `since` and `as_of`
 -- ARGV[1]  how many bursts a list keeps
 -- ARGV[2]  in a rebuild the epoch that was planted before the bursts were read from the store
 -- then, any number of times: subject; in a rebuild the moment since when the bursts given are all there are, '' for
@@ -9,7 +9,9 @@
 -- Returns 0, and does nothing, when something was lost since the epoch of a rebuild was planted; otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, openings. It claims to hold every burst of its subject that
--- opened at or after `since`; opened_at rises with seq, and a re-stamp only moves it forward, so of two the later stands.
+-- opened at or after `since`. In a rebuild, whose pages come newest first, `since` is where its page ended, with a
+-- fraction of a millisecond: a page with older ones of the subject, or the settling at the end, takes it further back.
+-- opened_at rises with seq, and a re-stamp only moves it forward, so of two the later stands.
 
 local part, kept = KEYS[1], tonumber(ARGV[1])
 local proven = tonumber(redis.call('HGET', part, 'since') or nil)
@@ -47,7 +49,9 @@ local function join(one, other)
   if other.first < one.first then low, high = other, one end
   if high.first > last(low) + 1 then
     -- Not the low ones, nor what is missing between: the high list may claim only what is younger than both.
+    -- Nor may a rebuild that comes to its end take it further back (huge has no whole number above).
     for _, opened in ipairs(low.opened) do high.since = math.max(high.since, opened + 1) end
+    if high.since ~= NOTHING then high.since = math.ceil(high.since) end
     return high
   end
   for i, opened in ipairs(high.opened) do
@@ -64,6 +68,8 @@ local function rebuild(subject, given, whole)
   if not list then return write(subject, given) end
   -- Begun without proof of what came before it: the bursts given are that proof.
   if list.since == NOTHING then list.since = list.opened[1] end
+  -- Between an older page and the list a burst is missing, which isn't readable yet: its time is anywhere in between.
+  if list.first > last(given) + 1 then list.since = math.floor(math.max(list.since, list.opened[1])) end
   write(subject, join(list, given))
 end
 

@@ -1,9 +1,10 @@
--- After a part was declared complete: settles lists that were begun without proof, and sweeps lists that are too old.
+-- Settles lists of a complete part: those begun without proof or proven so far as a rebuild had come, and sweeps old ones.
 --
 -- KEYS[1]    the part
 -- ARGV[1..]  subjects
 -- A list whose newest burst opened before `since` says no more than having no list. A list that began in the meantime,
--- and that the rebuild knew nothing of, begins at `since`: the store had none of the subject from there on.
+-- and that the rebuild knew nothing of, begins at `since`: the store had none of the subject from there on. So does one
+-- that is complete since a page of the rebuild (with a fraction of a millisecond): no later page had anything to add.
 
 local part = KEYS[1]
 local proven = tonumber(redis.call('HGET', part, 'since') or nil)
@@ -12,8 +13,11 @@ for _, subject in ipairs(ARGV) do
   local packed = redis.call('HGET', part, subject)
   if packed and struct.unpack('<d', packed, #packed - 7) < proven then
     redis.call('HDEL', part, subject)
-  elseif packed and struct.unpack('<d', packed) == math.huge then
-    redis.call('HSET', part, subject, struct.pack('<d', proven) .. string.sub(packed, 9))
+  elseif packed then
+    local since = struct.unpack('<d', packed)
+    if since == math.huge or since ~= math.floor(since) then
+      redis.call('HSET', part, subject, struct.pack('<d', proven) .. string.sub(packed, 9))
+    end
   end
 end
 return 1

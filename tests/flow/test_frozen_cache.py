@@ -1,0 +1,44 @@
+"""A coordinator whose Valkey hangs: publishing a mention costs it one time-out a second, and no re-stamps."""
+
+import os
+import signal
+from time import monotonic
+
+from notifier import topics
+from notifier.adapters.redis import RedisBus, RedisPullIndex, connect
+from notifier.adapters.redis.client import TIMEOUT
+from notifier.adapters.system_clock import SystemClock
+from notifier.testing.memory.clock import CountedNonces
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.flow.stage import NOVA, Stage
+
+__all__ = ["valkey", "valkey_server"]
+
+MENTIONS = 6
+
+
+def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> None:
+    stage = Stage()
+    pid = valkey.server.pid
+    assert pid
+    with connect(valkey.url) as client:
+        client.ping()
+        ports = {"pull": RedisPullIndex(client, CountedNonces()), "bus": RedisBus(client), "clock": SystemClock()}
+        pump = stage.pump(topics.MENTIONS_CELEBRITY, **ports)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = monotonic()
+            for _ in range(MENTIONS):
+                stage.pass_time(minutes=2)
+                stage.tweet("nova")
+                router = stage.pump(topics.MENTIONS)
+                router.step()
+                router.consumer.close()
+                pump.step()
+            waited = monotonic() - began
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert stage.bursts(NOVA)
+    assert NOVA not in stage.ground.heads.unpublished(9)
+    # One for the connection that hangs; without a breaker it would be two for every mention.
+    assert waited < 3 * TIMEOUT
