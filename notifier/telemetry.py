@@ -24,7 +24,7 @@ class Metrics:
 
         self.events = counter("events_total", "Events at the gateway.", "status")
         self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
-        self.refusals = counter("refusals_total", "Accounts named in events that got no mention.", "code")
+        self.refusals = counter("refusals_total", "Accounts named in events whose followers got no mention.", "code")
         self.bursts = counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = counter("restamps_total", "Bursts re-stamped because they would have been visible too late.")
         self.dispatched = counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")

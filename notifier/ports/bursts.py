@@ -14,7 +14,7 @@ from notifier.domain.subject import BurstKey, Subject, UserId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one account that an event names: a burst for each subject, or a refusal."""
+    """What became of one account that an event names: a burst for each subject, a refusal, or one of each."""
 
     event: EventId
     account: UserId
@@ -37,7 +37,7 @@ class Bursts(Protocol):
         ...
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
-        """Remembers why accounts got no mention."""
+        """Remembers why accounts' followers got no mention."""
         ...
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:

@@ -22,6 +22,7 @@ from notifier.domain.bits import from_offsets
 from notifier.domain.burst import Burst
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.plan import SetHead
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.throttle import Throttle
@@ -126,7 +127,7 @@ class BreakableRecent(MemoryRecent):
 
 
 class House:
-    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted."""
+    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted, shy spares hers."""
 
     def __init__(self) -> None:
         self.broken = Broken()
@@ -207,6 +208,8 @@ class House:
         self.directory.enrol(
             [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
+        shy = Account(user=UserId("shy"), member=Member(9), mentions=MentionsAllowed.NONE)
+        self.directory.enrol([shy])
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])

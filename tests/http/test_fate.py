@@ -73,6 +73,14 @@ def test_refusals_are_told_account_by_account(edge: Edge) -> None:
     }
 
 
+def test_who_wants_no_mentions_is_refused_and_told_alone(edge: Edge) -> None:
+    edge.post(event("7", mentions=["shy"]))
+    edge.house.sequence()
+    [account] = edge.fate("7").json()["accounts"]
+    assert (account["account"], account["refusal"]) == ("shy", "not_wanted")
+    assert [burst["burst"] for burst in account["bursts"]] == ["self:shy#1"]
+
+
 def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> None:
     edge.post(event("7", mentions=["quiet"]))
     edge.house.sequence()
