@@ -67,6 +67,7 @@ def edge(system: System, reads: Reads, keys: Keys) -> Edge:
             ledger=ports.ledger,
             throttles=ports.throttles,
             recent=ports.recent,
+            log=ports.log,
             clock=ports.clock,
         ),
         tab=reads.tab(),

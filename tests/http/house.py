@@ -71,6 +71,7 @@ class Broken:
 class BreakableLog:
     inner: MemoryLog
     broken: Broken
+    before_looks: Callable[[], None] = lambda: None
 
     def append(self, records: Sequence[Record]) -> None:
         if self.broken.log:
@@ -79,6 +80,12 @@ class BreakableLog:
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.inner.subscribe(stream, group, owner)
+
+    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+        if self.broken.log:
+            raise self.broken.log
+        self.before_looks()
+        return self.inner.waiting(stream, group, limit)
 
     def forget(self, before: datetime) -> int:
         return self.inner.forget(before)
@@ -142,8 +149,9 @@ class House:
         self.recent = BreakableRecent(clock, broken=self.broken)
         pull, seals, claims = MemoryPullIndex(), MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
+        self.log = BreakableLog(MemoryLog(clock), self.broken)
         self.ports = Ports(
-            log=BreakableLog(MemoryLog(clock), self.broken),
+            log=self.log,
             directory=self.directory,
             sets=self.sets,
             heads=MemoryHeads(),
@@ -177,9 +185,7 @@ class House:
         self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")
         log = self.ports.log
         self._readings: list[tuple[Consumer, Callable[[Sequence[Logged]], None]]] = [
-            (log.subscribe(topics.MENTIONS, "router", "a test"), self.system.router()),
-            (log.subscribe(topics.MENTIONS_CELEBRITY, "coordinator", "a test"), self.system.coordinator()),
-            (log.subscribe(topics.MENTIONS_STANDARD, "coordinator", "a test"), self.system.coordinator()),
+            (log.subscribe(stream, group, "a test"), self._stage(stream)) for stream, group in topics.GROUPS.items()
         ]
         self._populate()
 
@@ -188,9 +194,15 @@ class House:
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""
-        for consumer, stage in self._readings:
-            while records := consumer.poll(100, timedelta(0)):
-                stage(records)
+        for number in range(len(self._readings)):
+            self.pump(number)
+
+    def pump(self, number: int) -> None:
+        """All that waits in one stream: the first is the router's."""
+        consumer, stage = self._readings[number]
+        while records := consumer.poll(100, timedelta(0)):
+            stage(records)
+            consumer.commit({logged.partition: logged.offset for logged in records})
 
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
@@ -199,6 +211,9 @@ class House:
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)
+
+    def _stage(self, stream: str) -> Callable[[Sequence[Logged]], None]:
+        return self.system.router() if stream == topics.MENTIONS else self.system.coordinator()
 
     def token(self, user: str) -> str:
         return issue(self.keys, UserId(user), self.clock.now())
