@@ -1,8 +1,9 @@
 """The whole system in memory behind its HTTP edge: what the tests of the edge ask, and what they turn."""
 
+import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -16,26 +17,24 @@ from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
+from notifier.api.noting import Pause
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
-from notifier.domain.burst import Burst
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.plan import SetHead
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.throttle import Throttle
 from notifier.ports.directory import Account
-from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.log import Consumer, Logged
 from notifier.ports.sets import ShardBlob
-from notifier.ports.timeline import Place
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.memory.cache import MemoryBuckets, MemoryPressure, MemoryRecent
+from notifier.testing.memory.cache import MemoryBuckets
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
@@ -51,86 +50,18 @@ from notifier.testing.memory.queue import MemoryQueue
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.throttles import MemoryThrottles
-from notifier.testing.memory.timeline import MemoryTimeline
+from tests.http.breakable import (
+    BreakableActivity,
+    BreakableLog,
+    BreakablePressure,
+    BreakableRecent,
+    BreakableThrottles,
+    BreakableTimeline,
+    Broken,
+)
 
 SECRET = "a secret of these tests, and of nobody else"
 SERVICE_KEY = "the tweet service's key"
-
-
-@dataclass(slots=True)
-class Broken:
-    """What is out of order: an error is raised instead of an answer until somebody takes it away."""
-
-    log: Exception | None = None
-    store: Exception | None = None
-    cache: Exception | None = None
-
-
-@dataclass(slots=True)
-class BreakableLog:
-    inner: MemoryLog
-    broken: Broken
-    before_looks: Callable[[], None] = lambda: None
-
-    def append(self, records: Sequence[Record]) -> None:
-        if self.broken.log:
-            raise self.broken.log
-        self.inner.append(records)
-
-    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        return self.inner.subscribe(stream, group, owner)
-
-    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
-        if self.broken.log:
-            raise self.broken.log
-        self.before_looks()
-        return self.inner.waiting(stream, group, limit)
-
-    def forget(self, before: datetime) -> int:
-        return self.inner.forget(before)
-
-
-class BreakableTimeline(MemoryTimeline):
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:
-        super().__init__(bursts, inbox)
-        self.broken = broken
-
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
-        if self.broken.store:
-            raise self.broken.store
-        return await super().before(subjects, place, limit)
-
-
-class BreakableThrottles(MemoryThrottles):
-    def __init__(self, broken: Broken) -> None:
-        super().__init__()
-        self.broken = broken
-
-    def since(self, moment: datetime) -> Sequence[Throttle]:
-        if self.broken.store:
-            raise self.broken.store
-        return super().since(moment)
-
-
-@dataclass(slots=True)
-class BreakablePressure(MemoryPressure):
-    broken: Broken = field(kw_only=True)
-
-    def level(self) -> float:
-        if self.broken.cache:
-            raise self.broken.cache
-        return MemoryPressure.level(self)
-
-
-@dataclass(slots=True)
-class BreakableRecent(MemoryRecent):
-    broken: Broken = field(kw_only=True)
-
-    def recall(self, source: str | None, id: str) -> bool:
-        if self.broken.cache:
-            raise self.broken.cache
-        return MemoryRecent.recall(self, source, id)
 
 
 class House:
@@ -145,9 +76,11 @@ class House:
         self.people = MemoryPeople(self.directory, self.sets)
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
+        self.activity = BreakableActivity(broken=self.broken)
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
-        pull, seals, claims = MemoryPullIndex(), MemorySeals(clock), MemoryClaims()
+        self.pull = pull = MemoryPullIndex()
+        seals, claims = MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.log = BreakableLog(MemoryLog(clock), self.broken)
         self.ports = Ports(
@@ -180,6 +113,7 @@ class House:
             people=self.people,
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
             pull=pull,
+            activity=self.activity,
             clock=clock,
         )
         self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")
@@ -189,8 +123,8 @@ class House:
         ]
         self._populate()
 
-    def app(self) -> Litestar:
-        return create(self.system, self.reads, self.keys)
+    def app(self, pause: Pause = asyncio.sleep) -> Litestar:
+        return create(self.system, self.reads, self.keys, pause)
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""
