@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import pytest
 
@@ -20,6 +21,7 @@ from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage
 
 KIM = UserId("kim")
+TICK = timedelta(seconds=1)
 
 
 @dataclass(slots=True)
@@ -182,6 +184,30 @@ def test_a_badge_of_more_than_is_counted_agrees() -> None:
     assert opened.badge == Badge(count=100, more=True)
     assert audited.drifts(opened) == 0
     assert audited.drifts(replace(opened, badge=Badge(count=100, more=False))) == 1
+
+
+def test_a_kept_burst_is_counted_however_far_down_it_stands() -> None:
+    audited = Audited().mentions(1)
+    bursts, tab = audited.stage.ground.bursts.by_key, audited.stage.tab()
+    one = bursts[BurstKey(NOVA, 1)]
+    for seq in range(2, 152):
+        bursts[BurstKey(NOVA, seq)] = replace(one, key=BurstKey(NOVA, seq), opened_at=one.opened_at + seq * TICK)
+    audited.stage.pass_time(minutes=5)
+    token = page_of(audited.open()).seen
+    assert token is not None
+    driven(tab.see(KIM, token))
+    driven(tab.mark(KIM, [one.key], Mark.UNREAD))
+    opened = audited.open()
+    assert opened.badge == Badge(count=1, more=False)
+    assert audited.drifts(opened) == 0
+
+
+def test_a_burst_that_was_stamped_anew_stands_elsewhere_and_is_no_drift() -> None:
+    audited = Audited().mentions(3)
+    opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
+    late = bursts[BurstKey(NOVA, 1)]
+    bursts[late.key] = replace(late, opened_at=bursts[BurstKey(NOVA, 2)].opened_at + TICK)
+    assert audited.drifts(opened) == 0
 
 
 def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:

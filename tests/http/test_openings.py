@@ -10,7 +10,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.api.auditing import ONE_IN, Auditing
+from notifier.api.auditing import APART, ONE_IN, Auditing
 from notifier.api.noting import Noting, Pause
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.marks import Marks
@@ -80,13 +80,16 @@ def test_an_index_that_lies_is_found_out_after_the_answer(house: House, caplog: 
     assert "hello" not in line
 
 
-@pytest.mark.parametrize("trouble", [StoreUnavailable(), ZeroDivisionError()])
-def test_an_audit_that_fails_touches_no_answer(house: House, trouble: Exception) -> None:
+@pytest.mark.parametrize(("trouble", "logged"), [(StoreUnavailable(), []), (ZeroDivisionError(), ["An audit failed"])])
+def test_an_audit_that_fails_touches_no_answer(
+    house: House, trouble: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     async def answered_and_broken(_: float) -> None:
         house.broken.store = trouble
 
     assert opened(house, ("u1", PAGE), pause=answered_and_broken) == [200]
     assert counted(house) == (0, 0)
+    assert [one.getMessage() for one in caplog.records if one.name == "notifier.api"] == logged
 
 
 def test_one_opening_in_so_many_is_audited_and_the_first_of_all() -> None:
@@ -94,11 +97,14 @@ def test_one_opening_in_so_many_is_audited_and_the_first_of_all() -> None:
 
 
 def test_while_an_audit_goes_on_no_other_begins() -> None:
-    async def run() -> list[int]:
-        never = asyncio.Event()
-        return await audited(3 * ONE_IN, lambda _: never.wait())
+    begun = []
 
-    assert asyncio.run(run()) == []
+    async def for_ever(seconds: float) -> None:
+        begun.append(seconds)
+        await asyncio.Event().wait()
+
+    assert asyncio.run(audited(3 * ONE_IN, for_ever)) == []
+    assert begun == [APART.total_seconds()]
 
 
 def test_many_openings_of_a_second_are_one_touch_an_hour() -> None:
