@@ -1,11 +1,13 @@
 """The system: all ports of a process, and the stages wired from them."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
+from notifier.flow.audit import Audit
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher, Rates
@@ -15,12 +17,12 @@ from notifier.flow.monitor import Monitor
 from notifier.flow.push import Push
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.router import Router, Sizes
-from notifier.flow.tab import Tab
+from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.work import Work
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.bus import LiveBus
-from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
+from notifier.ports.cache import Activity, BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
@@ -79,10 +81,14 @@ class Reads:
     people: People
     timeline: Timeline
     pull: PullReader
+    activity: Activity
     clock: Clock
 
-    def tab(self) -> Tab:
-        return Tab(people=self.people, timeline=self.timeline, pull=self.pull, clock=self.clock)
+    def tab(self, watch: Watch = unwatched) -> Tab:
+        return Tab(people=self.people, timeline=self.timeline, pull=self.pull, clock=self.clock, watch=watch)
+
+    def audit(self, metrics: Metrics, pause: Callable[[], Awaitable[object]]) -> Audit:
+        return Audit(people=self.people, timeline=self.timeline, metrics=metrics, pause=pause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

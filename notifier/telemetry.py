@@ -24,9 +24,11 @@ class Metrics:
 
         self.events = counter("events_total", "Events at the gateway.", "status")
         self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
-        self.refusals = counter("refusals_total", "Accounts named in events that got no mention.", "code")
+        self.refusals = counter("refusals_total", "Accounts named in events whose followers got no mention.", "code")
         self.bursts = counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = counter("restamps_total", "Bursts re-stamped because they would have been visible too late.")
+        self.audits = counter("badge_audits_total", "Tab opens that were computed again from the store alone.")
+        self.drifts = counter("badge_drift_total", "Audited tab opens whose list or badge wasn't what the store says.")
         self.dispatched = counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
         self.slices = counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
         self.deliveries = counter("deliveries_total", "People reached durably.", "tier")

@@ -9,6 +9,9 @@ MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
 """Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
 
+GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator"}
+"""Who reads each stream, in the order in which an event passes them."""
+
 PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4}
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}

@@ -1,5 +1,6 @@
 """The application: the routes, who may use them, and what a refusal looks like."""
 
+import asyncio
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -11,14 +12,15 @@ from notifier.api import events, inbox, ops
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import neighbours_or_services, people, services
 from notifier.api.keys import Keys
+from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.problems import HANDLERS
 from notifier.system import Reads, System
 
 
-def create(system: System, reads: Reads, keys: Keys) -> Litestar:
+def create(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep) -> Litestar:
     """Connects to nothing and starts nothing before the first request."""
-    wired = edge(system, reads, keys)
+    wired = edge(system, reads, keys, pause)
     description = describe(_routes(wired), _dependencies(wired, Description({})), _version())
 
     def close() -> None:

@@ -12,13 +12,16 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
+from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
 from notifier.api.keys import Keys
+from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
+from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
-from notifier.flow.tab import Tab
+from notifier.flow.tab import Opened, Tab, Watch
 from notifier.ports.clock import Clock
 from notifier.system import Reads, System
 
@@ -50,7 +53,7 @@ Wired = NamedDependency[SkipValidation[Edge]]
 Call = Request[UserId, Any, State]
 
 
-def edge(system: System, reads: Reads, keys: Keys) -> Edge:
+def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep) -> Edge:
     """Starts no thread before the first request."""
     ports, gateway = system.ports, system.gateway()
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
@@ -67,12 +70,25 @@ def edge(system: System, reads: Reads, keys: Keys) -> Edge:
             ledger=ports.ledger,
             throttles=ports.throttles,
             recent=ports.recent,
+            log=ports.log,
             clock=ports.clock,
         ),
-        tab=reads.tab(),
+        tab=reads.tab(_watching(system, reads, pause)),
         clock=ports.clock,
         keys=keys,
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),
     )
+
+
+def _watching(system: System, reads: Reads, pause: Pause) -> Watch:
+    settling = partial(pause, SETTLED_AFTER.total_seconds())
+    noting = Noting(activity=reads.activity, metrics=system.metrics, pause=pause)
+    auditing = Auditing(audit=reads.audit(system.metrics, settling), pause=pause)
+
+    def watch(opened: Opened) -> None:
+        noting(opened)
+        auditing(opened)
+
+    return watch

@@ -42,7 +42,14 @@ def neighbours_or_services(edge: Edge) -> Guard:
     return guard
 
 
-def takes_json(connection: Connection, _: BaseRouteHandler) -> None:
+def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
+    """Nothing is unpacked: 64 KiB that were compressed may be any size, and sizes are judged as they are sent."""
+    if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise WrongType("It takes bodies that aren't compressed.")
+
+
+def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
+    takes_plain(connection, handler)
     if media_type(connection) != "application/json":
         raise WrongType("It takes application/json.")
 

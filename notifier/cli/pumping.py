@@ -46,9 +46,9 @@ def run(system: System, stopping: Signal, up: Callable[[], None]) -> None:
     """Runs all loops until it is told to stop, then gives the partitions back, so that another reads them at once."""
     sys.setswitchinterval(TURN)
     readings = [
-        _reading(system, "router", topics.MENTIONS, system.router()),
-        _reading(system, "coordinator", topics.MENTIONS_CELEBRITY, system.coordinator()),
-        _reading(system, "coordinator", topics.MENTIONS_STANDARD, system.coordinator()),
+        _reading(system, topics.MENTIONS, system.router()),
+        _reading(system, topics.MENTIONS_CELEBRITY, system.coordinator()),
+        _reading(system, topics.MENTIONS_STANDARD, system.coordinator()),
     ]
     loops = [_loop(system, stopping, reading.stream, reading, timedelta(0)) for reading in readings]
     loops += [
@@ -67,8 +67,8 @@ def run(system: System, stopping: Signal, up: Callable[[], None]) -> None:
             _close(reading)
 
 
-def _reading(system: System, group: str, stream: str, stage: Callable[[Sequence[Logged]], None]) -> Reading:
-    ports = system.ports
+def _reading(system: System, stream: str, stage: Callable[[Sequence[Logged]], None]) -> Reading:
+    ports, group = system.ports, topics.GROUPS[stream]
     consumer = ports.log.subscribe(stream, group, system.owner)
     pump = Pump(
         name=group,

@@ -26,12 +26,13 @@ class MentionsAllowed(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why an account named in an event gets no mention; told by `GET /v1/events/{id}`."""
+    """Why the followers of an account named in an event get no mention; told by `GET /v1/events/{id}`."""
 
     UNKNOWN_ACCOUNT = "unknown_account"
     DELETED_ACCOUNT = "deleted_account"
     SELF_MENTION = "self_mention"
     NOT_WANTED = "not_wanted"
+    """The account wants no mentions for its followers; it gets its own all the same."""
     DENIED = "denied"
     HELD = "held"
     """The mentioner's mentions wait for a person to decide."""

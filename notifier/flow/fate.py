@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from notifier import topics
+from notifier.codec import unpack
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
-from notifier.domain.errors import NotFound
+from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
 from notifier.domain.ledger import Account, Standing, State
+from notifier.domain.mention import Event, EventId, Mention
 from notifier.domain.reach import Refusal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, UserId
@@ -16,9 +19,12 @@ from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
+from notifier.ports.log import EventLog, Record
 from notifier.ports.throttles import Throttles
 
 PULLED_ALONE = "Served by pull: the budget of restricted fan-outs was spent."
+LOOKED_THROUGH = 20_000
+"""Records of a stream: 40 s of the peak's 500 a second, and some 10 MB while one question is answered."""
 
 
 class Status(StrEnum):
@@ -70,21 +76,54 @@ class Fates:
     ledger: Ledger
     throttles: Throttles
     recent: Recent
+    log: EventLog
     clock: Clock
 
     def __call__(self, source: str | None, id: str) -> Fate:
         """Of the event, or of every event with this id when no source is named.
 
-        Raises NotFound for an event that nobody remembers. Whether an event waits to be sequenced is known to the
-        cache alone: without it, one that isn't sequenced raises CacheUnavailable, because a guess could be wrong.
+        An event that was accepted is never unknown: the cache answers fast, and the log when the cache is away or was
+        emptied. Raises NotFound for an event that was never accepted, and Unavailable, because a guess could be
+        wrong, when more waits in the log than is looked through.
         """
         # The store first: an event sequenced between the two looks is then told as accepted, never as unknown.
         outcomes = self.bursts.outcomes(source, id)
         if not outcomes:
-            if not self.recent.recall(source, id):
-                raise NotFound(f"The event is {id}.")
-            return Fate(id=id, status=Status.ACCEPTED, accounts=())
+            if self._remembered(source, id) or self._waits(source, id):
+                return Fate(id=id, status=Status.ACCEPTED, accounts=())
+            # And last: one that was ahead of every look at the log was sequenced meanwhile.
+            outcomes = self.bursts.outcomes(source, id)
+        if not outcomes:
+            raise NotFound(f"The event is {id}.")
         return Fate(id=id, status=Status.SEQUENCED, accounts=self._accounts(outcomes))
+
+    def _remembered(self, source: str | None, id: str) -> bool:
+        try:
+            return self.recent.recall(source, id)
+        except CacheUnavailable:  # fails open: the log knows too, and is slower to tell
+            return False
+
+    def _waits(self, source: str | None, id: str) -> bool:
+        """Along the way of an event, so that one that moves on meanwhile is met at the next look."""
+        whole = True
+        for stream in topics.GROUPS:
+            found = self._waits_in(stream, source, id)
+            if found:
+                return True
+            whole = whole and found is not None
+        if not whole:
+            raise Unavailable(f"Too much waits to be sequenced to say what became of {id}.")
+        return False
+
+    def _waits_in(self, stream: str, source: str | None, id: str) -> bool | None:
+        """None when it wasn't found, and not everything was looked at."""
+        waiting = self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH)
+        sought = id.encode()
+        # Most records are passed over by their bytes, which are decoded only where the id is among them.
+        found = (_event_of(one.record) for one in waiting if sought in one.record.value)
+        if any(event and event.id == id and source in (None, event.source) for event in found):
+            return True
+        return None if len(waiting) == LOOKED_THROUGH else False
 
     def _accounts(self, outcomes: Sequence[Outcome]) -> Sequence[AccountFate]:
         now = self.clock.now()
@@ -96,6 +135,15 @@ class Fates:
             for key, burst in bursts.items()
         }
         return by_account(outcomes, fates)
+
+
+def _event_of(record: Record) -> EventId | None:
+    try:
+        return (
+            unpack(Event, record.value).id if record.stream == topics.MENTIONS else unpack(Mention, record.value).event
+        )
+    except Poison:  # it is on its way to the dead letters
+        return None
 
 
 def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate]) -> Sequence[AccountFate]:

@@ -20,15 +20,19 @@ from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
 
 SIZES_KEPT_FOR = timedelta(minutes=5)
+SIZES_KEPT = 150_000
+"""Accounts: as many as 500 mentions a second name in five minutes, each a different one. What goes before its time is
+read again; of an account between the two lines of the hysteresis the lane may then change, as after a restart."""
 
 
 @dataclass(slots=True)
 class Sizes:
-    """Follower counts and lanes, read at most every five minutes an account."""
+    """Follower counts and lanes, read at most every five minutes an account; bounded, for a process that never ends."""
 
     sets: MemberSets
     clock: Clock
     threshold: int
+    kept: int = SIZES_KEPT
     _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
@@ -37,7 +41,12 @@ class Sizes:
         if before is None or now >= before[2]:
             total = self.sets.head(subject).total
             lane = lane_of(total, self.threshold, was=before[1] if before else Lane.STANDARD)
-            before = self._known[subject] = (total, lane, now + SIZES_KEPT_FOR)
+            before = (total, lane, now + SIZES_KEPT_FOR)
+        # To the end: the first is always the one that was asked for longest ago.
+        self._known.pop(subject, None)
+        self._known[subject] = before
+        if len(self._known) > self.kept:
+            del self._known[next(iter(self._known))]
         return before[0], before[1]
 
 
@@ -75,8 +84,9 @@ class Router:
     def _parts(self, event: Event, accounts: Mapping[UserId, Account]) -> Iterator[Mention | Outcome]:
         for name in event.mentioned:
             why = refusal(event, accounts.get(name), accounts.get(event.author))
-            if why is not Refusal.NOT_WANTED and why is not None:
+            if why is not None:
                 yield Outcome(event=event.id, account=name, burst=None, refusal=why)
+            if why not in TOLD_ALL_THE_SAME:
                 continue
             yield self._mention(event, Subject(Kind.SELF, name), Verdict.ALL, followers=1, lane=Lane.STANDARD)
             if why is None:
@@ -116,11 +126,14 @@ class Router:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
+TOLD_ALL_THE_SAME = (None, Refusal.NOT_WANTED)
+"""The account itself gets its mention."""
+
 BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
 
 
 def refusal(event: Event, account: Account | None, author: Account | None) -> Refusal | None:
-    """Why the account gets no mention; NOT_WANTED spares its followers alone."""
+    """Why the account's followers get no mention; after NOT_WANTED the account itself still does."""
     if account is None:
         return Refusal.UNKNOWN_ACCOUNT
     if account.deleted:

@@ -1,6 +1,6 @@
 """The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -56,6 +56,10 @@ class Look:
     member: Member
     now: datetime
 
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        return Subject(Kind.SELF, self.viewer.user), *self.viewer.follows
+
     def admits(self, burst: Burst) -> bool:
         return visible(burst, self.viewer, retracted=(), now=self.now)
 
@@ -70,11 +74,31 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What somebody was given at one moment."""
+
+    look: Look
+    after: Place | None
+    page: Page | None
+    """None where the badge alone was asked for."""
+    badge: Badge | None
+
+
+Watch = Callable[[Opened], None]
+"""Told of every answer before it is given; returns at once and raises nothing."""
+
+
+def unwatched(_: Opened) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
     people: People
     timeline: Timeline
     pull: PullReader
     clock: Clock
+    watch: Watch = unwatched
 
     async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
         """Raises NotFound for a user that doesn't exist, StoreUnavailable when not even a partial page can be had."""
@@ -82,18 +106,24 @@ class Tab:
 
     async def badge(self, user: UserId) -> Badge:
         """As many as a walk through all pages of the same moment would show unread."""
-        return await self._badge(await self._look(user))
+        look = await self._look(user)
+        badge = await self._badge(look)
+        self.watch(Opened(look=look, after=None, page=None, badge=badge))
+        return badge
 
     async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> tuple[Page, Badge | None]:
         """A page and the badge of the same moment; no badge where the store stopped answering before it was counted."""
         look = await self._look(user)
         page = await self._page(look, after=after, limit=limit)
-        if page.partial:
-            return page, None
+        badge = None if page.partial else await self._badge_or_none(look)
+        self.watch(Opened(look=look, after=after, page=page, badge=badge))
+        return page, badge
+
+    async def _badge_or_none(self, look: Look) -> Badge | None:
         try:
-            return page, await self._badge(look)
+            return await self._badge(look)
         except StoreUnavailable:
-            return page, None
+            return None
 
     async def _page(self, look: Look, *, after: Place | None, limit: int) -> Page:
         walk, found = self._walk(look, after), list[Burst]()
@@ -142,8 +172,8 @@ class Tab:
         return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     def _walk(self, look: Look, after: Place | None) -> Walk:
-        subjects = (Subject(Kind.SELF, look.viewer.user), *look.viewer.follows)
-        return Walk(timeline=self.timeline, pull=self.pull, subjects=subjects, member=look.member, after=after)
+        subjects, member = look.subjects, look.member
+        return Walk(timeline=self.timeline, pull=self.pull, subjects=subjects, member=member, after=after)
 
     async def _kept_unread(self, look: Look) -> set[BurstKey]:
         """Bursts that the person marked unread, however old."""

@@ -15,7 +15,7 @@ from notifier.ports.timeline import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one account that an event names: a burst for each subject, or a refusal."""
+    """What became of one account that an event names: a burst for each subject, a refusal, or one of each."""
 
     event: EventId
     account: UserId
@@ -38,7 +38,7 @@ class Bursts(Protocol):
         ...
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
-        """Remembers why accounts got no mention."""
+        """Remembers why accounts' followers got no mention."""
         ...
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:

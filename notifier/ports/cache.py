@@ -59,10 +59,16 @@ class BacklogReport(Protocol):
 
 
 class Activity(Protocol):
-    """Who was around, by hour. Raises CacheUnavailable."""
+    """Who was around, by hour. Asynchronous: the read path notes it. Raises CacheUnavailable.
 
-    def touch(self, member: Member, hour: int) -> None: ...
+    Nobody reads it yet. Until an indexer rolls the hours up into the sets that tiers are made of, tiers read the
+    roll-ups that a fixture or an import wrote.
+    """
 
-    def hour(self, hour: int, shard: int) -> bytes:
+    async def touch(self, members: Collection[Member], hour: int) -> None:
+        """In one round trip; twice is once."""
+        ...
+
+    async def hour(self, hour: int, shard: int) -> bytes:
         """The bitmap of those touched in that hour since 1970; shorter than a shard when the rest is zero."""
         ...

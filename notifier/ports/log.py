@@ -66,6 +66,13 @@ class EventLog(Protocol):
         """Joins the group; an owner that died is replaced when its lease ends (5 s)."""
         ...
 
+    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+        """At most `limit` records that the group hasn't committed, oldest first within a partition.
+
+        Fewer than `limit` are all of them. It joins no group and moves nothing. Raises LogUnavailable.
+        """
+        ...
+
     def forget(self, before: datetime) -> int:
         """Drops records that were appended before then and are done in every group, and says how many it dropped.
 

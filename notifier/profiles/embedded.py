@@ -10,6 +10,7 @@ from typing import Any
 from notifier.adapters.celery import CeleryQueue, application
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
+    RedisActivity,
     RedisBacklogReport,
     RedisBuckets,
     RedisBus,
@@ -124,6 +125,7 @@ class Embedded:
             people=SqlitePeople(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
             pull=RedisPullReader(redis, self._clock),
+            activity=RedisActivity(redis),
             clock=self._clock,
         )
 

@@ -13,6 +13,7 @@ from notifier.cli.explain import explanation
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, UserId
 from notifier.system import Reads
+from notifier.testing.memory.cache import MemoryActivity
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
@@ -163,7 +164,11 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
     for _ in range(7):
         stage.mention("nova", author="eve", protected=True)
     reads = Reads(
-        people=stage.ground.people, timeline=stage.ground.timeline, pull=stage.ground.pull, clock=stage.ground.clock
+        people=stage.ground.people,
+        timeline=stage.ground.timeline,
+        pull=stage.ground.pull,
+        activity=MemoryActivity(),
+        clock=stage.ground.clock,
     )
     *_, before, last = stage.bursts()
     found = driven(explanation(stage.ports, lambda: reads, last, UserId("kim")))

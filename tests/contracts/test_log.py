@@ -134,6 +134,27 @@ def test_lag_is_what_the_group_has_not_committed(backend: Backend) -> None:
     assert consumer.lag() == 0
 
 
+def test_what_a_group_has_not_committed_is_waiting_for_whoever_asks(backend: Backend) -> None:
+    assert list(backend.log.waiting(STREAM, "router", 100)) == []
+    append(backend, *(["a"] * 10))
+    append(backend, "b", stream=MENTIONS_STANDARD)
+    consumer = backend.log.subscribe(STREAM, "router", "one")
+    polled = poll(consumer)
+    assert list(backend.log.waiting(STREAM, "router", 100)) == list(polled)
+    commit(consumer, polled[:4])
+    assert list(backend.log.waiting(STREAM, "router", 100)) == list(polled[4:])
+    assert list(backend.log.waiting(STREAM, "another", 100)) == list(polled)
+    commit(consumer, polled)
+    assert list(backend.log.waiting(STREAM, "router", 100)) == []
+
+
+def test_of_what_waits_no_more_is_told_than_was_asked_for(backend: Backend) -> None:
+    append(backend, *KEYS)
+    found = backend.log.waiting(STREAM, "router", 10)
+    assert len(found) == len({(one.partition, one.offset) for one in found}) == 10
+    assert len(backend.log.waiting(STREAM, "router", 1_000)) == len(KEYS)
+
+
 def test_the_living_share_the_partitions_evenly_and_without_overlap(backend: Backend) -> None:
     consumers = [backend.log.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
     settle(backend, *consumers)

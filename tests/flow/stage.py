@@ -18,7 +18,7 @@ from notifier.flow.gateway import Answer, Receipt
 from notifier.flow.tab import Page, Tab
 from notifier.flow.work import Work
 from notifier.pump import Pump
-from notifier.system import Ports, Reads, System
+from notifier.system import Ports, System
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import THRESHOLD, Scene
@@ -153,7 +153,7 @@ class Stage:
 
     def tab(self) -> Tab:
         g = self.ground
-        return Reads(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock).tab()
+        return Tab(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
 
     def page(self, person: str) -> Page:
         return driven(self.tab().page(UserId(person)))

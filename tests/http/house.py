@@ -1,8 +1,9 @@
 """The whole system in memory behind its HTTP edge: what the tests of the edge ask, and what they turn."""
 
+import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -16,25 +17,24 @@ from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
+from notifier.api.noting import Pause
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
-from notifier.domain.burst import Burst
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.plan import SetHead
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.throttle import Throttle
 from notifier.ports.directory import Account
-from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.log import Consumer, Logged
 from notifier.ports.sets import ShardBlob
-from notifier.ports.timeline import Place
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
+from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
@@ -51,83 +51,22 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
-from notifier.testing.memory.throttles import MemoryThrottles
-from notifier.testing.memory.timeline import MemoryTimeline
+from tests.http.breakable import (
+    BreakableActivity,
+    BreakableLog,
+    BreakablePressure,
+    BreakableRecent,
+    BreakableThrottles,
+    BreakableTimeline,
+    Broken,
+)
 
 SECRET = "a secret of these tests, and of nobody else"
 SERVICE_KEY = "the tweet service's key"
 
 
-@dataclass(slots=True)
-class Broken:
-    """What is out of order: an error is raised instead of an answer until somebody takes it away."""
-
-    log: Exception | None = None
-    store: Exception | None = None
-    cache: Exception | None = None
-
-
-@dataclass(slots=True)
-class BreakableLog:
-    inner: MemoryLog
-    broken: Broken
-
-    def append(self, records: Sequence[Record]) -> None:
-        if self.broken.log:
-            raise self.broken.log
-        self.inner.append(records)
-
-    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        return self.inner.subscribe(stream, group, owner)
-
-    def forget(self, before: datetime) -> int:
-        return self.inner.forget(before)
-
-
-class BreakableTimeline(MemoryTimeline):
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:
-        super().__init__(bursts, inbox)
-        self.broken = broken
-
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
-        if self.broken.store:
-            raise self.broken.store
-        return await super().before(subjects, place, limit)
-
-
-class BreakableThrottles(MemoryThrottles):
-    def __init__(self, broken: Broken) -> None:
-        super().__init__()
-        self.broken = broken
-
-    def since(self, moment: datetime) -> Sequence[Throttle]:
-        if self.broken.store:
-            raise self.broken.store
-        return super().since(moment)
-
-
-@dataclass(slots=True)
-class BreakablePressure(MemoryPressure):
-    broken: Broken = field(kw_only=True)
-
-    def level(self) -> float:
-        if self.broken.cache:
-            raise self.broken.cache
-        return MemoryPressure.level(self)
-
-
-@dataclass(slots=True)
-class BreakableRecent(MemoryRecent):
-    broken: Broken = field(kw_only=True)
-
-    def recall(self, source: str | None, id: str) -> bool:
-        if self.broken.cache:
-            raise self.broken.cache
-        return MemoryRecent.recall(self, source, id)
-
-
 class House:
-    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted."""
+    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted, shy spares hers."""
 
     def __init__(self) -> None:
         self.broken = Broken()
@@ -140,12 +79,15 @@ class House:
         self.people = MemoryPeople(self.directory, self.sets)
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
+        self.activity = BreakableActivity(broken=self.broken)
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
-        pull, seals, claims = MemoryPullIndex(clock), MemorySeals(clock), MemoryClaims()
+        self.pull = pull = MemoryPullIndex(clock)
+        seals, claims = MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
+        self.log = BreakableLog(MemoryLog(clock), self.broken)
         self.ports = Ports(
-            log=BreakableLog(MemoryLog(clock), self.broken),
+            log=self.log,
             directory=self.directory,
             sets=self.sets,
             heads=MemoryHeads(),
@@ -176,36 +118,44 @@ class House:
             people=self.people,
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
             pull=pull,
+            activity=self.activity,
             clock=clock,
         )
         self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")
         log = self.ports.log
         self._readings: list[tuple[Consumer, Callable[[Sequence[Logged]], None]]] = [
-            (log.subscribe(topics.MENTIONS, "router", "a test"), self.system.router()),
-            (log.subscribe(topics.MENTIONS_CELEBRITY, "coordinator", "a test"), self.system.coordinator()),
-            (log.subscribe(topics.MENTIONS_STANDARD, "coordinator", "a test"), self.system.coordinator()),
+            (log.subscribe(stream, group, "a test"), self._stage(stream)) for stream, group in topics.GROUPS.items()
         ]
         self._populate()
 
-    def app(self) -> Litestar:
-        return create(self.system, self.reads, self.keys)
+    def app(self, pause: Pause = asyncio.sleep) -> Litestar:
+        return create(self.system, self.reads, self.keys, pause)
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""
-        for consumer, stage in self._readings:
-            while records := consumer.poll(100, timedelta(0)):
-                stage(records)
+        for number in range(len(self._readings)):
+            self.pump(number)
+
+    def pump(self, number: int) -> None:
+        """All that waits in one stream: the first is the router's."""
+        consumer, stage = self._readings[number]
+        while records := consumer.poll(100, timedelta(0)):
+            stage(records)
+            consumer.commit({logged.partition: logged.offset for logged in records})
 
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
         work = self.system.work()
-        before, queued, ledger = [], 1, self.ports.ledger
-        while queued or ledger.open() != before:
-            before = ledger.open()
+        ledger, queued, left = self.ports.ledger, 1, -1
+        while queued or len(ledger.open()) != left:
+            left = len(ledger.open())
             queued = self.system.dispatcher()()  # a new one: it reads what the last has put down, though no time passes
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)
+
+    def _stage(self, stream: str) -> Callable[[Sequence[Logged]], None]:
+        return self.system.router() if stream == topics.MENTIONS else self.system.coordinator()
 
     def token(self, user: str) -> str:
         return issue(self.keys, UserId(user), self.clock.now())
@@ -215,6 +165,8 @@ class House:
         self.directory.enrol(
             [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
+        shy = Account(user=UserId("shy"), member=Member(9), mentions=MentionsAllowed.NONE)
+        self.directory.enrol([shy])
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])

@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 
+import pytest
+
 from notifier.domain.audience import Tier
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
+from notifier.flow.fate import LOOKED_THROUGH
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem, event
 
@@ -20,10 +23,48 @@ def test_an_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
     assert edge.fate("7").json() == {"id": "7", "status": "accepted", "accounts": []}
 
 
-def test_without_the_cache_an_event_that_waits_is_not_called_unknown(edge: Edge) -> None:
+@pytest.mark.parametrize("routed", [False, True])
+@pytest.mark.parametrize("query", [{}, {"source": "//tweets"}])
+def test_an_event_that_waits_is_found_in_the_log_after_the_cache_was_emptied(
+    edge: Edge, routed: bool, query: dict[str, str]
+) -> None:
+    edge.post(event("7"))
+    edge.house.recent.wipe()
+    if routed:
+        edge.house.pump(0)
+    assert edge.fate("7", **query).json() == {"id": "7", "status": "accepted", "accounts": []}
+    for other, elsewhere in (("77", {}), ("t7", {}), ("7", {"source": "//elsewhere"})):
+        assert_problem(edge.fate(other, **elsewhere), 404, "not_found")
+    edge.house.sequence()
+    assert edge.fate("7", **query).json()["status"] == "sequenced"
+
+
+def test_an_event_that_waits_is_found_without_the_cache(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.broken.cache = CacheUnavailable()
-    assert_problem(edge.fate("7"), 503, "cache_unavailable")
+    assert edge.fate("7").json()["status"] == "accepted"
+    assert_problem(edge.fate("8"), 404, "not_found")
+
+
+def test_an_event_that_is_sequenced_while_the_log_is_looked_through_is_not_called_unknown(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.recent.wipe()
+    edge.house.log.before_looks = edge.house.sequence
+    assert edge.fate("7").json()["status"] == "sequenced"
+
+
+def test_a_log_that_is_too_far_behind_to_be_looked_through_calls_nothing_unknown(edge: Edge) -> None:
+    for number in range(0, LOOKED_THROUGH, 1_000):
+        assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
+    edge.house.recent.wipe()
+    assert edge.fate("0").json()["status"] == "accepted"
+    assert_problem(edge.fate("never sent"), 503, "unavailable")
+
+
+def test_without_cache_and_log_an_event_that_waits_is_not_called_unknown(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.broken.cache, edge.house.broken.log = CacheUnavailable(), LogUnavailable()
+    assert_problem(edge.fate("7"), 503, "log_unavailable")
 
 
 def test_a_mention_has_a_burst_for_the_followers_and_one_for_the_mentioned(edge: Edge) -> None:
@@ -73,6 +114,14 @@ def test_refusals_are_told_account_by_account(edge: Edge) -> None:
         "ada": "self_mention",
         "nova": None,
     }
+
+
+def test_who_wants_no_mentions_is_refused_and_told_alone(edge: Edge) -> None:
+    edge.post(event("7", mentions=["shy"]))
+    edge.house.sequence()
+    [account] = edge.fate("7").json()["accounts"]
+    assert (account["account"], account["refusal"]) == ("shy", "not_wanted")
+    assert [burst["burst"] for burst in account["bursts"]] == ["self:shy#1"]
 
 
 def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from notifier.adapters.redis.client import Client
+from notifier.adapters.redis.client import AsyncClient, Client
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.backlog import Behind
@@ -69,34 +69,37 @@ class RedisPressure:
 
 
 class RedisBacklogReport:
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        with answered():
+        with self._client.answered():
             self._client.set("backlog", pack(dict(behind)), px=lasting)
 
     def told(self) -> Mapping[Pool, Behind]:
-        with answered():
+        with self._client.answered():
             found = self._client.get("backlog")
         return unpack(dict[Pool, Behind], found) if isinstance(found, bytes) else {}
 
 
 class RedisActivity:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    def touch(self, member: Member, hour: int) -> None:
-        name = _activity(hour, shard_of(member))
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
-            pipe.setbit(name, member % SHARD_MEMBERS ^ 7, 1)
-            pipe.expire(name, ACTIVITY_KEPT)
-            pipe.execute()
-
-    def hour(self, hour: int, shard: int) -> bytes:
+    async def touch(self, members: Collection[Member], hour: int) -> None:
         with self._client.answered():
-            found = self._client.get(_activity(hour, shard))
+            async with self._client.pipeline(transaction=False) as pipe:
+                for member in members:
+                    # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
+                    pipe.setbit(_activity(hour, shard_of(member)), member % SHARD_MEMBERS ^ 7, 1)
+                # After the bits, because a key that isn't there yet can't be given an end.
+                for shard in {shard_of(member) for member in members}:
+                    pipe.expire(_activity(hour, shard), ACTIVITY_KEPT)
+                await pipe.execute()
+
+    async def hour(self, hour: int, shard: int) -> bytes:
+        with self._client.answered():
+            found = await self._client.get(_activity(hour, shard))
         return found if isinstance(found, bytes) else b""
 
 

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.share import Seat
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.together import Together
 from notifier.ports.clock import Clock
-from notifier.ports.log import Record
+from notifier.ports.log import Logged, Record
 from notifier.topics import PARTITIONS
 
 DROPPED_AT_ONCE = 1_000
@@ -21,6 +21,7 @@ _NEXT = "SELECT next_offset FROM ends WHERE partition = ?"
 _SET_NEXT = "INSERT OR REPLACE INTO ends (partition, next_offset) VALUES (?, ?)"
 _APPEND = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
 _DROP = statement("log_drop")
+_WAITING = statement("log_waiting")
 
 
 class SqliteLog:
@@ -40,6 +41,16 @@ class SqliteLog:
     def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
         seat = Seat(group=group, stream=stream, owner=owner, partitions=partitions(stream))
         return SqliteConsumer(self._relaxed, self._clock, seat)
+
+    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+        found: list[Logged] = []
+        with self._relaxed.read() as c:
+            for partition in partitions(stream):
+                rows = c.execute(_WAITING, {"group": group, "partition": partition, "most": limit - len(found)})
+                for offset, key, value in rows:
+                    record = Record(stream=stream, key=key, value=value)
+                    found.append(Logged(partition=partition, offset=offset, record=record))
+        return found
 
     def forget(self, before: datetime) -> int:
         return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))

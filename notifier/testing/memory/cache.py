@@ -93,11 +93,12 @@ class MemoryActivity:
     def wipe(self) -> None:
         self.hours.clear()
 
-    def touch(self, member: Member, hour: int) -> None:
-        place = member % SHARD_MEMBERS
-        bits = self.hours.setdefault((hour, shard_of(member)), bytearray())
-        bits.extend(bytes(max(0, place // 8 + 1 - len(bits))))
-        bits[place // 8] |= 1 << place % 8
+    async def touch(self, members: Collection[Member], hour: int) -> None:
+        for member in members:
+            place = member % SHARD_MEMBERS
+            bits = self.hours.setdefault((hour, shard_of(member)), bytearray())
+            bits.extend(bytes(max(0, place // 8 + 1 - len(bits))))
+            bits[place // 8] |= 1 << place % 8
 
-    def hour(self, hour: int, shard: int) -> bytes:
+    async def hour(self, hour: int, shard: int) -> bytes:
         return bytes(self.hours.get((hour, shard), b""))

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from zlib import crc32
 
 from notifier.ports.clock import Clock
@@ -40,6 +41,16 @@ class MemoryLog:
         for record in records:
             number = crc32(record.key.encode()) % PARTITIONS[record.stream]
             self.partitions[f"{record.stream}/{number}"].append(record)
+
+    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+        commits = self._groups[stream, group].commits
+        found = (
+            Logged(partition=name, offset=offset, record=record)
+            for name in (f"{stream}/{number}" for number in range(PARTITIONS[stream]))
+            for offset, record in enumerate(self.partitions[name])
+            if offset > commits.get(name, -1)
+        )
+        return list(islice(found, limit))
 
     def forget(self, before: datetime) -> int:
         return 0

@@ -17,7 +17,6 @@ from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.flow.tab import Tab
-from notifier.system import Reads
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen
 from notifier.testing.simulator.scene import BUDGETED, CELEBRITIES, SHARDS
@@ -210,7 +209,7 @@ def _tabs(world: World) -> Iterator[str]:
     """Everybody's list and badge at one moment: with the index, without one, and in small pages."""
     ground, oracle = world.ground, world.sight.oracle()
     for name, index in (("the index", ground.pull), ("an empty index", MemoryPullIndex(ground.clock))):
-        tab = Reads(people=ground.people, timeline=ground.timeline, pull=index, clock=ground.clock).tab()
+        tab = Tab(people=ground.people, timeline=ground.timeline, pull=index, clock=ground.clock)
         for person in sorted(name for name in oracle.people if not oracle.people[name].deleted):
             marked = world.visits.marked.get(person, Marked())
             wanted = oracle.list(person, marked, ground.clock.now())

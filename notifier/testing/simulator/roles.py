@@ -13,6 +13,7 @@ from notifier.ports.log import Consumer, EventLog, Logged
 from notifier.pump import Loop, Pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
+from notifier.testing.memory.cache import MemoryActivity
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
@@ -74,6 +75,7 @@ class Roles:
             people=tapped(g.people, "people", Part.STORE, self.scheduler),
             timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
             pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
+            activity=MemoryActivity(),
             clock=g.clock,
         )
 

@@ -1,0 +1,259 @@
+"""The audit: it agrees with a healthy tab whatever moves, and tells a list or badge that isn't what the store says."""
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.flow.audit import Audit
+from notifier.flow.tab import Badge, Opened, Page
+from notifier.ports.timeline import Place
+from notifier.telemetry import Metrics
+from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.simulator.scene import VIEWERS
+from notifier.testing.simulator.visits import driven
+from tests.flow.stage import NOVA, Stage
+
+KIM = UserId("kim")
+TICK = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Audited:
+    """Everybody's tab on a stage, and the audit of its answers."""
+
+    stage: Stage = field(default_factory=Stage)
+    metrics: Metrics = field(default_factory=Metrics)
+    meanwhile: Callable[[], None] = lambda: None
+    """Done in the pause of an audit that found a difference."""
+
+    def mentions(self, number: int, author: str = "ada") -> "Audited":
+        """Each a burst of its own, and settled."""
+        for _ in range(number):
+            self.stage.mention("nova", author=author)
+            self.stage.pass_time(minutes=2)
+        return self
+
+    def open(self, limit: int = 3, who: UserId = KIM) -> Opened:
+        found: list[Opened] = []
+        driven(replace(self.stage.tab(), watch=found.append).open(who, limit=limit))
+        return found[0]
+
+    def drifts(self, opened: Opened) -> float:
+        """How many the audit of this answer adds."""
+        before, g = self.count("drift"), self.stage.ground
+        driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause)(opened))
+        return self.count("drift") - before
+
+    def count(self, name: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_badge_{name}_total") or 0.0
+
+    async def _pause(self) -> None:
+        self.meanwhile()
+
+
+def page_of(opened: Opened) -> Page:
+    assert opened.page is not None
+    return opened.page
+
+
+def test_a_healthy_list_and_badge_agree_with_the_store() -> None:
+    audited = Audited().mentions(5)
+    for limit in (1, 3, 5, 6):
+        assert audited.drifts(audited.open(limit)) == 0
+    assert audited.count("audits") == 4
+
+
+def test_an_older_page_and_a_badge_alone_are_audited_too() -> None:
+    audited, found = Audited().mentions(5), list[Opened]()
+    first = audited.open(limit=2)
+    tab = replace(audited.stage.tab(), watch=found.append)
+    driven(tab.open(KIM, after=page_of(first).next, limit=2))
+    driven(tab.badge(KIM))
+    older, alone = found
+    assert [audited.drifts(one) for one in found] == [0, 0]
+    short = replace(page_of(older), items=page_of(older).items[1:])
+    wrong = [replace(older, page=short), replace(alone, badge=Badge(count=4, more=False))]
+    assert [audited.drifts(one) for one in wrong] == [1, 1]
+
+
+@pytest.mark.parametrize("change", ["missing", "doubled", "swapped", "read", "counted", "more"])
+def test_whatever_is_wrong_with_list_or_badge_is_told(change: str) -> None:
+    audited = Audited().mentions(4)
+    opened = audited.open()
+    page = page_of(opened)
+    first, second, third = page.items
+    wrong: dict[str, Opened] = {
+        "missing": replace(opened, page=replace(page, items=[first, third])),
+        "doubled": replace(opened, page=replace(page, items=[first, first, second, third])),
+        "swapped": replace(opened, page=replace(page, items=[second, first, third])),
+        "read": replace(opened, page=replace(page, items=[replace(first, unread=False), second, third])),
+        "counted": replace(opened, badge=Badge(count=3, more=False)),
+        "more": replace(opened, badge=Badge(count=100, more=True)),
+    }
+    assert audited.drifts(opened) == 0
+    assert audited.drifts(wrong[change]) == 1
+
+
+def test_an_index_that_claims_too_much_is_found_out() -> None:
+    audited = Audited().mentions(3)
+    audited.stage.system().reconciler()()
+    assert audited.drifts(audited.open()) == 0
+    lists = audited.stage.ground.pull.lists
+    lists[NOVA] = replace(lists[NOVA], opened={seq: at for seq, at in lists[NOVA].opened.items() if seq != 2})
+    opened = audited.open()
+    assert BurstKey(NOVA, 2) not in {item.burst.key for item in page_of(opened).items}
+    assert audited.drifts(opened) == 1
+
+
+def test_what_may_have_become_visible_in_between_is_not_compared() -> None:
+    audited = Audited().mentions(2)
+    opened = audited.open()
+    audited.stage.mention("nova", author="bob")
+    assert audited.drifts(opened) == 0
+
+
+def test_growth_with_a_mentioner_who_is_not_blocked_brings_a_burst_into_view_and_is_no_drift() -> None:
+    audited = Audited()
+    audited.stage.ground.people.block(KIM, UserId("ada"))
+    audited.stage.mention("nova", author="ada")
+    audited.stage.pass_time(seconds=10)
+    opened = audited.open()
+    assert page_of(opened).items == []
+    audited.stage.mention("nova", author="bob")
+    assert len(page_of(audited.open()).items) == 1
+    assert audited.drifts(opened) == 0
+
+
+def test_marks_written_since_the_answer_explain_a_difference() -> None:
+    audited = Audited().mentions(3)
+    opened = replace(audited.open(), badge=Badge(count=2, more=False))
+
+    def read_one() -> None:
+        driven(audited.stage.tab().mark(KIM, [BurstKey(NOVA, 1)], Mark.READ))
+
+    audited.meanwhile = read_one
+    assert audited.drifts(opened) == 0
+    audited.meanwhile = lambda: None
+    assert audited.drifts(replace(audited.open(), badge=Badge(count=1, more=False))) == 1
+
+
+def test_a_difference_that_passes_does_not_count() -> None:
+    audited = Audited().mentions(2)
+    opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
+    hidden = bursts.pop(BurstKey(NOVA, 1))
+    audited.meanwhile = lambda: bursts.update({hidden.key: hidden})
+    assert audited.drifts(opened) == 0
+
+
+def test_a_partial_page_claims_nothing() -> None:
+    audited = Audited().mentions(1)
+    opened = audited.open()
+    assert audited.drifts(replace(opened, page=replace(page_of(opened), items=[], partial=True), badge=None)) == 0
+    assert audited.count("audits") == 0
+
+
+def test_seen_and_kept_bursts_are_counted_as_the_badge_counts_them() -> None:
+    audited = Audited().mentions(4)
+    token = page_of(audited.open()).seen
+    assert token is not None
+    tab = audited.stage.tab()
+    driven(tab.see(KIM, token))
+    driven(tab.mark(KIM, [BurstKey(NOVA, 1)], Mark.UNREAD))
+    opened = audited.open()
+    assert opened.badge == Badge(count=1, more=False)
+    assert audited.drifts(opened) == 0
+    assert audited.drifts(replace(opened, badge=Badge(count=0, more=False))) == 1
+
+
+def test_a_badge_of_more_than_is_counted_agrees() -> None:
+    audited = Audited(Stage(collapse=None)).mentions(1)
+    bursts = audited.stage.ground.bursts.by_key
+    [one] = [burst for key, burst in bursts.items() if key.subject == NOVA]
+    for seq in range(2, 152):
+        key = BurstKey(NOVA, seq)
+        bursts[key] = replace(one, key=key)
+    audited.stage.ground.pull.wipe()
+    opened = audited.open()
+    assert opened.badge == Badge(count=100, more=True)
+    assert audited.drifts(opened) == 0
+    assert audited.drifts(replace(opened, badge=Badge(count=100, more=False))) == 1
+
+
+def test_a_kept_burst_is_counted_however_far_down_it_stands() -> None:
+    audited = Audited().mentions(1)
+    bursts, tab = audited.stage.ground.bursts.by_key, audited.stage.tab()
+    one = bursts[BurstKey(NOVA, 1)]
+    for seq in range(2, 152):
+        bursts[BurstKey(NOVA, seq)] = replace(one, key=BurstKey(NOVA, seq), opened_at=one.opened_at + seq * TICK)
+    audited.stage.pass_time(minutes=5)
+    token = page_of(audited.open()).seen
+    assert token is not None
+    driven(tab.see(KIM, token))
+    driven(tab.mark(KIM, [one.key], Mark.UNREAD))
+    opened = audited.open()
+    assert opened.badge == Badge(count=1, more=False)
+    assert audited.drifts(opened) == 0
+
+
+def test_a_burst_that_was_stamped_anew_stands_elsewhere_and_is_no_drift() -> None:
+    audited = Audited().mentions(3)
+    opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
+    late = bursts[BurstKey(NOVA, 1)]
+    bursts[late.key] = replace(late, opened_at=bursts[BurstKey(NOVA, 2)].opened_at + TICK)
+    assert audited.drifts(opened) == 0
+
+
+def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:
+    audited = Audited().mentions(1)
+    opened, g = audited.open(), audited.stage.ground
+
+    class Away(MemoryTimeline):
+        async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+            raise StoreUnavailable
+
+    audit = Audit(people=g.people, timeline=Away(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause)
+    with pytest.raises(StoreUnavailable):
+        driven(audit(opened))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
+    """Mentions, deliveries, wiped caches, marks and looks in any order; each answer is audited some steps later."""
+    audited, dice, waiting = Audited(), random.Random(seed), list[Opened]()
+    stage, ground = audited.stage, audited.stage.ground
+
+    def deliver() -> None:
+        stage.dispatch()
+        stage.work()
+
+    def see() -> None:
+        if (token := page_of(audited.open()).seen) is not None:
+            driven(stage.tab().see(KIM, token))
+
+    def mark() -> None:
+        for item in page_of(audited.open()).items[:1]:
+            driven(stage.tab().mark(KIM, [item.burst.key], dice.choice(list(Mark))))
+
+    steps: list[Callable[[], object]] = [
+        lambda: stage.tweet(dice.choice(["nova", "lyra", "kim"]), author=dice.choice(["ada", "bob", "eve"])),
+        lambda: stage.pass_time(seconds=dice.choice([0.5, 3, 100])),
+        lambda: waiting.append(audited.open(dice.randint(1, 5), UserId(dice.choice(VIEWERS)))),
+        stage.sequence,
+        stage.system().reconciler(),
+        ground.pull.wipe,
+        deliver,
+        see,
+        mark,
+    ]
+    for _ in range(150):
+        dice.choices(steps, weights=[2, 1, 3, 1, 1, 1, 1, 1, 1])[0]()
+        if len(waiting) > 3:
+            assert audited.drifts(waiting.pop(0)) == 0
+    assert audited.count("audits") > 5

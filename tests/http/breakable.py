@@ -1,0 +1,105 @@
+"""Parts of the house that can be put out of order, and told what came to them."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.burst import Burst
+from notifier.domain.subject import Member, Subject
+from notifier.domain.throttle import Throttle
+from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.timeline import Place
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.cache import MemoryActivity, MemoryPressure, MemoryRecent
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.throttles import MemoryThrottles
+from notifier.testing.memory.timeline import MemoryTimeline
+
+
+@dataclass(slots=True)
+class Broken:
+    """What is out of order: an error is raised instead of an answer until somebody takes it away."""
+
+    log: Exception | None = None
+    store: Exception | None = None
+    cache: Exception | None = None
+
+
+@dataclass(slots=True)
+class BreakableLog:
+    inner: MemoryLog
+    broken: Broken
+    before_looks: Callable[[], None] = lambda: None
+
+    def append(self, records: Sequence[Record]) -> None:
+        if self.broken.log:
+            raise self.broken.log
+        self.inner.append(records)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
+        return self.inner.subscribe(stream, group, owner)
+
+    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+        if self.broken.log:
+            raise self.broken.log
+        self.before_looks()
+        return self.inner.waiting(stream, group, limit)
+
+    def forget(self, before: datetime) -> int:
+        return self.inner.forget(before)
+
+
+class BreakableTimeline(MemoryTimeline):
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:
+        super().__init__(bursts, inbox)
+        self.broken = broken
+
+    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+        if self.broken.store:
+            raise self.broken.store
+        return await super().before(subjects, place, limit)
+
+
+class BreakableThrottles(MemoryThrottles):
+    def __init__(self, broken: Broken) -> None:
+        super().__init__()
+        self.broken = broken
+
+    def since(self, moment: datetime) -> Sequence[Throttle]:
+        if self.broken.store:
+            raise self.broken.store
+        return super().since(moment)
+
+
+@dataclass(slots=True)
+class BreakablePressure(MemoryPressure):
+    broken: Broken = field(kw_only=True)
+
+    def level(self) -> float:
+        if self.broken.cache:
+            raise self.broken.cache
+        return MemoryPressure.level(self)
+
+
+@dataclass(slots=True)
+class BreakableRecent(MemoryRecent):
+    broken: Broken = field(kw_only=True)
+
+    def recall(self, source: str | None, id: str) -> bool:
+        if self.broken.cache:
+            raise self.broken.cache
+        return MemoryRecent.recall(self, source, id)
+
+
+@dataclass(slots=True)
+class BreakableActivity(MemoryActivity):
+    broken: Broken = field(kw_only=True)
+    sent: list[tuple[int, list[Member]]] = field(default_factory=list, kw_only=True)
+    """What came, in order."""
+
+    async def touch(self, members: Collection[Member], hour: int) -> None:
+        if self.broken.cache:
+            raise self.broken.cache
+        self.sent.append((hour, sorted(members)))
+        await MemoryActivity.touch(self, members, hour)
