@@ -1,5 +1,6 @@
 """The system: all ports of a process, and the stages wired from them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -141,7 +142,8 @@ class System:
         p = self.ports
         return Push(seals=p.seals, sender=p.sender, sent=p.sent, clock=p.clock, metrics=self.metrics)
 
-    def work(self) -> Work:
+    def work(self, alive: Callable[[], None] = lambda: None) -> Work:
+        """Calls `alive` while a slice makes progress."""
         p = self.ports
         return Work(
             doings={Step.ROWS: self.delivery(), Step.PUSH: self.push()},
@@ -152,6 +154,7 @@ class System:
             clock=p.clock,
             metrics=self.metrics,
             owner=self.owner,
+            alive=alive,
         )
 
     def reconciler(self) -> Reconciler:

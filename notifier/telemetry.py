@@ -37,4 +37,5 @@ class Metrics:
         self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")
         self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.replaced = counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
         self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
