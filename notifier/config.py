@@ -1,11 +1,13 @@
 """The settings: every one with its default and its reason; the only reader of the environment."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Any, Self, get_type_hints
 
 import msgspec
 
@@ -18,6 +20,14 @@ CELEBRITY_THRESHOLD = 1_000_000
 HYSTERESIS = 0.9
 """A celebrity stays one until she has fallen to this share of the threshold: no flapping at the line."""
 
+LONGEST_COLLAPSE = timedelta(days=1)
+"""A burst is announced once: what opened yesterday is no place for what is said today."""
+MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
+"""More often is a busy loop; more seldom, and the pressure is of an hour ago."""
+SHORTEST_SECRET = 32
+"""Bytes: HS256 is as strong as its hash only with a key of that length."""
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -25,28 +35,62 @@ class Settings:
     """The folder that holds everything durable of the embedded profile."""
     profile: str = "embedded"
     host: str = "127.0.0.1"
-    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
+    port: int = 8080
     """0 takes any free port."""
-    redis_url: Annotated[str, msgspec.Meta(pattern="^$|^(redis|rediss|unix)://")] = ""
+    redis_url: str = ""
     """Empty: a Valkey of our own is started and watched."""
-    threshold: Annotated[int, msgspec.Meta(ge=1)] = CELEBRITY_THRESHOLD
+    threshold: int = CELEBRITY_THRESHOLD
     collapse: timedelta | None = None
     """The least collapse window of every subject; None leaves it to the subject's policy."""
     secret: str = ""
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
-    log_level: Annotated[str, msgspec.Meta(pattern="(?i)^(debug|info|warning|error|critical)$")] = "info"
+    log_level: str = "info"
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None) -> Self:
         """From NOTIFIER_DATA, NOTIFIER_PORT and so on; durations are in seconds. Raises BadSetting."""
         found = os.environ if environment is None else environment
-        names = {PREFIX + field.name.upper(): field.name for field in fields(cls)}
-        given = {names[key]: value for key, value in found.items() if key in names}
-        try:
-            return msgspec.convert(given, type=cls, strict=False, dec_hook=_convert)
-        except msgspec.ValidationError as error:
-            raise BadSetting(f"{error}.") from error
+        variables = {field.name: PREFIX + field.name.upper() for field in fields(cls)}
+        return cls(**{name: _read(name, found[variable]) for name, variable in variables.items() if variable in found})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a setting must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+RULES: Mapping[str, Rule] = {
+    "data": Rule(words="a folder", holds=lambda folder: True),
+    "profile": Rule(words="the name of a profile", holds=lambda name: re.fullmatch(r"\w+", name) is not None),
+    "host": Rule(words="a host name or an address", holds=lambda host: re.fullmatch(r"\S+", host) is not None),
+    "port": Rule(words="a whole number from 0 to 65535", holds=lambda port: 0 <= port <= 65535),
+    "redis_url": Rule(
+        words="empty, or a redis://, rediss:// or unix:// address",
+        holds=lambda url: re.fullmatch(r"|(redis|rediss|unix)://\S+", url) is not None,
+    ),
+    "threshold": Rule(words="a whole number from 1 on", holds=lambda followers: followers >= 1),
+    "collapse": Rule(
+        words="a number of seconds from 0 to 86400",
+        holds=lambda window: window is None or timedelta(0) <= window <= LONGEST_COLLAPSE,
+    ),
+    "secret": Rule(
+        words=f"empty, or {SHORTEST_SECRET} bytes long or longer",
+        holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
+    ),
+    "monitor_every": Rule(
+        words="a number of seconds from 0.1 to 3600", holds=lambda every: MONITORS[0] <= every <= MONITORS[1]
+    ),
+    "log_level": Rule(words=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", holds=lambda level: level.lower() in LEVELS),
+}
+
+
+def refusal(name: str, value: object) -> str | None:
+    """Why a setting can't have this value, behind the name by which it was given; None when it can."""
+    return None if RULES[name].holds(value) else _wrong(name, str(value))
 
 
 def environment_with(more: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +98,33 @@ def environment_with(more: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **more}
 
 
+def set_in_environment(name: str, value: str) -> None:
+    """For a library that takes a setting from nowhere else."""
+    os.environ[name] = value
+
+
+def _read(name: str, text: str) -> Any:
+    with suppress(msgspec.ValidationError):  # its words are for programmers
+        value = msgspec.convert(text, type=get_type_hints(Settings)[name], strict=False, dec_hook=_convert)
+        if value is not None and RULES[name].holds(value):
+            return value
+    raise BadSetting(f"{PREFIX}{name.upper()} {_wrong(name, text)}")
+
+
+def _wrong(name: str, text: str) -> str:
+    return f"is {_shown(name, text)}; it must be {RULES[name].words}."
+
+
+def _shown(name: str, text: str) -> str:
+    """What somebody wrote, without what nobody may read."""
+    if name == "secret":
+        return f"{len(text)} characters long"
+    return repr(re.sub(r"[^/@]*@", "…@", text) if name == "redis_url" else text)
+
+
 def _convert(kind: type, value: object) -> object:
     if kind is Path:
+        if not str(value).strip():
+            raise ValueError("no folder")
         return Path(str(value))
     raise TypeError(f"No setting has the type {kind}.")

@@ -158,7 +158,8 @@ class System:
             metrics=self.metrics,
         )
 
-    def work(self) -> Work:
+    def work(self, alive: Callable[[], None] = lambda: None) -> Work:
+        """Calls `alive` while a slice makes progress."""
         p = self.ports
         return Work(
             doings={Step.ROWS: self.delivery(), Step.PUSH: self.push()},
@@ -169,6 +170,7 @@ class System:
             clock=p.clock,
             metrics=self.metrics,
             owner=self.owner,
+            alive=alive,
         )
 
     def reconciler(self) -> Reconciler:

@@ -41,4 +41,5 @@ class Metrics:
         self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
         self.unreconciled = counter("unreconciled_total", "Duties the reconciler failed at, once a round.", "duty")
+        self.replaced = counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
         self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")

@@ -1,31 +1,38 @@
-"""The Celery host: one process that works on one pool's queue until it is told to stop or its parent is gone."""
+"""The Celery host: one process that works on one pool's queue until it is told to stop."""
 
 import logging
 import os
 import signal
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from celery import Celery
 from celery.worker import WorkController, state
 
 from notifier.domain.slice import Pool
 from workers.acknowledging import Acknowledging
-from workers.parent import end_with_parent
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
 
 log = logging.getLogger(__name__)
 
+BEATS_EVERY = 1.0
+"""Seconds."""
+
 
 def run(
-    pool: Pool, handler_factory: Callable[[], Handler], app: Celery, ready: Callable[[], None] = lambda: None
+    pool: Pool,
+    handler_factory: Callable[[], Handler],
+    app: Celery,
+    ready: Callable[[], None] = lambda: None,
+    beat: Callable[[], None] = lambda: None,
 ) -> None:
     """Returns after SIGTERM or SIGINT, with the slice under way finished; a task that waits here goes back.
 
     The handler is made here and now, so its sessions belong to this process. A broker that goes away, or comes back
     empty, is waited for, for ever. To be called in the main thread, once in a process. Calls `ready` when the queue is
-    listened to.
+    listened to, and `beat` every second while it listens or looks for its broker; in a slice the handler has to.
     """
     os.nice(POOLS[pool].niceness)
     runner = Runner(handler_factory())
@@ -34,6 +41,7 @@ def run(
         runner(piece)  # Celery is told nothing: the outcome stands in the ledger.
 
     app.task(work, name=app.main, Request=Acknowledging)
+    app.amqp.Connection = _beating(app.amqp.Connection, beat)
     # Tasks run in this very process and thread: a child would only add a pipe, 44 MB and a way to be lost.
     name = f"{pool}.{os.getpid()}@notifier"
     # Nobody is asked who else is there: mingling alone would make every start a second longer.
@@ -43,10 +51,26 @@ def run(
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    end_with_parent()
+    # Called by the loop that consumes; what is on this timer before the first connection outlives every connection.
+    host.timer.call_repeatedly(BEATS_EVERY, beat)
     log.info("Pool %s works.", pool)
     host.start()
     log.info("Pool %s has stopped.", pool)
+
+
+def _beating(connection: Any, beat: Callable[[], None]) -> Any:
+    """The class of connections, beating after every failed try: without a broker the worker's loop stands still."""
+
+    class Beating(connection):  # type: ignore[misc]  # Celery and kombu have no types
+        def _ensure_connection(self, *args: Any, callback: Callable[[], None] | None = None, **options: Any) -> Any:
+            def tried() -> None:
+                beat()
+                if callback:
+                    callback()
+
+            return super()._ensure_connection(*args, callback=tried, **options)
+
+    return Beating
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -1,26 +1,36 @@
-"""A process that ends when the one that started it does, however that one ended."""
+"""A process that never outlives the one that started it, even when that one is killed without a word."""
 
+import ctypes
 import os
 import signal
-from threading import Event, Thread
+import sys
+import threading
+import time
 
-LOOK_EVERY = 0.5
-"""Seconds; asking costs a microsecond. Linux could send a signal instead, but when the parent's *thread* ends."""
-
-FINISH_WITHIN = 10.0
+PR_SET_PDEATHSIG = 1
+LOOKS_EVERY = 0.25
+"""Seconds; where the kernel doesn't tell, this is how long a child may be an orphan."""
+GRACE = 2.0
 """Seconds for what is under way; then the process goes at once, and the ledger queues its slice again."""
 
 
-def end_with_parent() -> None:
-    """Asks this process to end in the orderly way once its parent is gone, and makes it end soon after."""
-    parent = os.getppid()
-    Thread(target=_watch, args=(parent,), name="parent", daemon=True).start()
+def end_with(parent: int) -> None:
+    """To be called first thing by a child, in its main thread. Asks it to end in the orderly way, and then makes it.
+
+    For children of a parent's main thread: the kernel tells of the end of a thread, not of a process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Looked at after the kernel was asked: a parent that died before that is noticed here.
+    threading.Thread(target=_watch, args=(parent,), name="parent", daemon=True).start()
 
 
 def _watch(parent: int) -> None:
-    never = Event()
     while os.getppid() == parent:
-        never.wait(LOOK_EVERY)
+        time.sleep(LOOKS_EVERY)
     os.kill(os.getpid(), signal.SIGTERM)
-    never.wait(FINISH_WITHIN)
-    os._exit(1)
+    time.sleep(GRACE)
+    # Still here: whatever it waits for, and its own children where it leads its group, end now.
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)

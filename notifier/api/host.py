@@ -13,7 +13,7 @@ from notifier.system import System
 from notifier.telemetry import Metrics
 
 
-def serve(settings: Settings, on_ready: Callable[[int], None]) -> NoReturn:
+def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[], None] = lambda: None) -> NoReturn:
     """Until SIGTERM or SIGINT, with which the process ends; `on_ready` gets the port once requests are answered.
 
     For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
@@ -24,7 +24,7 @@ def serve(settings: Settings, on_ready: Callable[[int], None]) -> NoReturn:
         ports = profile.ports()
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)
-        listen(create(system, profile.reads(), keys), settings.host, settings.port, on_ready)
+        listen(create(system, profile.reads(), keys), settings.host, settings.port, on_ready, beat)
     finally:
         profile.close()
     leave()

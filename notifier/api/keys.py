@@ -8,12 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from notifier.config import Settings
+from notifier.config import SHORTEST_SECRET, Settings
 from notifier.domain.errors import BadSetting
 
 FILE = "secret.json"
-SHORTEST_SECRET = 32
-"""Bytes: HS256 is as strong as its hash only with a key of that length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

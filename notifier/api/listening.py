@@ -22,18 +22,24 @@ DRAINS_WITHIN = timedelta(seconds=1.5)
 """After a SIGTERM; whoever is cut off asks again."""
 READY_WITHIN = timedelta(seconds=20)
 BACKLOG = 1024
+TURNS_EVERY = 1.0
+"""Seconds between two beats."""
 
 TO_OUR_LOG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
 
 
-def listen(app: Litestar, host: str, port: int, on_ready: Callable[[int], None]) -> None:
+def listen(
+    app: Litestar, host: str, port: int, on_ready: Callable[[int], None], beat: Callable[[], None] = lambda: None
+) -> None:
     """Until SIGTERM or SIGINT; `on_ready` gets the port once requests are answered. For the main thread.
+
+    Calls `beat` from the loop that answers, every second while it turns.
 
     Raises PortTaken or BadSetting. When it returns, the process must `leave`.
     """
     with reserved(host, port) as held:
         address, chosen = held.getsockname()[:2]
-        asyncio.run(_listen(app, address, chosen, on_ready))
+        asyncio.run(_listen(app, address, chosen, on_ready, beat))
 
 
 def leave() -> NoReturn:
@@ -77,7 +83,9 @@ def _bind(one: socket.socket, address: tuple[object, ...], *, shared: bool) -> N
         raise PortTaken(f"It is {address[1]} on {address[0]} ({error.strerror}).") from error
 
 
-async def _listen(app: Litestar, host: str, port: int, on_ready: Callable[[int], None]) -> None:
+async def _listen(
+    app: Litestar, host: str, port: int, on_ready: Callable[[int], None], beat: Callable[[], None]
+) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -85,8 +93,10 @@ async def _listen(app: Litestar, host: str, port: int, on_ready: Callable[[int],
     serving = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stopping.wait())
     telling = asyncio.create_task(_tell(host, port, on_ready))
+    beating = asyncio.create_task(_beat(beat))
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     telling.cancel()
+    beating.cancel()
     if serving.done():
         serving.result()
         raise Environment("The HTTP server ended by itself.")
@@ -105,6 +115,12 @@ def _server(app: Litestar, host: str, port: int) -> Server:
         log_level=LogLevels.error,
         log_dictconfig=TO_OUR_LOG,
     )
+
+
+async def _beat(beat: Callable[[], None]) -> None:
+    while True:
+        beat()
+        await asyncio.sleep(TURNS_EVERY)
 
 
 async def _tell(host: str, port: int, on_ready: Callable[[int], None]) -> None:

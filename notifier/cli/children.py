@@ -1,5 +1,6 @@
 """One child process of `notifier up`: started, watched, and started again when it dies."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -9,7 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from notifier.cli.beats import Pulse
 from notifier.config import environment_with
+
+LOGGER = logging.getLogger("notifier.up")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between a death and the next start; doubled each time."""
@@ -20,38 +24,62 @@ NOT_STARTED = 126
 LONGEST_LOG = 16 << 20
 """Bytes; a longer log is put aside when its role starts."""
 
+DIED, HUNG = "died", "hung"
+
 
 @dataclass(slots=True, kw_only=True)
 class Child:
     role: str
     start: Callable[[], "subprocess.Popen[bytes]"]
     now: Callable[[], float] = monotonic
+    pulse: Pulse | None = None
+    """None: it is only replaced when it dies."""
+    ended: Callable[[str], None] = lambda cause: None
+    """Told of every end that nobody asked for."""
     process: "subprocess.Popen[bytes] | None" = None
     exits: list[int] = field(default_factory=list)
     """Exit codes since it was last steady."""
     started_at: float = 0.0
     due_at: float = 0.0
+    hung: bool = False
 
     @property
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
 
     def tend(self) -> None:
-        """Starts it when it is due, and notices its death. Never blocks."""
+        """Starts it when it is due, notices its death, and kills it when it hangs. Never blocks."""
         if self.process is None:
             if self.now() >= self.due_at:
                 self._begin()
         elif (code := self.process.poll()) is not None:
             self._died(code)
+        elif self.pulse and self.pulse.hangs():
+            self._kill(self.pulse.limit)
 
     def _begin(self) -> None:
-        self.started_at = self.now()
+        self.started_at, self.hung = self.now(), False
+        if self.pulse:
+            self.pulse.begin()
         try:
             self.process = self.start()
         except OSError:  # no room for its log, or no more processes: as if it had died at once
             self._died(NOT_STARTED)
 
+    def _kill(self, silent_for: float) -> None:
+        """Its death is noticed at the next look. Not asked to stop first: who hangs doesn't listen."""
+        assert self.process is not None
+        LOGGER.warning(
+            "The role %s (process %d) gave no sign of life for %g s: it is killed and replaced.",
+            self.role,
+            self.process.pid,
+            silent_for,
+        )
+        self.hung = True
+        os.killpg(self.process.pid, signal.SIGKILL)
+
     def _died(self, code: int) -> None:
+        self.ended(HUNG if self.hung else DIED)
         if self.now() - self.started_at >= STEADY_AFTER:
             self.exits.clear()
         self.process = None

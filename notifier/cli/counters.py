@@ -2,27 +2,43 @@
 
 from pathlib import Path
 
+from notifier.config import set_in_environment
 from notifier.domain.errors import Full
 
 KINDS = ("counter", "histogram", "gauge_mostrecent")
-"""As the library names the files of `telemetry.Metrics`, each with the process id behind it."""
+"""As the library names the files of `telemetry.Metrics`, each with the role behind it."""
 
 ROOM = 32 << 10
 """Bytes a file; a process with every series of every metric fills about a third of its largest."""
 
 
-def reserve(folder: Path, pid: int) -> None:
+def share(folder: Path, role: str) -> None:
     """To be called before the first metric is made. Raises Full.
+
+    The files are the role's and not the process's: whoever replaces a dead process goes on counting where that one
+    stopped. So deaths leave nothing behind, and no sum over the files ever goes back.
+    """
+    reserve(folder, role)
+    set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
+    from prometheus_client import values
+
+    values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library's has no types
+
+
+def reserve(folder: Path, role: str) -> None:
+    """Raises Full.
 
     The library maps these files and makes them with holes; on a full disk the first count that falls into a hole would
     kill the process (SIGBUS). A file that is there, with bytes in it, is taken as it is.
     """
-    files = [folder / f"{kind}_{pid}.db" for kind in KINDS]
+    draft = folder / f".{role}"
     try:
-        for file in files:
-            file.write_bytes(bytes(ROOM))
+        for kind in KINDS:
+            file = folder / f"{kind}_{role}.db"
+            if not file.exists():
+                # Renamed when it is whole: half a file would be mapped by the next process of the role.
+                draft.write_bytes(bytes(ROOM))
+                draft.replace(file)
     except OSError as error:
-        # Half a file would be mapped by the next process of this id.
-        for file in files:
-            file.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise Full(f"{folder}: {error.strerror}.") from error

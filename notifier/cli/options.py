@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from notifier.config import Settings
+from notifier.config import Settings, refusal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,8 +45,17 @@ class Rate(click.ParamType[float]):
         return float(found[1]) * _TIMES[found[2]]
 
 
+class Folder(click.Path):
+    """One with a name: an empty one would mean the folder that one happens to stand in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail(f"it is {value!r}; it must be a folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def data_option(verb: F) -> F:
-    folder = click.Path(path_type=Path, file_okay=False)
+    folder = Folder(path_type=Path, file_okay=False)
     text = "The data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
     return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(verb)
 
@@ -56,7 +65,13 @@ def json_option(verb: F) -> F:
 
 
 def settings_for(data: Path | None, **given: Any) -> Settings:
-    """From the environment, with what the command line says instead; None says nothing. Raises BadSetting."""
+    """From the environment, with what the command line says instead; None says nothing.
+
+    Raises BadSetting, or UsageError for what the command line says.
+    """
     settings = Settings.read()
     said = {name: value for name, value in {"data": data, **given}.items() if value is not None}
+    for name, value in said.items():
+        if wrong := refusal(name, value):
+            raise click.UsageError(f"--{name} {wrong}")
     return replace(settings, **said)

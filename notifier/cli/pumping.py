@@ -9,6 +9,8 @@ from threading import Thread
 from time import monotonic
 
 from notifier import topics
+from notifier.cli.attendance import STEP_WITHIN, Attendance
+from notifier.cli.beats import BEATS_EVERY
 from notifier.domain.errors import Full, Unavailable
 from notifier.ports.log import Logged
 from notifier.pump import Loop, Pump
@@ -17,6 +19,8 @@ from notifier.system import System
 WAITS_FOR_RECORDS = timedelta(milliseconds=50)
 DISPATCHES_EVERY = timedelta(milliseconds=20)
 RECONCILES_EVERY = timedelta(seconds=1)
+REBUILDS_WITHIN = 600.0
+"""Seconds for a round of the reconciler: after a wipe it brings three days' bursts back into Redis, however many."""
 LAG_EVERY = 1.0
 """Seconds between two readings of a consumer's lag."""
 TURN = 0.0005
@@ -42,25 +46,36 @@ class Reading:
         return done
 
 
-def run(system: System, stopping: Signal, up: Callable[[], None]) -> None:
-    """Runs all loops until it is told to stop, then gives the partitions back, so that another reads them at once."""
+def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable[[], None] = lambda: None) -> None:
+    """Runs all loops until it is told to stop, then gives the partitions back, so that another reads them at once.
+
+    Beats only while every loop has stepped lately.
+    """
     sys.setswitchinterval(TURN)
+    attendance = Attendance()
     readings = [
         _reading(system, topics.MENTIONS, system.router()),
         _reading(system, topics.MENTIONS_CELEBRITY, system.coordinator()),
         _reading(system, topics.MENTIONS_STANDARD, system.coordinator()),
     ]
-    loops = [_loop(system, stopping, reading.stream, reading, timedelta(0)) for reading in readings]
+
+    def loop(name: str, step: Callable[[], object], idle: timedelta, within: float = STEP_WITHIN) -> Loop:
+        signed = attendance.signed(name, step, idle.total_seconds(), within)
+        return Loop(name=name, step=signed, idle=idle, stopping=stopping, metrics=system.metrics)
+
+    loops = [loop(reading.stream, reading, timedelta(0)) for reading in readings]
     loops += [
-        _loop(system, stopping, "dispatcher", system.dispatcher(), DISPATCHES_EVERY),
-        _loop(system, stopping, "reconciler", system.reconciler(), RECONCILES_EVERY),
-        _loop(system, stopping, "monitor", _without_answer(system.monitor()), system.settings.monitor_every),
+        loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY),
+        loop("reconciler", system.reconciler(), RECONCILES_EVERY, REBUILDS_WITHIN),
+        loop("monitor", _without_answer(system.monitor()), system.settings.monitor_every),
     ]
-    threads = [Thread(target=loop.run, name=loop.name, daemon=True) for loop in loops]
+    threads = [Thread(target=each.run, name=each.name, daemon=True) for each in loops]
     for thread in threads:
         thread.start()
     up()
-    stopping.wait()
+    while not stopping.wait(BEATS_EVERY / 2):
+        if attendance.complete():
+            beat()
     _join(threads)
     for reading, thread in zip(readings, threads, strict=False):
         if not thread.is_alive():  # a consumer belongs to its thread; without this, its lease ends by itself
@@ -79,10 +94,6 @@ def _reading(system: System, stream: str, stage: Callable[[Sequence[Logged]], No
         metrics=system.metrics,
     )
     return Reading(pump=pump, stream=stream)
-
-
-def _loop(system: System, stopping: Signal, name: str, step: Callable[[], object], idle: timedelta) -> Loop:
-    return Loop(name=name, step=step, idle=idle, stopping=stopping, metrics=system.metrics)
 
 
 def _without_answer(step: Callable[[], object]) -> Callable[[], None]:

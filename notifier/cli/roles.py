@@ -10,6 +10,7 @@ from threading import Event as Signal
 
 import click
 
+from notifier.cli.beats import Beat, beat_file
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.verbs import example
 from notifier.config import Settings
@@ -28,13 +29,14 @@ def api(host: str | None, port: int | None, parent: int | None, data: Path | Non
     from notifier.api.host import serve
 
     settings = begin("api", settings_for(data, host=host, port=port), parent)
-    signed = sign("api", settings)
+    beat = beating("api", settings, parent)
+    signed = sign("api", settings, beat)
 
     def ready(port: int) -> None:
         click.echo(f"Listening on {settings.host}:{port}.")
         signed()
 
-    serve(settings, ready)
+    serve(settings, ready, beat)
 
 
 @click.command(epilog=example("notifier pump"))
@@ -50,7 +52,8 @@ def pump(parent: int | None, data: Path | None) -> None:
     profile = choose(settings)
     try:
         with told_to_stop() as stopping:
-            run(system_of(profile, settings, "pump"), stopping, sign("pump", settings))
+            beat = beating("pump", settings, parent)
+            run(system_of(profile, settings, "pump"), stopping, sign("pump", settings, beat), beat)
     finally:
         profile.close()
 
@@ -68,35 +71,44 @@ def worker(pool: str, parent: int | None, data: Path | None) -> None:
     settings = begin(pool, settings_for(data), parent)
     profile = choose(settings)
     try:
-        app = profile.application(Pool(pool))
-        run(Pool(pool), lambda: system_of(profile, settings, pool).work(), app, sign(pool, settings))
+        app, beat = profile.application(Pool(pool)), beating(pool, settings, parent)
+        run(Pool(pool), lambda: system_of(profile, settings, pool).work(beat), app, sign(pool, settings, beat), beat)
     finally:
         profile.close()
 
 
 def begin(role: str, settings: Settings, parent: int | None) -> Settings:
     """What every role does first."""
-    from notifier.cli.counters import reserve
+    from notifier.cli.counters import share
     from notifier.cli.opening import require_folder, require_schema
-    from notifier.cli.parentage import die_with
+    from workers.parent import end_with
 
     if parent is not None:
-        die_with(parent)
+        end_with(parent)
     require_folder(settings.data)
     if parent is None:
         require_schema(settings)
     else:  # `up` has done that, and has its roles share their metrics
-        reserve(settings.data / "run" / "metrics", os.getpid())
+        share(settings.data / "run" / "metrics", role)
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
     return settings
 
 
-def sign(role: str, settings: Settings) -> Callable[[], None]:
+def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
     """To be called once the role can work."""
     from notifier.cli.roster import roster
 
-    return lambda: roster(settings.data).sign(role, os.getpid())
+    def signed() -> None:
+        beat()  # first: whoever is up is no longer given the time of one that starts
+        roster(settings.data).sign(role, os.getpid())
+
+    return signed
+
+
+def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
+    """Nobody watches a role that was started by itself, and its beats would hide that the one of `up` hangs."""
+    return (lambda: None) if parent is None else Beat(file=beat_file(settings.data, role))
 
 
 @contextmanager

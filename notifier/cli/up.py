@@ -2,7 +2,7 @@
 
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from os import getpid
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
+from notifier.cli.counters import share
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
@@ -25,6 +27,8 @@ from notifier.domain.errors import BadSetting, PortTaken
 from notifier.domain.slice import Pool
 
 if TYPE_CHECKING:
+    from prometheus_client import Counter
+
     from notifier.profiles import Profile
 
 ROLES: Mapping[str, tuple[str, ...]] = {
@@ -43,8 +47,15 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
 )
 @click.option("--ready-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE")
+@click.option(
+    "--hung-after",
+    type=click.FloatRange(min=1.0),
+    default=SILENT_FOR,
+    hidden=True,
+    help="Seconds without a sign of life.",
+)
 @data_option
-def up(host: str | None, port: int | None, ready_file: Path | None, data: Path | None) -> None:
+def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: float, data: Path | None) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
@@ -61,7 +72,9 @@ def up(host: str | None, port: int | None, ready_file: Path | None, data: Path |
     try:
         with told_to_stop() as stopping, profile.services() as environment:
             profile.migrate()
-            Upkeep(settings, profile, environment, ready_file, began).run(stopping)
+            patience = Patience(silent_for=hung_after)
+            upkeep = Upkeep(settings, profile, environment, ready_file=ready_file, patience=patience, began=began)
+            upkeep.run(stopping)
     finally:
         profile.close()
 
@@ -74,7 +87,9 @@ class Upkeep:
         settings: Settings,
         profile: "Profile",
         services: Mapping[str, str],
+        *,
         ready_file: Path | None,
+        patience: Patience,
         began: float,
     ) -> None:
         self.settings = settings
@@ -83,17 +98,19 @@ class Upkeep:
         self.port = free_port(settings.host, settings.port)
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
+        self.patience = patience
         self.announced = False
 
     def run(self, stopping: Signal) -> None:
         run, logs = self.settings.data / "run", self.settings.data / "logs"
+        from notifier.telemetry import Metrics
+
         self._clear(run)
         logs.mkdir(exist_ok=True)
+        share(run / "metrics", "up")
+        replaced = Metrics().replaced
         supervisor = Supervisor(
-            children=[
-                Child(role=role, start=starter(arguments, self._environment(), logs / f"{role}.log"))
-                for role, arguments in ROLES.items()
-            ],
+            children=[self._child(role, arguments, logs, replaced) for role, arguments in ROLES.items()],
             roster=roster(self.settings.data),
             answers=self._answers,
             announce=self._announce,
@@ -107,11 +124,19 @@ class Upkeep:
             for path in self.ready_files:
                 path.unlink(missing_ok=True)
 
+    def _child(self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter") -> Child:
+        return Child(
+            role=role,
+            start=starter(arguments, self._environment(), logs / f"{role}.log"),
+            ended=lambda cause: replaced.labels(role, cause).inc(),
+            pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
+        )
+
     def _clear(self, run: Path) -> None:
-        """What an earlier run left: its counters, its roster, its ready files."""
+        """What an earlier run left: its counters, its roster, its beats, its ready files."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
-        for folder in ("metrics", "up"):
+        for folder in ("metrics", "up", "beats"):
             shutil.rmtree(run / folder, ignore_errors=True)
             (run / folder).mkdir(parents=True)
 
@@ -120,7 +145,6 @@ class Upkeep:
         own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
         return {
             **{PREFIX + name: value for name, value in own.items()},
-            "PROMETHEUS_MULTIPROC_DIR": str(s.data / "run" / "metrics"),
             # Bitmaps need no linear algebra: without this every process starts a thread a core for it.
             "OPENBLAS_NUM_THREADS": "1",
             **self.services,

@@ -1,6 +1,6 @@
 """Work on one slice: claim it, do it, write down what became of it. The step's own doing is delivery's or push's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -35,6 +35,8 @@ class Hold:
     claim: Claim
     claims: Claims
     clock: Clock
+    alive: Callable[[], None] = lambda: None
+    """Called whenever the work has got a step further."""
 
     def reach(self, shard: int) -> None:
         """The shards below this one are done."""
@@ -42,6 +44,7 @@ class Hold:
 
     def keep(self) -> None:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
+        self.alive()
         now, term = self.clock.now(), self.claim.slice.terms.claim
         if now >= self.claim.claimed_at + HAND_BACK_AFTER:
             raise HandBack
@@ -69,6 +72,7 @@ class Work:
     clock: Clock
     metrics: Metrics
     owner: str
+    alive: Callable[[], None] = lambda: None
 
     def __call__(self, piece: Slice) -> Outcome:
         outcome = self._attempt(piece)
@@ -80,7 +84,7 @@ class Work:
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
         if claim is None:
             return Again(reason="somebody else holds it, or it has ended")
-        hold = Hold(claim, self.claims, self.clock)
+        hold = Hold(claim, self.claims, self.clock, self.alive)
         try:
             burst = self.bursts.read([piece.burst])[piece.burst]
             return self._end(self.doings[piece.step](burst, piece, hold), hold)

@@ -14,4 +14,4 @@ def choose(settings: Settings) -> Profile:
         case "embedded":
             return Embedded(settings)
         case other:
-            raise BadSetting(f"There is no profile {other!r}; there is 'embedded'.")
+            raise BadSetting(f"NOTIFIER_PROFILE is {other!r}; there is no such profile, but 'embedded'.")

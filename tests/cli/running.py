@@ -34,8 +34,8 @@ class Running:
             return False
 
 
-def start(data: Path, ready_file: Path) -> Running:
-    words = ["up", "--data", str(data), "--port", "0", "--ready-file", str(ready_file)]
+def start(data: Path, ready_file: Path, *more: str) -> Running:
+    words = ["up", "--data", str(data), "--port", "0", "--ready-file", str(ready_file), *more]
     with (data / "up.log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "notifier", *words], cwd=ROOT, stdout=log, stderr=log)
     running = Running(data=data, process=process)

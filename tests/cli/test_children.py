@@ -1,5 +1,7 @@
 """A child is started again when it dies: soon at first, later after longer pauses."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.children import LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
+from notifier.cli.beats import Patience, Pulse
+from notifier.cli.children import DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
 
 
 @dataclass
@@ -28,7 +31,9 @@ class Starts:
     made: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def __call__(self) -> "subprocess.Popen[bytes]":
-        self.made.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        self.made.append(
+            subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+        )
         return self.made[-1]
 
     def kill_last(self) -> None:
@@ -59,6 +64,33 @@ def test_a_dead_child_is_started_again_after_its_pause(starts: Starts) -> None:
     watch.at += pause(1)
     child.tend()
     assert child.pid not in (None, first)
+
+
+def test_a_child_that_hangs_is_killed_replaced_told_of_and_counted(
+    starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch, ends = Watch(), list[str]()
+    pulse = Pulse(file=tmp_path / "p0", patience=Patience(silent_for=3, starts_within=4), now=watch)
+    child = Child(role="p0", start=starts, now=watch, pulse=pulse, ended=ends.append)
+    child.tend()
+    first = starts.made[0]
+    os.kill(first.pid, signal.SIGSTOP)
+    for _ in range(4):
+        child.tend()
+        watch.at += 1
+    assert (ends, child.pid) == ([], first.pid)
+    child.tend()
+    first.wait(10)
+    child.tend()
+    watch.at += pause(1)
+    child.tend()
+    assert child.pid not in (None, first.pid)
+    assert caplog.messages == [
+        f"The role p0 (process {first.pid}) gave no sign of life for 4 s: it is killed and replaced."
+    ]
+    starts.kill_last()
+    child.tend()
+    assert ends == [HUNG, DIED]
 
 
 @pytest.mark.parametrize(("lived", "deaths"), [(STEADY_AFTER - 1, 2), (STEADY_AFTER + 1, 1)])

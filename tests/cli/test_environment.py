@@ -112,23 +112,25 @@ def test_without_a_valkey_the_remedy_is_named_and_a_redis_is_enough(binary: str,
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("PORT", "abc"), ("REDIS_URL", "cache:6379"), ("LOG_LEVEL", "loud")],
+    [("PORT", "abc"), ("REDIS_URL", "cache:6379"), ("LOG_LEVEL", "loud"), ("COLLAPSE", "-5"), ("PROFILE", "cloud")],
 )
 def test_a_setting_that_cannot_be_read_is_named(name: str, text: str, folder: Path) -> None:
     said = refused("up", "--data", str(folder), env={f"NOTIFIER_{name}": text})
     assert said.startswith("A setting can't be read.")
-    assert name.lower() in said
+    assert f"NOTIFIER_{name} is {text!r}" in said
 
 
 @pytest.mark.parametrize("words", [("worker", "p0"), ("throttle", "list")], ids=" ".join)
 def test_every_verb_refuses_a_setting_that_cannot_be_read(words: tuple[str, ...], folder: Path) -> None:
     said = refused(*words, "--data", str(folder), env={"NOTIFIER_THRESHOLD": "many"})
     assert said.startswith("A setting can't be read.")
-    assert "threshold" in said
+    assert "NOTIFIER_THRESHOLD is 'many'" in said
 
 
 def test_an_option_that_cannot_be_read_is_wrong_usage(folder: Path) -> None:
     assert "--port" in refused("up", "--data", str(folder), "--port", "abc", code=2)
+    assert "--host is ''; it must be" in refused("up", "--data", str(folder), "--host", "", code=2)
+    assert "--data" in refused("up", "--data", "", code=2)
 
 
 @ROOT_ONLY

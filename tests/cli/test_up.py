@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from time import sleep
 from typing import Any
 
+import httpx
 import pytest
 
 from notifier.cli.ready import Ready
+from tests.cli.caller import calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, lives, start, until
 
@@ -76,6 +80,49 @@ def test_sigterm_stops_everybody_in_order(running: Running) -> None:
     assert not (running.data / "asked-for.json").exists()
 
 
+@pytest.mark.timeout(120)
+def test_roles_that_hang_are_replaced_and_the_others_are_left_alone(folder: Path) -> None:
+    running = start(folder, folder / "asked-for.json", "--hung-after", "10")
+    try:
+        first, hanging = running.ready.pids, {"api", "pump", "p1"}
+        for role in hanging:
+            os.kill(first[role], signal.SIGSTOP)
+        until(lambda: all(running.ready.pids[role] != first[role] for role in hanging), STARTS_WITHIN)
+        assert {role for role in ROLES if running.ready.pids[role] != first[role]} == hanging
+        said = (folder / "up.log").read_text()
+        assert all(said.count(f"The role {role} (process {first[role]}) gave no sign") == 1 for role in hanging)
+        assert said.count("no sign of life") == len(hanging)
+        files = set((folder / "run" / "metrics").iterdir())
+        os.kill(first["p0"], signal.SIGKILL)
+        until(lambda: running.ready.pids["p0"] != first["p0"], STARTS_WITHIN)
+        assert set((folder / "run" / "metrics").iterdir()) == files
+        until(lambda: _ends(running) == {*(("hung", role) for role in hanging), ("died", "p0")}, STARTS_WITHIN)
+    finally:
+        running.process.terminate()
+        running.process.wait(GONE_WITHIN)
+
+
+@pytest.mark.timeout(120)
+def test_a_supervisor_that_was_stopped_for_long_kills_nobody(folder: Path) -> None:
+    running = start(folder, folder / "asked-for.json", "--hung-after", "8")
+    try:
+        first = running.ready.pids
+        everybody = [pid for role, pid in first.items() if role not in {"valkey", "up"}]
+        for pid in (first["up"], *everybody):
+            os.kill(pid, signal.SIGSTOP)
+        sleep(10)  # as a machine that was suspended: the clock goes on, and nobody runs
+        os.kill(first["up"], signal.SIGCONT)
+        sleep(1)  # it has looked by now
+        for pid in everybody:
+            os.kill(pid, signal.SIGCONT)
+        with pytest.raises(AssertionError):
+            until(lambda: running.ready.pids != first, 4)
+        assert "no sign of life" not in (folder / "up.log").read_text()
+    finally:
+        running.process.terminate()
+        running.process.wait(GONE_WITHIN)
+
+
 def test_a_taken_port_is_one_sentence(folder: Path, notifier: Notifier) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -90,6 +137,16 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, notifier: 
     done = notifier("up", "--data", str(tmp_path / "file" / "data"), "--port", "0")
     assert done.exit_code == 3
     assert done.stderr.startswith("The data folder can't be written to.")
+
+
+def _ends(running: Running) -> set[tuple[str, str]]:
+    """By cause and role, of which there was one each; nothing while the api is starting."""
+    with calling(running.ready, "nobody") as caller:
+        try:
+            text = caller.metrics().text
+        except httpx.TransportError:
+            return set()
+    return set(re.findall(r'roles_replaced_total{cause="(\w+)",role="(\w+)"} 1.0', text))
 
 
 def _delivered(notifier: Notifier, data: str) -> bool:

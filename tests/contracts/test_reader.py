@@ -2,13 +2,16 @@
 
 from asyncio import gather, run
 from datetime import timedelta
+from pathlib import Path
 from threading import Event, get_ident
 
 import pytest
 
-from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite import Files, SqlitePeople
+from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.subject import Member, UserId
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey, Member, UserId
 from tests.contracts.flow_stores import Store
 
 
@@ -40,6 +43,42 @@ def test_a_store_that_does_not_answer_is_unavailable_and_waiting_questions_are_d
     reader.close()
     assert [type(error) for error in refused] == [StoreUnavailable, StoreUnavailable]
     assert not asked.is_set()
+
+
+def test_a_question_behind_too_many_others_is_refused_at_once() -> None:
+    reader, answer = Reader(threads=1, waiting=2), Event()
+
+    async def ask_three() -> list[object]:
+        asked = gather(*(reader(answer.wait) for _ in range(3)), return_exceptions=True)
+        refused = gather(reader(get_ident), return_exceptions=True)
+        first = await refused
+        answer.set()
+        return [*first, *await asked]
+
+    answers = run(ask_three())
+    reader.close()
+    assert [type(each) for each in answers] == [StoreUnavailable, bool, bool, StoreUnavailable]
+
+
+def test_marks_that_wait_for_a_locked_database_hold_up_no_reading_and_are_refused_in_time(tmp_path: Path) -> None:
+    files = Files.at(tmp_path)
+    files.migrate()
+    reader, writer = Reader(), Writer(deadline=timedelta(milliseconds=200))
+    people = SqlitePeople(files.core, reader, writer)
+
+    async def mark_and_read() -> list[object]:
+        marks = [people.mark(Member(n), [BurstKey.parse("mention:nova#1")], Mark.READ) for n in range(20)]
+        waiting = gather(*marks, return_exceptions=True)
+        viewers = gather(*(people.viewer(UserId("ada"), Member(1)) for _ in range(20)))
+        assert len(await viewers) == 20
+        return list(await waiting)
+
+    with Files.at(tmp_path).core.write():  # another process's, for all that these know
+        refused = run(mark_and_read())
+    writer.close()
+    reader.close()
+    files.close()
+    assert {type(error) for error in refused} == {StoreUnavailable}
 
 
 @pytest.mark.parametrize("store", ["memory"], indirect=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ import numpy
 import pyroaring
 
 from notifier.adapters.celery.application import application
+from notifier.cli.beats import Beat
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.outcome import Done, Outcome
 from notifier.domain.slice import Pool, Slice
 from workers.host import run
+from workers.parent import end_with
 
 assert numpy
 assert pyroaring
@@ -30,6 +33,8 @@ def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
         if kind == "slow":
             time.sleep(1.0)
             write("finished")
+        if kind == "stuck":
+            threading.Event().wait()
         if kind == "failing":
             raise StoreUnavailable("for a test")
         return Done(people=0, rows=0)
@@ -40,7 +45,9 @@ def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
 
 def main() -> None:
     url, pool, file, kind = sys.argv[1:]
-    run(Pool(pool), lambda: handler(Path(file), kind), application(url, Pool(pool)))
+    end_with(os.getppid())
+    beat = Beat(file=Path(file).with_suffix(".beat"))
+    run(Pool(pool), lambda: handler(Path(file), kind), application(url, Pool(pool)), beat=beat)
 
 
 if __name__ == "__main__":

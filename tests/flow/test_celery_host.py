@@ -47,6 +47,17 @@ class Host:
     def wrote(self) -> list[str]:
         return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
 
+    def beaten(self) -> int:
+        """When it last gave a sign of life."""
+        beat = self.file.with_suffix(".beat")
+        return beat.stat().st_mtime_ns if beat.exists() else 0
+
+    def beats(self) -> None:
+        """Returns once it has given two more."""
+        for _ in range(2):
+            last = self.beaten()
+            until(lambda last=last: self.beaten() > last, 15)  # type: ignore[misc]  # bound per round
+
     def wait_for(self, *words: str, within: float = 20) -> None:
         until(lambda: all(word in self.wrote() for word in words), within, self.wrote)
 
@@ -154,6 +165,31 @@ def test_it_ends_with_its_parent(host: Host) -> None:
         host.wait_for(str(piece(1)))
         parent.kill()
     until(lambda: not psutil.pid_exists(pid), 15)
+
+
+def test_it_beats_while_it_is_idle_after_its_broker_came_back_and_while_it_is_away(
+    host: Host, worker: subprocess.Popen[bytes]
+) -> None:
+    host.beats()
+    assert host.server.pid is not None
+    os.kill(host.server.pid, signal.SIGKILL)
+    enqueue(host, piece(1))
+    host.wait_for(str(piece(1)))
+    host.beats()
+    host.server.close()
+    host.beats()
+    host.beats()
+
+
+def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
+    with host.start("stuck") as process:
+        host.beats()
+        host.queue.enqueue([piece(1)])
+        host.wait_for(str(piece(1)))
+        last = host.beaten()
+        with pytest.raises(AssertionError):
+            until(lambda: host.beaten() > last, 3)
+        process.kill()
 
 
 def enqueue(host: Host, piece: Slice) -> None:

@@ -1,6 +1,8 @@
 """The pins: complete, hashed, in step with pyproject.toml, and silent about where packages are downloaded."""
 
 import re
+from collections.abc import Collection
+from importlib.metadata import requires
 from itertools import chain
 
 import pytest
@@ -32,6 +34,28 @@ def test_pins_satisfy_what_the_project_asks_for(file: str) -> None:
     found = pins(file)
     wanted = [Requirement(line) for line in (*project["dependencies"], *extras)]
     assert [str(each) for each in wanted if found.get(canonicalize_name(each.name), "0") not in each.specifier] == []
+
+
+def test_pins_for_production_hold_what_every_package_asks_for_itself() -> None:
+    """Also what an extra brings: a service that starts where pytest is installed might start nowhere else."""
+    wanted = [Requirement(line) for line in pyproject()["project"]["dependencies"]]
+    missing: set[str] = set()
+    seen: set[str] = set()
+    while wanted:
+        each = wanted.pop()
+        name = canonicalize_name(each.name)
+        if name not in pins("run.txt"):
+            missing.add(name)
+        elif str(each) not in seen:
+            seen.add(str(each))
+            wanted += [more for more in map(Requirement, requires(name) or ()) if applies(more, each.extras)]
+    assert missing == set()
+    assert "packaging" in {canonicalize_name(Requirement(each).name) for each in seen}
+
+
+def applies(requirement: Requirement, extras: Collection[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
 
 
 def test_checks_run_on_what_production_runs_on() -> None:

@@ -1,11 +1,12 @@
 """The settings, as the environment gives them."""
 
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from notifier.config import Settings
+from notifier.config import RULES, Settings, refusal
 from notifier.domain.errors import BadSetting
 
 
@@ -31,14 +32,37 @@ def test_a_setting_is_read_by_its_type() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("60", 60), ("0.25", 0.25)])
 def test_durations_are_in_seconds(text: str, seconds: float) -> None:
-    found = Settings.read({"NOTIFIER_COLLAPSE": text, "NOTIFIER_MONITOR_EVERY": text})
-    assert found.collapse == found.monitor_every == timedelta(seconds=seconds)
+    assert Settings.read({"NOTIFIER_COLLAPSE": text}).collapse == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("PORT", "http"), ("PORT", ""), ("PORT", "8080.5"), ("COLLAPSE", "soon"), ("THRESHOLD", "many")],
-)
-def test_a_setting_that_can_t_be_read_is_refused_by_its_name(name: str, text: str) -> None:
-    with pytest.raises(BadSetting, match=name.lower()):
+NONSENSE = {
+    "DATA": ["", " "],
+    "PROFILE": ["", "em bedded"],
+    "HOST": ["", " ", "a b"],
+    "PORT": ["http", "", "8080.5", "-1", "65536", "nan"],
+    "REDIS_URL": ["cache:6379", "http://cache", "redis://"],
+    "THRESHOLD": ["many", "", "0", "-5", "1.5", "nan", "inf"],
+    "COLLAPSE": ["soon", "null", "", "-1", "-0.001", "nan", "inf", "-inf", "1e300", "86401"],
+    "MONITOR_EVERY": ["", "0", "-1", "nan", "inf", "3601"],
+    "LOG_LEVEL": ["", "loud"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in NONSENSE.items() for text in texts])
+def test_nonsense_is_refused_in_one_sentence_with_the_variable_and_the_value(name: str, text: str) -> None:
+    with pytest.raises(BadSetting) as caught:
         Settings.read({f"NOTIFIER_{name}": text})
+    assert caught.value.detail.startswith(f"NOTIFIER_{name} is {text!r}; it must be ")
+    assert caught.value.detail.count(". ") == 0
+
+
+def test_a_refusal_shows_neither_a_secret_nor_a_password() -> None:
+    for name, text in (("SECRET", "hunter2"), ("REDIS_URL", "http://me:hunter2@cache"), ("REDIS_URL", "me:hunter2@x")):
+        with pytest.raises(BadSetting, match=f"NOTIFIER_{name} is ") as caught:
+            Settings.read({f"NOTIFIER_{name}": text})
+        assert "hunter2" not in str(caught.value)
+
+
+def test_every_setting_has_a_rule_that_its_default_keeps() -> None:
+    assert list(RULES) == [field.name for field in fields(Settings)]
+    assert [name for name in RULES if refusal(name, getattr(Settings(), name))] == []

@@ -1,43 +1,72 @@
-"""The room for metrics is taken beforehand: no count ever falls into a hole of a mapped file."""
+"""The room for metrics is taken beforehand and once a role: no count falls into a hole, and no death leaves a file."""
 
-import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from notifier.cli.counters import KINDS, ROOM
 from tests.repo.sources import ROOT
 
 COUNTS_EVERYTHING = """
-import os
+import sys
 from pathlib import Path
 from prometheus_client import Counter, Gauge, Histogram
-from notifier.cli.counters import reserve
+from notifier.cli.counters import share
 from notifier.telemetry import Metrics
-reserve(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]), os.getpid())
+share(Path(sys.argv[1]), "p0")
 COUNTS = {Counter: Counter.inc, Gauge: lambda gauge: gauge.set(1), Histogram: lambda histogram: histogram.observe(1)}
 for metric in vars(Metrics()).values():
     for number in range(8):
         names = [f"a-label-of-some-length-{number}" for _ in getattr(metric, "_labelnames", ())]
         if count := COUNTS.get(type(metric)):
             count(metric.labels(*names) if names else metric)
-print(os.getpid())
+"""
+
+COUNTS_AND_IS_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from notifier.cli.counters import share
+from notifier.telemetry import Metrics
+share(Path(sys.argv[1]), sys.argv[2])
+metrics = Metrics()
+metrics.events.labels("accepted").inc(10)
+metrics.delivery.labels("p0").observe(1)
+metrics.lag.labels("mentions").set(3)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_a_process_with_every_series_stays_within_files_that_have_no_holes(tmp_path: Path) -> None:
-    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTS_EVERYTHING],
-        check=False,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = ran(COUNTS_EVERYTHING, str(tmp_path))
     assert done.returncode == 0, done.stderr
     files = {file.name: file.stat() for file in tmp_path.iterdir()}
-    assert set(files) == {f"{kind}_{done.stdout.strip()}.db" for kind in KINDS}
+    assert set(files) == {f"{kind}_p0.db" for kind in KINDS}
     for stat in files.values():
         assert stat.st_size == ROOM
         assert stat.st_blocks * 512 >= ROOM
+
+
+def test_who_replaces_a_killed_process_counts_on_in_its_files(tmp_path: Path) -> None:
+    for round in range(1, 5):
+        for role in ("p0", "p1"):
+            assert ran(COUNTS_AND_IS_KILLED, str(tmp_path), role).returncode == -signal.SIGKILL
+        assert len(list(tmp_path.iterdir())) == 2 * len(KINDS)
+        assert total(tmp_path, "notifier_events_total", status="accepted") == 2 * 10 * round
+        assert total(tmp_path, "notifier_delivery_seconds_count", tier="p0") == 2 * round
+        assert total(tmp_path, "notifier_lag_records", stream="mentions") == 3
+
+
+def ran(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+
+
+def total(folder: Path, name: str, **labels: str) -> float | None:
+    """What /metrics says."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call] # the library's constructor is untyped
+    return registry.get_sample_value(name, labels)

@@ -11,8 +11,8 @@ from typing import Self
 from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
-FOLDER = Path(__file__).parents[3] / "migrations" / "sqlite"
-"""Beside the package, in the source tree as in an installed one."""
+FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
+"""In the package: a link in the source tree, to the folder that people look into, and files of its own in a wheel."""
 
 _REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -57,16 +57,24 @@ def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
     Each step sees in its own transaction what the others did, so two processes may start at once. Raises SchemaNewer
     or SchemaChanged before anything is changed.
     """
-    known = [Migration.read(path) for path in sorted((folder / kind).glob("*.sql"))]
-    return sum(_step(db, known, migration) for migration in known) if known else 0
+    known = _known(folder / kind)
+    return sum(_step(db, known, migration) for migration in known)
 
 
 def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
     """The names of the steps that `migrate` would take; changes nothing but an empty register."""
-    known = [Migration.read(path) for path in sorted((folder / kind).glob("*.sql"))]
+    known = _known(folder / kind)
     with db.write() as c:
         done = _checked(c, known)
     return [migration.name for migration in known if migration.number not in done]
+
+
+def _known(folder: Path) -> list[Migration]:
+    """An installation without migrations must not pass for one that has nothing to do."""
+    found = [Migration.read(path) for path in sorted(folder.glob("*.sql"))]
+    if not found:
+        raise FileNotFoundError(f"There are no migrations in {folder}.")
+    return found
 
 
 def _step(db: Database, known: list[Migration], migration: Migration) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
 from notifier.adapters.sqlite.directory import accounts
-from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
@@ -28,9 +28,10 @@ _MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?,
 
 
 class SqlitePeople:
-    def __init__(self, db: Database, reader: Reader | None = None) -> None:
+    def __init__(self, db: Database, reader: Reader | None = None, writer: Writer | None = None) -> None:
         self._db = db
         self._reader = reader or Reader()
+        self._writer = writer or Writer()
 
     async def member(self, user: UserId) -> Member | None:
         return await self._reader(self._member, user)
@@ -39,10 +40,10 @@ class SqlitePeople:
         return await self._reader(self._viewer, user, member)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        await self._reader(self._see, member, seen_at, newer)
+        await self._writer(self._see, member, seen_at, newer)
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
-        await self._reader(self._mark, member, bursts, mark)
+        await self._writer(self._mark, member, bursts, mark)
 
     def _member(self, user: UserId) -> Member | None:
         with self._db.read() as c:

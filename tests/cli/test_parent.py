@@ -9,7 +9,7 @@ import pytest
 
 from tests.repo.sources import ROOT
 
-WAITS = "import time; from notifier.cli.parentage import die_with; {first}; die_with({parent}); time.sleep(60)"
+WAITS = "import time; from workers.parent import end_with; {first}; end_with({parent}); time.sleep(60)"
 
 NOBODY = 2**22 + 1
 """Above every process id that Linux gives."""
