@@ -33,7 +33,7 @@ from notifier.flow.work import Hold, Work
 from notifier.telemetry import Metrics
 from notifier.testing.bench.lean import LeanWriter
 from notifier.testing.bench.prefill import prefill
-from notifier.testing.bench.rounds import Cost, Figure, median_at_most, ratio, seconds
+from notifier.testing.bench.rounds import Cost, Figure, cost, median_at_most, ratio
 from notifier.testing.bench.settling import Settling
 from notifier.testing.load import Load
 from notifier.testing.world import World
@@ -103,15 +103,15 @@ class Bed:
         self.work.ledger.plan([planned])
         return burst, [piece for piece in planned.slices() if piece.step is Step.ROWS and piece.tier is Tier.P1]
 
-    def seal(self, burst: Burst, pieces: list[Slice]) -> float:
-        """As a worker does it on its way to the rows; returns the seconds it took, claims left out."""
-        took = 0.0
+    def seal(self, burst: Burst, pieces: list[Slice]) -> Cost:
+        """As a worker does it on its way to the rows; what it took, claims left out."""
+        took = Cost(seconds=0.0, processor=0.0)
         for piece in pieces:
             now = self.clock.now()
             claim = self.work.claims.claim(piece, "sealer", now, now + piece.terms.claim)
             assert claim is not None
             hold = Hold(claim, self.work.claims, self.clock)
-            took += seconds(partial(deque, self.delivery.sealed(burst, piece.shards, hold), 0))
+            took += cost(partial(deque, self.delivery.sealed(burst, piece.shards, hold), 0))
             self.work.claims.release(hold.claim, self.clock.now())
         return took
 
@@ -168,7 +168,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             timings = _measure(bed, lean, case)
         figures += timings.figures(case.name)
         if not case.member_rows:  # a few shards are too few to tell what one costs
-            sealing += [s / case.shards * 1000 for s in timings.sealing]
+            sealing += [one.seconds / case.shards * 1000 for one in timings.sealing]
     return [*figures, median_at_most("seal_shard_ms", sealing, SEAL_SHARD_MS, unit="ms")]
 
 
@@ -191,16 +191,13 @@ def _beds(folder: Path, case: Case) -> Iterator[tuple[Bed, Files]]:
 class Timings:
     """What each round took."""
 
-    sealing: list[float] = field(default_factory=list)
-    """Seconds."""
+    sealing: list[Cost] = field(default_factory=list)
     ours: list[Cost] = field(default_factory=list)
     lean: list[Cost] = field(default_factory=list)
     rows: int = 0
 
     def figures(self, name: str) -> list[Figure]:
-        whole = [
-            Cost(seconds=o.seconds + s, processor=o.processor + s) for o, s in zip(self.ours, self.sealing, strict=True)
-        ]
+        whole = [o + s for o, s in zip(self.ours, self.sealing, strict=True)]
         return [
             ratio(f"fanout_ratio_prefilled{{{name}}}", self.ours, self.lean, RATIO, rows=self.rows),
             ratio(f"fanout_ratio_with_seal{{{name}}}", whole, self.lean, None, rows=self.rows),
@@ -220,7 +217,7 @@ def _measure(bed: Bed, lean: Files, case: Case) -> Timings:
     return timings
 
 
-def _round(bed: Bed, ours: Settling, lean: Settling, number: int, timings: Timings) -> tuple[float, Cost, Cost]:
+def _round(bed: Bed, ours: Settling, lean: Settling, number: int, timings: Timings) -> tuple[Cost, Cost, Cost]:
     """Both write the same rows into files that hold the same, so that pages split in the same rounds."""
     burst, pieces = bed.burst(number + 1)
     sealing = bed.seal(burst, pieces)

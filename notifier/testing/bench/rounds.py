@@ -40,6 +40,9 @@ class Cost:
     processor: float
     """Seconds of this process; other processes of a busy machine don't lengthen it."""
 
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(seconds=self.seconds + other.seconds, processor=self.processor + other.processor)
+
 
 def cost(work: Callable[[], object]) -> Cost:
     began, busy = time.perf_counter(), time.process_time()
