@@ -1,5 +1,6 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -35,7 +36,13 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     for name in only:
         if name not in names():
             raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(names())}.")
-    figures = run(quick=quick, only=only, tell=lambda words: click.echo(words, err=True))
+    began = time.monotonic()
+
+    def tell(words: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - began), 60)
+        click.echo(f"{minutes}:{seconds:02} {words}", err=True)
+
+    figures = run(quick=quick, only=only, tell=tell)
     checks = [Check(**asdict(figure.finding)) for figure in figures]
     report = envelope("embedded", 1, checks) | _measured(figures)
     if as_json:
@@ -46,7 +53,7 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
 
 
 def _measured(figures: "Sequence[Figure]") -> dict[str, object]:
-    """By figure: the least, the middle and the most of what was measured."""
+    """By figure: the least, the middle and the most of what was measured. This bench runs against no peer."""
     return {
         "ours": {figure.finding.name: asdict(figure.ours) for figure in figures if figure.ours},
         "baseline": {figure.finding.name: asdict(figure.baseline) for figure in figures if figure.baseline},

@@ -15,8 +15,9 @@ from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
 
-SHARDS_AT_ONCE = 16
-"""One write each: about 40 ms, so that claims are renewed in time and nobody waits long for the store's lock."""
+SHARDS_AT_ONCE = 32
+"""A slice of a large P1 or P2 in one run, of about 80 ms: soon enough to renew its claim. The store cuts it into short
+transactions; runs of 16 made twice as many, which cost 4 % of the rows' speed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,24 @@
 """`notifier bench fanout`: how fast a burst reaches its audience, every figure against its limit or its baseline."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from notifier.testing.bench import delivery, lanes, large, planning
+from notifier.testing.bench import delivery, lanes, large, memory, planning
 from notifier.testing.bench.rounds import Figure
+from notifier.testing.finding import Finding
 
 
 class Part(Protocol):
     def __call__(self, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]: ...
 
 
-PARTS: Mapping[str, tuple[Part, tuple[str, ...]]] = {
-    "planning": (planning.run, ("plan_200m_s", "plan_200m_rss_mb")),
+Parts = Mapping[str, tuple[Part, tuple[str, ...]]]
+
+PARTS: Parts = {
+    "planning": (planning.run, ("plan_200m_s", "plan_200m_rss_mb", "plan_rss_independent_mb")),
     "delivery": (
         delivery.run,
         (
@@ -26,13 +30,13 @@ PARTS: Mapping[str, tuple[Part, tuple[str, ...]]] = {
         ),
     ),
     "lanes": (lanes.run, ("p0_p95_s", "accept_p99_ms", "router_p99_ms", "storm_fanouts", "mentions_per_s")),
+    "memory": (memory.run, ("worker_rss_mb", "worker_rss_independent_mb")),
     "large": (
         large.run,
         (
             "burst_200m_p1_s",
             "burst_200m_p2_s",
             "p0_200m_p95_s",
-            "worker_rss_mb",
             "p0_isolation",
             "lost_slice_reissued_s{p0}",
             "lost_slice_reissued_s{p1}",
@@ -48,18 +52,33 @@ def names() -> list[str]:
     return [*PARTS, *dict.fromkeys([*figures, *(figure.partition("{")[0] for figure in figures)])]
 
 
-def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None]) -> list[Figure]:
-    """In a folder of its own, which is thrown away."""
+def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:
+    """In a folder of its own, which is thrown away. A part that can't be measured fails all that it should bring."""
     found: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="notifier-bench-", ignore_cleanup_errors=True) as folder:
-        for part, (measure, brings) in PARTS.items():
+        for part, (_, brings) in parts.items():
             wanted = {part, *brings, *(name.partition("{")[0] for name in brings)}
             if not only or wanted & set(only):
-                found += measure(Path(folder), quick=quick, tell=tell)
-    return [figure for figure in found if _wanted(figure, only)]
+                found += _measured(parts, part, Path(folder) / part, quick=quick, tell=tell)
+    return [figure for figure in found if _wanted(figure, only, parts)]
 
 
-def _wanted(figure: Figure, only: Collection[str]) -> bool:
+def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    measure, brings = parts[part]
+    folder.mkdir()
+    place = f"{[*parts].index(part) + 1}/{len(parts)} {part}"
+    try:
+        return measure(folder, quick=quick, tell=lambda words: tell(f"{place}: {words}"))
+    except Exception as cause:
+        # What the other parts measured is told all the same.
+        why = f"The part {part} ended with {type(cause).__name__}: {' '.join(str(cause).split()) or 'no words'}"
+        tell(why)
+        return [Figure(finding=Finding(name=name, ok=False, n=0, detail=why)) for name in brings]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the next one may need the room
+
+
+def _wanted(figure: Figure, only: Collection[str], parts: Parts) -> bool:
     name = figure.finding.name
-    parts = {part for part, (_, brings) in PARTS.items() if name in brings}
-    return not only or bool({name, name.partition("{")[0], *parts} & set(only))
+    of = {part for part, (_, brings) in parts.items() if name in brings}
+    return not only or bool({name, name.partition("{")[0], *of} & set(only))

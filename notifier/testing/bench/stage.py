@@ -17,7 +17,7 @@ from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
-from notifier.testing.bench.machine import peak_mb, resident_mb
+from notifier.testing.bench.machine import peak_mb
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
 from notifier.testing.storm import ONE, SOURCE, Tweet
@@ -25,7 +25,6 @@ from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
 
 LOOKS_EVERY = 0.05
-WORKERS = ("p0", "p1", "p2", "push", "pump", "api")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,14 +79,10 @@ class Stage:
                 raise TimeoutError(f"There is work left after {within:g} s.")
             time.sleep(LOOKS_EVERY * 4)
 
-    def memory(self) -> Mapping[str, float]:
-        """MB of each of its own processes now."""
-        pids = self.instance.pids()
-        return {role: resident_mb(pids[role]) for role in WORKERS if role in pids}
-
     def peaks(self) -> Mapping[str, float]:
-        pids = self.instance.pids()
-        return {role: peak_mb(pids[role]) for role in WORKERS if role in pids}
+        """By role the most MB that its process ever held; without those that can't be looked into."""
+        found = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
+        return {role: peak for role, peak in found.items() if peak}
 
 
 def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:

@@ -1,0 +1,93 @@
+"""The bench as an outsider runs it: its envelope comes whatever happens, and an interruption leaves nothing behind."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notifier.testing.instance import Instance
+from tests.cli.running import lives, until
+
+STARTED_WITHIN = 60.0
+"""Seconds; a free machine needs four."""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "notifier", "bench", "fanout", "--quick", *arguments, "--json"]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
+    return own | {"TMPDIR": str(folder)}
+
+
+def bench(folder: Path, *arguments: str, largest_file: int = -1) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment(folder),
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file)),
+    )
+
+
+def report(ran: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_envelope_has_the_spread_of_what_was_measured_and_progress_goes_elsewhere(tmp_path: Path) -> None:
+    ran = bench(tmp_path, "--only", "plan_200m_rss_mb")
+    found = report(ran)
+    assert list(found) == ["schema", "profile", "seed", "machine", "checks", "ok", "ours", "baseline", "peers"]
+    assert [check["name"] for check in found["checks"]] == ["plan_200m_rss_mb"]
+    assert set(found["ours"]["plan_200m_rss_mb"]) == {"min", "median", "max", "unit", "n"}
+    assert ran.returncode == (0 if found["ok"] else 1)
+    assert "planning: " in ran.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_where_nothing_can_be_written_the_envelope_says_why_and_the_exit_code_is_one(tmp_path: Path) -> None:
+    ran = bench(tmp_path, "--only", "planning", largest_file=8_192)
+    found = report(ran)
+    assert ran.returncode == 1
+    assert found["ok"] is False
+    assert {check["name"]: check["ok"] for check in found["checks"]} == {
+        "plan_200m_s": False,
+        "plan_200m_rss_mb": False,
+        "plan_rss_independent_mb": False,
+    }
+    assert all(check["detail"].startswith("The part planning ended with ") for check in found["checks"])
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.timeout(150)
+def test_an_interrupted_bench_takes_its_processes_and_its_folder_along(tmp_path: Path) -> None:
+    """As from a terminal: the signal goes to all processes at once."""
+    with (tmp_path / "said").open("wb") as said, (tmp_path / "told").open("wb") as told:
+        running = subprocess.Popen(
+            command("--only", "memory"), stdout=said, stderr=told, env=environment(tmp_path), start_new_session=True
+        )
+    try:
+        until(lambda: "memory with 1,000,000" in (tmp_path / "told").read_text(), STARTED_WITHIN)
+        (data,) = tmp_path.glob("notifier-bench-*/memory/*")
+        pids = [*Instance(data=data).pids().values()]
+        assert pids
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait(60) == 1
+    finally:
+        running.kill()
+        running.wait()
+    assert (tmp_path / "said").read_text() == ""
+    assert "Traceback" not in (tmp_path / "told").read_text()
+    assert [pid for pid in pids if lives(pid)] == []
+    assert [*tmp_path.glob("notifier-bench-*")] == []

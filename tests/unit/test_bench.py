@@ -1,0 +1,116 @@
+"""The figures say what was measured: the worst is judged where a promise is, and a part that fails loses no other's."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from notifier.testing.bench.fanout import PARTS, Part, names, run
+from notifier.testing.bench.memory import growth, most
+from notifier.testing.bench.planning import shard_counts
+from notifier.testing.bench.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
+from notifier.testing.finding import at_most
+from tests.repo.sources import ROOT
+
+
+def costs(*seconds: float) -> list[Cost]:
+    return [Cost(seconds=s, processor=s / 2) for s in seconds]
+
+
+def test_one_burst_of_three_beyond_the_limit_fails_and_all_are_told() -> None:
+    figure = worst_at_most("burst_200m_p1_s", [3.0, 9.0, 4.0], 8.0)
+    assert (figure.finding.ok, figure.finding.value, figure.finding.n) == (False, 9.0, 3)
+    assert figure.ours == Spread(min=3.0, median=4.0, max=9.0, n=3)
+
+
+def test_what_is_a_mean_already_is_judged_by_its_median() -> None:
+    figure = median_at_most("seal_shard_ms", [0.5, 2.5, 0.6], 2.0, unit="ms")
+    assert (figure.finding.ok, figure.finding.value) == (True, 0.6)
+
+
+def test_a_ratio_is_the_median_of_the_rounds_own_and_tells_both_sides() -> None:
+    """The medians of the sides would say 1.0 here."""
+    figure = ratio("fanout_ratio_prefilled{block}", costs(1.0, 2.0, 4.0), costs(2.0, 1.0, 2.0), 0.8, rows=10)
+    assert (figure.finding.value, figure.finding.ok) == (0.5, False)
+    assert figure.ours == Spread(min=1.0, median=2.0, max=4.0, n=3)
+    assert figure.baseline == Spread(min=1.0, median=2.0, max=2.0, n=3)
+
+
+def test_a_ratio_that_nothing_was_promised_of_has_no_limit() -> None:
+    figure = ratio("fanout_ratio_with_seal{block}", costs(9.0), costs(1.0), None, rows=10)
+    assert (figure.finding.ok, figure.finding.limit) == (True, None)
+
+
+def test_memory_is_judged_by_the_role_that_grew_most_from_the_fewest_followers_to_the_most() -> None:
+    peaks = {1: {"p0": 60.0, "push": 61.0}, 10: {"p0": 99.0, "push": 62.0}, 200: {"p0": 70.0, "push": 106.0}}
+    figure = growth(peaks)
+    assert (figure.finding.value, figure.finding.ok, figure.finding.n) == (45.0, False, 2)
+    assert figure.finding.detail == "the most, of push: 61 with 1, 62 with 10, 106 with 200 followers"
+    assert most(peaks).finding.value == 106.0
+
+
+def test_memory_that_nobody_could_look_into_proves_nothing() -> None:
+    nothing: dict[int, dict[str, float]] = {1: {}, 200: {}}
+    assert not growth(nothing).finding.ok
+    assert not most(nothing).finding.ok
+
+
+@pytest.mark.parametrize("followers", [1, 1_000_000, 200_000_000])
+def test_the_shards_of_a_planned_celebrity_hold_all_followers(followers: int) -> None:
+    assert sum(shard_counts(followers)) == followers
+
+
+def test_no_two_parts_bring_the_same_figure_and_each_may_be_asked_for() -> None:
+    brought = [figure for _, brings in PARTS.values() for figure in brings]
+    assert len(brought) == len(set(brought))
+    assert {*brought, *PARTS} <= set(names())
+
+
+def test_the_document_says_how_each_figure_is_taken() -> None:
+    document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert [
+        figure for _, brings in PARTS.values() for figure in brings if f"`{figure.partition('{')[0]}" not in document
+    ] == []
+
+
+def good(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    tell("measuring")
+    return [Figure(finding=at_most("fine", 1.0, 2.0, unit="s"))]
+
+
+def raises(error: Exception) -> Part:
+    def part(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+        (folder / "left").write_text("behind")
+        raise error
+
+    return part
+
+
+def test_a_part_that_raises_fails_its_own_figures_with_the_cause_and_the_next_part_goes_on() -> None:
+    parts = {"bad": (raises(TimeoutError("no burst\nafter 9 s.")), ("one", "two{x}")), "good": (good, ("fine",))}
+    told: list[str] = []
+    found = [figure.finding for figure in run(quick=True, only=(), tell=told.append, parts=parts)]
+    assert [(finding.name, finding.ok) for finding in found] == [("one", False), ("two{x}", False), ("fine", True)]
+    assert found[0].detail == "The part bad ended with TimeoutError: no burst after 9 s."
+    assert told == [found[0].detail, "2/2 good: measuring"]
+
+
+def test_of_a_part_that_raises_only_what_was_asked_for_is_told() -> None:
+    parts = {"bad": (raises(AssertionError()), ("one", "two{x}")), "good": (good, ("fine",))}
+    found = [figure.finding for figure in run(quick=True, only=("two",), tell=lambda _: None, parts=parts)]
+    assert [(finding.name, finding.detail) for finding in found] == [
+        ("two{x}", "The part bad ended with AssertionError: no words")
+    ]
+
+
+def test_an_interruption_ends_the_bench_and_leaves_no_folder() -> None:
+    folders: list[Path] = []
+
+    def part(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+        folders.append(folder)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(quick=True, only=(), tell=lambda _: None, parts={"bad": (part, ("one",))})
+    assert [folder for folder in folders if folder.parent.exists()] == []
+    assert folders
