@@ -1,5 +1,6 @@
 """Push: after the rows, one alert for those of a slice who had a device when it was sealed and may still be told."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from notifier.domain.alert import alert
@@ -14,6 +15,9 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sender, Sending, Sent, Spared
 from notifier.ports.seals import Seals
 from notifier.telemetry import Metrics
+
+SHARDS_AT_ONCE = 16
+"""Their seals are a megabyte: memory must not depend on the width of a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +34,17 @@ class Push:
         account = self.ledger.read([piece.burst])[piece.burst]
         worth_it = self.clock.now() < account.worth_until(piece)
         people = 0
-        for shard, sealed in sorted(self.seals.read(burst.key, piece.shards).items()):
+        for sealed in self._sealed(piece):
             hold.keep()
             if worth_it and (targets := self._targets(burst, piece, sealed)).any():
-                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=shard), targets)
+                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=sealed.shard), targets)
         fact = Fact.DONE if worth_it else Fact.PULLED
         return Entry(slice=piece, fact=fact, at=self.clock.now(), people=people)
+
+    def _sealed(self, piece: Slice) -> Iterator[Seal]:
+        for start in range(0, piece.width, SHARDS_AT_ONCE):
+            found = self.seals.read(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE])
+            yield from (found[shard] for shard in sorted(found))
 
     def _targets(self, burst: Burst, piece: Slice, sealed: Seal) -> Bits:
         """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending.

@@ -115,8 +115,8 @@ def test_an_id_that_no_event_can_have_is_unknown(edge: Edge, id: str) -> None:
     ("burst", "code"),
     [
         ("mention:\\ud800#1", "refused"),
-        ("mention:nova#" + "9" * 400, "bad_subject"),
-        ("mention:nova#-1", "bad_subject"),
+        ("mention:nova#" + "9" * 400, "bad_mark"),
+        ("mention:nova#-1", "bad_mark"),
     ],
 )
 def test_a_mark_with_a_name_that_no_burst_has_is_refused(edge: Edge, burst: str, code: str) -> None:
