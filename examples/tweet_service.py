@@ -1,6 +1,6 @@
 """A tiny tweet service: people post tweets, and whom they @mention hears of it through the notifier.
 
-notifier up                             # in one terminal
+notifier fixture && notifier up         # in one terminal
 python examples/tweet_service.py        # in another
 curl -d '{"author": "u7", "text": "hello @nova"}' http://127.0.0.1:8090/tweets
 """
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         try:
-            length = min(int(self.headers.get("Content-Length", 0)), LONGEST_TWEET)
+            length = max(0, min(int(self.headers.get("Content-Length", 0)), LONGEST_TWEET))
             said = json.loads(self.rfile.read(length))
             author, text = str(said["author"]), str(said["text"])
         except (ValueError, KeyError, TypeError):

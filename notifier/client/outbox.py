@@ -91,26 +91,22 @@ class Outbox:
 
     def _run(self) -> None:
         while batch := self._head():
-            self._answered(self._sent(batch))
+            try:
+                self._answered(self.client.send(batch, within=ROUND))
+            except ClientError as error:
+                self._answered(error.receipts)
+                LOGGER.warning("%d events wait: %s", len(self._line), error)
+                if not isinstance(error, Unanswered):  # who didn't answer had the whole round for it
+                    self._rest()
+            except Exception:
+                LOGGER.exception("%d events wait", len(self._line))
+                self._rest()
 
     def _head(self) -> Sequence[Event]:
         """Waits for events; they stay in line. None of them when it is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or self._line)
             return () if self._over else tuple(islice(self._line, MOST_EVENTS))
-
-    def _sent(self, batch: Sequence[Event]) -> Sequence[Receipt]:
-        try:
-            return self.client.send(batch, within=ROUND)
-        except ClientError as error:
-            LOGGER.warning("%d events wait: %s", len(self._line), error)
-            if not isinstance(error, Unanswered):  # who didn't answer had the whole round for it
-                self._rest()
-            return error.receipts
-        except Exception:
-            LOGGER.exception("%d events wait", len(self._line))
-            self._rest()
-            return ()
 
     def _rest(self) -> None:
         with self._changed:

@@ -11,7 +11,9 @@ from threading import Thread
 import pytest
 
 from notifier.client import Client, Outbox, Receipt
-from tests.client.scripted import Scripted, event, problem, serving
+from notifier.client.batches import LARGEST_EVENT
+from tests.cli.running import until
+from tests.client.scripted import Scripted, accept, event, problem, serving
 
 SOON = timedelta(seconds=20)
 """Only a failing test waits so long."""
@@ -115,6 +117,17 @@ def test_a_wrong_key_is_told_and_keeps_the_events() -> None:
         outbox.submit(event("t1"))
         assert "doesn't take this key. It says 401 bad_token" in words()
         assert [each.id for each in outbox.close(NOW)] == ["t1"]
+
+
+def test_what_was_answered_before_something_went_wrong_leaves_the_line() -> None:
+    with away() as found, found.client() as client:
+        outbox = Outbox(client)
+        large = event("large", mentions=["n" * LARGEST_EVENT])
+        assert [outbox.submit(each) for each in (event("t1"), large, event("t2"))] == [True, True, True]
+        found.service.script = [accept, problem(401, "bad_token")]
+        found.come_back()
+        until(lambda: [each.id for each in outbox.flush(NOW)] == ["t2"], SOON.total_seconds())
+        outbox.close(NOW)
 
 
 def test_many_threads_may_submit_and_each_event_is_sent_once() -> None:

@@ -1,10 +1,13 @@
 """What the client does when the service refuses, stays silent, breaks off or asks for patience."""
 
+import socket
 from datetime import timedelta
+from threading import Thread
+from time import monotonic
 
 import pytest
 
-from notifier.client import Denied, NotTheService, Status, Unanswered
+from notifier.client import Client, Denied, NotTheService, Status, Unanswered
 from notifier.client.patience import LONGEST, LONGEST_ASKED
 from tests.client.scripted import (
     Act,
@@ -20,6 +23,7 @@ from tests.client.scripted import (
     say,
     say_nothing,
     serving,
+    whole,
 )
 
 
@@ -56,6 +60,20 @@ def test_a_silent_service_is_asked_again_on_another_connection() -> None:
     assert receipt.status is Status.ACCEPTED
     assert len(service.connections) >= 2
     assert {request.body for request in service.requests} == {service.requests[0].body}
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
+def test_a_silent_service_is_not_waited_for_longer_than_there_is_time(kept: bool) -> None:
+    with (
+        serving(*([accept] if kept else []), say_nothing, say_nothing) as service,
+        Client(service.url, "a key") as client,
+    ):
+        if kept:
+            client.send([event("t1")])
+        began = monotonic()
+        with pytest.raises(Unanswered, match="TimeoutError"):
+            client.send([event("t2")], within=timedelta(seconds=0.3))
+    assert monotonic() - began < 5  # a try may take ten
 
 
 def test_a_service_that_is_not_there_yet_is_waited_for() -> None:
@@ -148,6 +166,23 @@ def test_a_key_that_is_not_taken_is_an_error_and_not_tried_again(status: int) ->
         client.send([event()])
     assert list(caught.value.events) == [event()]
     assert len(service.requests) == 1
+
+
+def test_a_refusal_that_comes_before_the_body_was_read_is_heard() -> None:
+    def turn_away(door: socket.socket) -> None:
+        connection, _ = door.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(whole(401, {"code": "bad_token", "title": "No."}))
+
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        thread = Thread(target=turn_away, args=(door,))
+        thread.start()
+        large = [event(str(number), mentions=["n" * 60_000]) for number in range(60)]
+        url = f"http://127.0.0.1:{door.getsockname()[1]}"
+        with client_of(url, Pauses()) as client, pytest.raises(Denied, match="bad_token"):
+            client.send(large)
+        thread.join()
 
 
 @pytest.mark.parametrize(
