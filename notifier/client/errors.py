@@ -48,3 +48,8 @@ class NotTheService(ClientError):
 
 class Unanswered(ClientError):
     """The notification service did not take the events in time; they may be sent again."""
+
+    def __init__(self, detail: str = "", *, asked: float = 0.0) -> None:
+        super().__init__(detail)
+        self.asked = asked
+        """Seconds for which it wants to be left alone."""

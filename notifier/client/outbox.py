@@ -96,11 +96,11 @@ class Outbox:
             except ClientError as error:
                 self._answered(error.receipts)
                 LOGGER.warning("%d events wait: %s", len(self._line), error)
-                if not isinstance(error, Unanswered):  # who didn't answer had the whole round for it
-                    self._rest()
+                # Who gave no answer had the whole round for it, unless it asked for more than the round had left.
+                self._rest(error.asked if isinstance(error, Unanswered) else ROUND.total_seconds())
             except Exception:
                 LOGGER.exception("%d events wait", len(self._line))
-                self._rest()
+                self._rest(ROUND.total_seconds())
 
     def _head(self) -> Sequence[Event]:
         """Waits for events; they stay in line. None of them when it is over."""
@@ -108,9 +108,9 @@ class Outbox:
             self._changed.wait_for(lambda: self._over or self._line)
             return () if self._over else tuple(islice(self._line, MOST_EVENTS))
 
-    def _rest(self) -> None:
+    def _rest(self, seconds: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._over, ROUND.total_seconds())
+            self._changed.wait_for(lambda: self._over, seconds)
 
     def _answered(self, receipts: Sequence[Receipt]) -> None:
         for receipt in receipts:

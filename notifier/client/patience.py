@@ -31,12 +31,13 @@ class Patience:
 
     def pause(self, why: str, asked: float = 0.0) -> None:
         """`asked` is the least it waits. Raises Unanswered when no time would be left for another try."""
-        spare = self.left() - min(asked, LONGEST_ASKED)
+        asked = min(asked, LONGEST_ASKED)
+        spare = self.left() - asked
         if spare < FIRST:
-            raise Unanswered(why)
+            raise Unanswered(why, asked=asked)
         jitter = self.chance() * min(spare, LONGEST, FIRST * 2.0 ** min(self.tries, 16))
         self.tries += 1
-        self.sleep(min(asked, LONGEST_ASKED) + jitter)
+        self.sleep(asked + jitter)
 
 
 def asked_for(said: str) -> float:

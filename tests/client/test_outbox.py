@@ -130,6 +130,17 @@ def test_what_was_answered_before_something_went_wrong_leaves_the_line() -> None
         outbox.close(NOW)
 
 
+def test_a_service_that_asks_for_more_than_a_round_is_left_alone() -> None:
+    away_for_long = [problem(503, "unavailable", Retry_After="86400")] * 1_000
+    with heard() as words, serving(*away_for_long) as service, Client(service.url, "a key") as client:
+        outbox = Outbox(client)
+        outbox.submit(event("t1"))
+        assert "in time; they may be sent again. The last answer was 503 unavailable" in words()
+        assert len(outbox.flush(timedelta(seconds=0.2))) == 1
+        outbox.close(NOW)
+    assert len(service.requests) == 1
+
+
 def test_many_threads_may_submit_and_each_event_is_sent_once() -> None:
     with serving() as service, Client(service.url, "a key") as client:
         outbox = Outbox(client)
