@@ -1,4 +1,4 @@
-"""An inbox server that a test plays on: pages, marks and a live stream as the API has them, and whatever can go wrong."""
+"""An inbox server that a test plays on: pages, marks and a live stream as the API has them, and what can go wrong."""
 
 import json
 import threading
@@ -41,14 +41,17 @@ class Inbox:
     """Method and path, with the body or the headers."""
     lines: list["SimpleQueue[str]"] = field(default_factory=list)
     issued: int = 0
+    covered: dict[str, set[str]] = field(default_factory=dict)
+    """Token to what it could show."""
+    kept: set[str] = field(default_factory=set)
+    """Marked as unread: looking doesn't change that."""
 
     def __post_init__(self) -> None:
         self.gate.set()
 
     def say(self, kind: str, data: object = None, **more: object) -> None:
         """To every stream there is."""
-        self.issued += 1
-        lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: as-of-{self.issued}"]
+        lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
         lines += [f"{name}: {value}" for name, value in more.items()]
         for line in self.lines:
             line.put("\n".join(lines) + "\n\n")
@@ -66,28 +69,32 @@ class Inbox:
         unread = sum(item["unread"] for item in self.items)
         return self.badge or {"count": min(unread, 100), "more": unread > 100}
 
+    def as_of(self) -> str:
+        self.issued += 1
+        self.covered[f"as-of-{self.issued}"] = {item["burst"] for item in self.items}
+        return f"as-of-{self.issued}"
+
     def page(self, cursor: str | None, limit: int) -> Item:
         start = int(cursor or 0)
         end = start + limit
-        self.issued += 1
         if self.partial:
             return {"items": self.items[start:end], "next": None, "seen": None, "badge": None, "partial": True}
         following = str(end) if end < len(self.items) else None
-        seen = f"as-of-{self.issued}"
         return {
             "items": self.items[start:end],
             "next": following,
-            "seen": seen,
+            "seen": self.as_of(),
             "badge": self.count(),
             "partial": False,
         }
 
-    def see(self) -> None:
+    def see(self, token: str) -> None:
         for item in self.items:
-            item["unread"] = False
+            item["unread"] &= item["burst"] not in self.covered[token] or item["burst"] in self.kept
         self.say("count", self.count())
 
     def mark(self, bursts: list[str], mark: str) -> None:
+        self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
         for item in self.items:
             if item["burst"] in bursts:
                 item["unread"] = mark == "unread"
@@ -143,14 +150,14 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.inbox.asked.append((f"PUT {self.path}", body))
         if self._refused():
-            return
+            return None
         if self.path == "/v1/inbox/seen":
-            self.inbox.see()
+            self.inbox.see(body["token"])
         elif self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         else:
             self.inbox.mark(body["bursts"], body["mark"])
-        self._answer(204, None)
+        return self._answer(204, None)
 
     def _refused(self) -> bool:
         if self.headers["Authorization"] != f"Bearer {self.inbox.token}":
@@ -176,8 +183,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.inbox.stream_status != 200:
             return self._answer(self.inbox.stream_status, {"code": "not_found"})
         self.send_response(200)
-        for name, value in {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Connection": "close"}.items():
-            self.send_header(name, value)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         line: SimpleQueue[str] = SimpleQueue()

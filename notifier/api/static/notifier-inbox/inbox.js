@@ -119,7 +119,7 @@ export class Inbox {
 
   async looked() {
     const { store } = this;
-    if (!store.seen || store.seen === this.saw || !(store.badge.count || store.unread())) return;
+    if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
     const token = (this.saw = store.seen);
     try {
       await this.api.seen(token);
@@ -162,8 +162,10 @@ export class Inbox {
   }
 
   async reveal() {
-    if (this.store.cut) await this.load(true);
-    else this.store.reveal();
+    if (this.store.cut) {
+      this.api.tag = null; // what it stands for has dropped off
+      await this.load(true);
+    } else this.store.reveal();
     this.show();
     this.view.scroller.scrollTop = 0;
     this.view.list.querySelector(".open")?.focus({ preventScroll: true });

@@ -15,7 +15,8 @@ export class Store {
   badge = { count: 0, more: false };
   elsewhere = 0; // unread rows on pages that aren't loaded
   fresh = new Set(); // were unread when this look began
-  kept = new Set(); // marked as unread by hand: looking at them doesn't change that
+  kept = new Set(); // marked as unread by hand, here or elsewhere: looking at them doesn't change that
+  lookedAt = new Set();
   hidden = new Set();
   loaded = false;
   partial = false;
@@ -59,7 +60,6 @@ export class Store {
 
   // An older page. Far down, the newest rows drop off: the document stays bounded either way.
   append(page) {
-    const before = this.items.length;
     const last = this.items.at(-1);
     const older = page.items.filter((item) => !this.has(item.burst) && !this.hidden.has(item.burst) && (!last || at(item) <= at(last)));
     this.items = [...this.items, ...older].sort(newestFirst);
@@ -70,12 +70,13 @@ export class Store {
       this.items = this.items.slice(-MOST_ROWS);
       this.cut = true;
     }
-    return this.items.length - before;
+    return older.length;
   }
 
   // A row, or one that changed and stays in its place. Says whether it is new.
   take(item, show) {
     if (typeof item?.burst !== "string" || this.hidden.has(item.burst)) return false;
+    if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
     const place = this.items.findIndex((one) => one.burst === item.burst);
     if (place >= 0) {
       this.items = this.items.with(place, item);
@@ -144,10 +145,15 @@ export class Store {
 
   // The server has taken `seen`: what was shown is no longer unread, but is still told apart until the person leaves.
   looked() {
+    this.lookedAt = new Set(this.items.map((item) => item.burst));
     for (const item of this.items) if (item.unread) this.fresh.add(item.burst);
     this.items = this.items.map((item) => (item.unread && !this.kept.has(item.burst) ? { ...item, unread: false } : item));
     this.elsewhere = 0;
     this.badge = { count: this.unread(), more: false };
+  }
+
+  unseen() {
+    return this.items.some((item) => item.unread && !this.kept.has(item.burst));
   }
 
   unread() {

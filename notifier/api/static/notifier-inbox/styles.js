@@ -21,11 +21,11 @@ svg { inline-size: 20px; block-size: 20px; flex: none; fill: none; stroke: curre
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 
-header { padding: 18px 20px 14px; border-block-end: 1px solid var(--line); }
+header { padding: 18px 24px 14px; border-block-end: 1px solid var(--line); }
 .title { display: flex; align-items: center; gap: 10px; font-size: 19px; font-weight: 680; letter-spacing: -.012em; }
 .badge { min-inline-size: 24px; padding: 2px 8px; border-radius: 12px; font-size: 12.5px; line-height: 20px; font-weight: 650; letter-spacing: 0;
   text-align: center; font-variant-numeric: tabular-nums; color: var(--on-accent); background: var(--accent); }
-.notice { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; padding: 10px 20px; font-size: 13.5px; color: var(--soft);
+.notice { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; padding: 10px 24px; font-size: 13.5px; color: var(--soft);
   background: var(--hover); border-block-end: 1px solid var(--line); }
 .notice svg { inline-size: 18px; block-size: 18px; }
 .link { font-weight: 620; color: var(--accent); border-radius: 4px; min-block-size: 24px; }
@@ -33,24 +33,24 @@ header { padding: 18px 20px 14px; border-block-end: 1px solid var(--line); }
 .stage { position: relative; flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
 .scroller { flex: 1; min-block-size: 0; overflow: hidden auto; overflow-anchor: none; overscroll-behavior: contain; position: relative; }
 .list { padding: 0; list-style: none; }
-.row { position: relative; display: grid; grid-template-columns: 44px minmax(0, 1fr) 8px 32px; align-items: center; gap: 14px;
-  padding: 13px 12px 13px 20px; padding-inline: 20px 12px; border-block-end: 1px solid var(--line); }
-.row:hover { background: var(--hover); }
-.fresh, .unread { background: var(--tint); }
+.row { position: relative; display: grid; grid-template-columns: 44px minmax(0, 1fr) 32px; align-items: center; gap: 14px;
+  padding-block: 13px; padding-inline: 24px 14px; border-block-end: 1px solid var(--line); --back: var(--paper); background: var(--back); }
+.fresh, .unread { --back: var(--tint); }
+.row:hover { --back: var(--hover); }
 .open { display: block; inline-size: 100%; border-radius: 4px; }
 .open::after { content: ""; position: absolute; inset: 0; }
 .open:focus-visible { outline: none; }
 .open:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -3px; border-radius: 10px; }
-.text { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: clip; overflow-wrap: anywhere; text-align: start;
+.text { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: clip; overflow-wrap: anywhere; text-align: -webkit-match-parent; text-align: match-parent;
   font-variant-numeric: tabular-nums; }
 .unread .text { font-weight: 620; }
 .grown { animation: grown 1.2s ease-out; }
 @keyframes grown { from { color: var(--accent); } }
 .about { display: flex; margin-block-start: 2px; font-size: 13px; color: var(--soft); white-space: nowrap; }
-.names { overflow: hidden; text-overflow: ellipsis; white-space: pre; }
-.names bdi { unicode-bidi: isolate; }
+.names { overflow: hidden; text-overflow: ellipsis; }
+.names:not(:empty) + time::before { content: "·"; margin-inline: 5px; }
 time { position: relative; flex: none; font-variant-numeric: tabular-nums; }
-.dot { inline-size: 8px; block-size: 8px; border-radius: 50%; }
+.dot { position: absolute; inset-inline-start: 8px; inset-block-start: calc(50% - 4px); inline-size: 8px; block-size: 8px; border-radius: 50%; }
 .unread .dot { background: var(--accent); }
 .more { position: relative; display: grid; place-items: center; inline-size: 32px; block-size: 32px; border-radius: 50%; color: var(--soft); }
 .more:hover, .more[aria-expanded="true"] { color: var(--ink); background: var(--line); }
@@ -63,9 +63,9 @@ time { position: relative; flex: none; font-variant-numeric: tabular-nums; }
 .avatars { position: relative; inline-size: 44px; block-size: 44px; }
 .avatar { position: absolute; inset: 0; display: grid; place-items: center; overflow: clip; border-radius: 50%; font-size: 17px; font-weight: 620;
   line-height: 1; color: light-dark(oklch(.42 .11 var(--hue)), oklch(.9 .06 var(--hue))); background: light-dark(oklch(.92 .045 var(--hue)), oklch(.37 .06 var(--hue))); }
-.avatar:not(:only-child) { inline-size: 31px; block-size: 31px; font-size: 13px; box-shadow: 0 0 0 2px var(--paper); }
-.avatar:first-child:not(:only-child) { z-index: 1; inset: auto auto 0 0; inset-inline: 0 auto; }
-.avatar:last-child:not(:only-child) { inset: 0 0 auto auto; inset-inline: auto 0; }
+.avatar:not(:only-child) { inline-size: 29px; block-size: 29px; font-size: 12px; box-shadow: 0 0 0 2px var(--back); }
+.avatar:first-child:not(:only-child) { z-index: 1; inset-block: auto 0; inset-inline: 0 auto; }
+.avatar:last-child:not(:only-child) { inset-block: 0 auto; inset-inline: auto 0; }
 ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place}"] { --hue: ${hue}; }`).join("\n")}
 
 .menu { position: absolute; z-index: 3; inset-block-start: calc(50% + 20px); inset-inline-end: 12px; min-inline-size: 168px; padding: 6px; border-radius: 12px;
@@ -75,7 +75,7 @@ ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place
 .menu button:is(:hover, :focus-visible) { background: var(--hover); outline-offset: -2px; }
 
 .pill { position: absolute; z-index: 2; inset-block-start: 12px; inset-inline: 0; inline-size: fit-content; margin-inline: auto; display: flex; align-items: center; gap: 6px;
-  padding: 8px 16px 8px 12px; padding-inline: 12px 16px; border-radius: 20px; font-size: 14px; font-weight: 620; font-variant-numeric: tabular-nums;
+  padding-block: 8px; padding-inline: 12px 16px; border-radius: 20px; font-size: 14px; font-weight: 620; font-variant-numeric: tabular-nums;
   color: var(--on-accent); background: var(--accent); box-shadow: var(--shadow); animation: arrive .25s ease-out; }
 .pill svg { inline-size: 16px; block-size: 16px; stroke-width: 2.4; }
 @keyframes arrive { from { opacity: 0; translate: 0 -8px; } }
@@ -93,7 +93,7 @@ ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place
 .older:hover { background: var(--hover); }
 .end { font-size: 13px; }
 
-.ghost { display: grid; grid-template: 16px 12px / 44px 1fr; gap: 9px 14px; align-content: center; padding: 17px 20px; }
+.ghost { display: grid; grid-template: 16px 12px / 44px 1fr; gap: 9px 14px; align-content: center; padding: 17px 24px; }
 .ghost span { border-radius: 6px; background: var(--line); animation: breathe 1.6s ease-in-out infinite alternate; }
 .ghost span:first-child { grid-row: span 2; block-size: 40px; inline-size: 40px; border-radius: 50%; }
 .ghost span:nth-child(2) { inline-size: 78%; }
@@ -102,7 +102,8 @@ ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place
 
 @container (max-width: 420px) {
   header { padding-inline: 16px; }
-  .row { gap: 10px; padding-inline: 16px 6px; }
+  .row { gap: 10px; padding-inline: 18px 6px; }
+  .dot { inset-inline-start: 5px; }
   .notice { padding-inline: 16px; }
 }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; } }

@@ -1,4 +1,4 @@
-// Times as people say them, in their own language.
+// Times and lists of names as people say them, in their own language.
 
 const STEPS = [
   ["minute", 60, 45],
@@ -11,6 +11,7 @@ export class Times {
   constructor(lang) {
     this.relative = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
     this.date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
+    this.list = new Intl.ListFormat(lang);
     this.full = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
   }
 
