@@ -343,7 +343,7 @@ def test_two_tabs_of_one_person_agree(opened: Opened, context: BrowserContext, a
     other.page.keyboard.press("u")
     expect(opened.rows.first).to_have_class(re.compile("unread"))
     expect(opened.badge).to_have_text("1")
-    opened.page.wait_for_timeout(4_000)  # longer than it takes to look, to be told otherwise and to look again
+    opened.page.wait_for_timeout(3_000)  # longer than it takes to look, to be told otherwise and to look again
     expect(opened.rows.first).to_have_class(re.compile("unread"))
     assert len(inbox.calls("PUT /v1/inbox/seen")) <= 2  # one of each tab
 
@@ -384,8 +384,7 @@ def test_removing_the_element_leaves_nothing_running(opened: Opened, inbox: Inbo
     expect(opened.rows).to_have_count(5)
 
 
-@pytest.mark.parametrize("width", [320, 360])
-@pytest.mark.parametrize("side", ["ltr", "rtl"])
+@pytest.mark.parametrize(("width", "side"), [(320, "ltr"), (360, "rtl")])
 def test_nothing_sticks_out_of_a_phone(opened: Opened, inbox: Inbox, width: int, side: str) -> None:
     inbox.items[0].update(
         names=["x" * 500, "y" * 500], more=True, text="x" * 500 + " and others, 12890 mentions of @nova"

@@ -28,7 +28,7 @@ export class Inbox {
     on(document, "visibilitychange", () => this.turned());
     on(window, "online", () => this.retry());
     on(window, "offline", () => this.trouble("offline"));
-    this.below = new IntersectionObserver(([entry]) => entry.isIntersecting && !this.shown.olderFailed && this.older(), {
+    this.below = new IntersectionObserver((entries) => entries.at(-1).isIntersecting && !this.shown.olderFailed && this.older(), {
       root: this.view.scroller,
       rootMargin: "400px",
     });
@@ -120,13 +120,14 @@ export class Inbox {
   async looked() {
     const { store } = this;
     if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
-    const token = (this.saw = store.seen);
+    this.saw = store.seen;
+    store.looked(); // before the server says so: its next count then tells whether it agrees
+    this.show();
     try {
-      await this.api.seen(token);
-      store.looked();
-      this.show();
+      await this.api.seen(this.saw);
     } catch {
-      this.saw = null; // the next look says it again
+      this.saw = null; // the next page says what is so
+      this.later("reload", () => this.load(), this.api.poll);
     }
   }
 

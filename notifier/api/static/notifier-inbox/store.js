@@ -143,7 +143,7 @@ export class Store {
     if (token && !this.waiting.size && !this.cut) this.seen = token;
   }
 
-  // The server has taken `seen`: what was shown is no longer unread, but is still told apart until the person leaves.
+  // What is shown is no longer unread, but is still told apart until the person leaves.
   looked() {
     this.lookedAt = new Set(this.items.map((item) => item.burst));
     for (const item of this.items) if (item.unread) this.fresh.add(item.burst);
