@@ -288,6 +288,14 @@ def test_without_another_token_the_session_has_ended(opened: Opened) -> None:
     expect(opened.page.get_by_text("Your session has ended").first).to_be_visible()
 
 
+def test_rows_stay_when_the_session_ends_under_them(opened: Opened, inbox: Inbox) -> None:
+    opened.live()
+    inbox.token = "other"
+    inbox.say("reset")
+    expect(opened.page.get_by_text("Your session has ended")).to_be_visible()
+    expect(opened.rows).to_have_count(5)
+
+
 def test_another_token_drops_what_was_shown(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     inbox.token, inbox.items = "other", [item(7, text="for somebody else")]

@@ -1,9 +1,9 @@
 // What happens: pages, live rows and the person's doings change the store, then the view shows it.
 
 import { Api } from "./api.js";
+import { Deeds } from "./deeds.js";
 import { keys } from "./keys.js";
 import { Look } from "./look.js";
-import { Menu } from "./menu.js";
 import { PACE, PAGE } from "./pace.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
@@ -13,15 +13,16 @@ const ROUNDS = 5; // a page may be empty and have a next one
 
 export class Inbox {
   store = new Store();
-  menu = new Menu();
+  deeds = new Deeds(this);
   shown = { trouble: null, busy: false, olderFailed: false };
   news = 0; // new rows that nobody was told of yet
   timers = {};
 
   constructor({ host, base, token, renew, words, times }) {
     Object.assign(this, { host, words, api: new Api({ base, token, renew }), ended: new AbortController() });
-    const act = Object.fromEntries(["reveal", "older", "retry", "open", "menuOf", "toggle", "hide", "undo"].map((name) => [name, this[name].bind(this)]));
-    this.view = new View(words, times, { ...act, menu: act.menuOf });
+    const bound = (owner, ...names) => Object.fromEntries(names.map((name) => [name, owner[name].bind(owner)]));
+    const act = { ...bound(this, "reveal", "older", "retry"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
+    this.view = new View(words, times, act);
     this.look = new Look(host, () => this.looked());
     const on = (target, type, act) => target.addEventListener(type, act, { signal: this.ended.signal });
     on(this.view.list, "keydown", keys(this.view, act));
@@ -44,7 +45,7 @@ export class Inbox {
     this.stream?.stop();
     this.look.stop();
     this.below.disconnect();
-    this.menu.close();
+    this.deeds.menu.close();
     clearInterval(this.timers.tick);
     Object.values(this.timers).forEach(clearTimeout);
   }
@@ -183,66 +184,11 @@ export class Inbox {
     }
   }
 
-  open(burst) {
-    const item = this.store.find(burst);
-    if (item && this.send("open", item) && item.unread) this.mark(item, "read");
-  }
-
-  menuOf(burst, button) {
-    if (this.menu.button === button) return this.menu.close(true);
-    const { unread } = this.store.find(burst);
-    const choices = [
-      [unread ? this.words.read : this.words.markUnread, () => this.toggle(burst)],
-      [this.words.hide, () => this.hide(burst)],
-    ];
-    this.menu.open(button, choices, this.view.scroller);
-  }
-
-  toggle(burst) {
-    const item = this.store.find(burst);
-    this.mark(item, item.unread ? "read" : "unread");
-  }
-
-  hide(burst) {
-    const item = this.store.find(burst);
-    this.hiding = item;
-    this.mark(item, "hidden");
-    this.view.offer(this.words.hidden, this.words.undo, () => this.undo());
-    this.later("toast", () => this.forget(), PACE.undo);
-  }
-
-  undo() {
-    const item = this.hiding;
-    if (!item) return;
-    this.forget();
-    this.mark(item, item.unread ? "unread" : "read");
-    this.view.rows.get(item.burst)?.button.focus();
-  }
-
-  forget() {
-    this.hiding = null;
-    this.view.offer(null);
-  }
-
-  // Shown at once, and taken back when the server doesn't take it.
-  async mark(item, mark) {
-    this.store.mark(item, mark);
-    this.show();
-    try {
-      await this.api.mark(item.burst, mark);
-    } catch {
-      if (this.ended.signal.aborted) return;
-      this.store.restore(item);
-      this.forget();
-      this.view.offer(this.words.notDone);
-      this.later("toast", () => this.forget(), PACE.undo);
-      this.show();
-    }
-  }
-
   refused({ status }) {
     if (this.ended.signal.aborted) return;
     this.trouble(status === 401 || status === 403 ? "expired" : navigator.onLine ? "failed" : "offline");
+    const alone = this.store.loaded && !this.stream?.failures; // else starting or polling tries again
+    if (alone && this.shown.trouble !== "expired") this.later("reload", () => this.load(), this.api.poll);
   }
 
   trouble(trouble) {

@@ -32,7 +32,7 @@ export class View {
     this.showRows(store);
     this.showBadge(store.badge);
     this.showPill(store);
-    this.showNotice(shown && trouble === "offline" ? "offline" : store.partial ? "partial" : null);
+    this.showNotice(shown && trouble ? trouble : store.partial ? "partial" : null);
     this.showState(shown ? null : (trouble ?? (store.loaded && !store.waiting.size && store.next === null && !store.partial ? "empty" : null)));
     this.older.hidden = !shown || store.next === null;
     this.older.textContent = olderFailed ? this.words.olderFailed : busy ? this.words.loading : this.words.older;
@@ -67,7 +67,7 @@ export class View {
   add(burst) {
     const row = new Row(this.words, this.times);
     row.button.addEventListener("click", () => this.act.open(burst));
-    row.more.addEventListener("click", () => this.act.menu(burst, row.more));
+    row.more.addEventListener("click", () => this.act.menuOf(burst, row.more));
     row.node.addEventListener("focusin", () => this.lead(burst));
     this.rows.set(burst, row);
     return row;
@@ -106,7 +106,7 @@ export class View {
     this.notice.dataset.kind = String(kind);
     this.notice.hidden = !kind;
     const retry = el("button", { type: "button", class: "link", onclick: this.act.retry }, this.words.retry);
-    if (kind) this.notice.replaceChildren(icon(kind === "offline" ? CLOUD : ALERT), this.words[kind], " ", retry);
+    if (kind) this.notice.replaceChildren(icon(kind === "offline" ? CLOUD : ALERT), this.words[kind], retry);
   }
 
   // Instead of the list: empty, offline, failed, expired.
