@@ -1,0 +1,164 @@
+"""`<notifier-inbox>` in a real browser: its rows, and what a person does with them."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.fake_inbox import Inbox, item, items
+from tests.browser.opened import Opened
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "evil\u202egnp.exe",
+    "Z" + "\u0351" * 90 + "algo",
+    "x" * 10_000,
+    "\u0000\u0007bell",
+    "نورا",
+]
+
+
+def test_rows_show_what_the_server_says(opened: Opened, inbox: Inbox) -> None:
+    text = "ada and others, 413 mentions of @nova"
+    inbox.items[0].update(names=["ada", "bob", "eve"], more=True, count=413, text=text, unread=True)
+    opened.live()
+    row = opened.rows.first
+    expect(row.locator(".text")).to_have_text(text)
+    expect(row.locator(".names")).to_have_text("ada, bob, eve, and others")
+    expect(row).to_have_class(re.compile("unread"))
+    expect(row.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
+    expect(row.locator("time")).to_have_text("5 min. ago")
+    expect(opened.badge).to_have_text("1")
+
+
+def test_times_are_told_in_the_language_of_the_page(opened: Opened) -> None:
+    opened.open(before="document.documentElement.lang = 'de'")
+    expect(opened.rows.first.locator("time")).to_have_text("vor 5 Min.")
+
+
+def test_opening_tells_the_page_and_marks_as_read(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[0]["unread"] = True
+    opened.live()
+    opened.page.evaluate("document.addEventListener('open', ({ detail }) => (window.went = detail.tweet))")
+    opened.burst(0).click()
+    assert opened.page.evaluate("window.went") == "t999"
+    opened.until(lambda: {"bursts": ["b999"], "mark": "read"} in inbox.calls("PUT /v1/inbox/marks"))
+    expect(opened.rows.first).to_have_class("row")
+
+
+def test_a_page_may_cancel_opening(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[0]["unread"] = True
+    opened.live()
+    opened.page.evaluate("document.addEventListener('open', (event) => event.preventDefault())")
+    opened.burst(0).click()
+    expect(opened.rows.first).to_have_class("row fresh")  # by looking, not by opening
+    assert inbox.calls("PUT /v1/inbox/marks") == []
+
+
+def test_the_keyboard_does_everything(opened: Opened, inbox: Inbox) -> None:
+    opened.live()
+    press = opened.page.keyboard.press
+    opened.burst(0).focus()
+    press("ArrowDown")
+    press("j")
+    expect(opened.burst(2)).to_be_focused()
+    press("k")
+    expect(opened.burst(1)).to_be_focused()
+    press("u")
+    expect(opened.rows.nth(1)).to_have_class("row unread")
+    press("Delete")
+    expect(opened.rows).to_have_count(4)
+    expect(opened.burst(1)).to_be_focused()
+    press("z")
+    expect(opened.rows).to_have_count(5)
+    expect(opened.burst(1)).to_be_focused()
+    press("End")
+    expect(opened.burst(4)).to_be_focused()
+    marks = [(call["bursts"], call["mark"]) for call in inbox.calls("PUT /v1/inbox/marks")]
+    assert marks == [(["b998"], "unread"), (["b998"], "hidden"), (["b998"], "unread")]
+
+
+def test_only_one_row_is_a_stop_of_the_tab_key(opened: Opened) -> None:
+    opened.live().burst(2).focus()
+    assert opened.inside("root.querySelectorAll('.row [tabindex=\"0\"]').length") == 2
+    opened.page.keyboard.press("Tab")
+    expect(opened.rows.nth(2).locator(".more")).to_be_focused()
+
+
+def test_the_menu_hides_a_row_and_takes_it_back(opened: Opened, inbox: Inbox) -> None:
+    opened.live().rows.nth(1).hover()
+    opened.rows.nth(1).locator(".more").click()
+    expect(opened.page.get_by_role("menuitem").first).to_be_focused()
+    opened.page.keyboard.press("Escape")
+    expect(opened.rows.nth(1).locator(".more")).to_be_focused()
+    opened.page.keyboard.press("Enter")
+    opened.page.get_by_role("menuitem", name="Hide").click()
+    expect(opened.rows).to_have_count(4)
+    opened.page.get_by_role("button", name="Undo").click()
+    expect(opened.rows).to_have_count(5)
+
+
+def test_a_mark_that_the_server_refuses_is_taken_back(opened: Opened, inbox: Inbox) -> None:
+    inbox.marks_status = 503
+    opened.live().burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("Nothing was changed")
+    expect(opened.rows).to_have_count(5)
+
+
+def test_older_rows_load_on_the_way_down_to_the_end(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = items(45)
+    opened.live().scroll(100_000)
+    expect(opened.rows).to_have_count(45)
+    expect(opened.page.get_by_text("That’s all")).to_be_attached()
+
+
+def test_older_rows_that_fail_wait_for_a_click(opened: Opened, inbox: Inbox) -> None:
+    inbox.items, inbox.older_status = items(45), 503
+    opened.live().scroll(100_000)
+    again = opened.page.get_by_role("button", name="Older ones didn’t load")
+    expect(again).to_be_visible()
+    inbox.older_status = 200
+    again.click()
+    expect(opened.rows).to_have_count(45)
+
+
+def test_the_document_stays_bounded_on_the_way_down(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = items(420)
+    opened.live()
+    last = opened.page.locator("notifier-inbox .end")
+
+    def down() -> bool:
+        opened.scroll(1_000_000)
+        return last.is_visible()
+
+    opened.until(down)
+    expect(opened.rows).to_have_count(200)
+    opened.pill.click()
+    expect(opened.rows).to_have_count(20)
+    expect(opened.rows.first.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
+
+
+def test_the_document_stays_bounded_through_a_busy_day(opened: Opened, inbox: Inbox) -> None:
+    opened.live()
+    for number in range(1000, 1300):
+        inbox.arrive(item(number))
+    expect(opened.rows.first.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
+    expect(opened.rows).to_have_count(200)
+    opened.scroll(1_000_000)
+    expect(opened.rows.last.locator("time")).not_to_have_attribute("datetime", inbox.items[199]["opened_at"])
+    assert opened.rows.count() <= 200
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=["markup", "override", "zalgo", "long", "control", "right to left"])
+def test_a_hostile_name_is_only_a_name(opened: Opened, inbox: Inbox, name: str) -> None:
+    inbox.items[0].update(
+        names=[name, "bob", "eve"], more=True, count=9, text=f"{name} and others, 9 mentions of @nova"
+    )
+    opened.live()
+    expect(opened.rows.first.locator(".text")).to_contain_text("and others, 9 mentions of @nova")
+    expect(opened.rows.first.locator(".text bdi").first).to_be_visible()
+    text = opened.rows.first.inner_text()
+    assert not re.search("[\u0000-\u0009\u202a-\u202e]|\u0351{4}", text)
+    assert opened.inside("root.querySelectorAll('img').length") == 0
+    assert opened.rows.first.bounding_box()["height"] < 130  # type: ignore[index] # it is visible
