@@ -10,11 +10,12 @@ from notifier.domain.slice import Step
 from notifier.flow.audit import Audit
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
-from notifier.flow.dispatcher import Dispatcher, Rates
+from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Gateway
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.push import Push
+from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.router import Router, Sizes
 from notifier.flow.tab import Tab, Watch, unwatched
