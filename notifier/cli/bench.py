@@ -1,8 +1,9 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -36,13 +37,45 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     for name in only:
         if name not in names():
             raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(names())}.")
+    figures = run(quick=quick, only=only, tell=_clock())
+    _report(ctx, figures, as_json=as_json)
+
+
+@bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds and smaller samples: under two minutes.")
+@click.option(
+    "--environments",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/peers"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the peers are installed, from hashed pins, when they aren't yet; that needs a package registry.",
+)
+@json_option
+@click.pass_context
+def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) -> None:
+    """Measure other people's ways of reaching the same followers, and ours, in turns."""
+    from notifier.testing.bench.fanout import run
+    from notifier.testing.bench.peers.contest import Contest, names
+    from notifier.testing.bench.peers.environment import Environments
+
+    contest = Contest(pythons=Environments(folder=environments))
+    figures = run(quick=quick, only=(), tell=_clock(), parts={"peers": (contest, names())})
+    _report(ctx, figures, as_json=as_json)
+
+
+def _clock() -> Callable[[str], None]:
+    """Tells what happens, and when since now, on standard error."""
     began = time.monotonic()
 
     def tell(words: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
         click.echo(f"{minutes}:{seconds:02} {words}", err=True)
 
-    figures = run(quick=quick, only=only, tell=tell)
+    return tell
+
+
+def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool) -> None:
     checks = [Check(**asdict(figure.finding)) for figure in figures]
     report = envelope("embedded", 1, checks) | _measured(figures)
     if as_json:
@@ -53,9 +86,9 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
 
 
 def _measured(figures: "Sequence[Figure]") -> dict[str, object]:
-    """By figure: the least, the middle and the most of what was measured. This bench runs against no peer."""
+    """By figure: the least, the middle and the most of what was measured."""
     return {
         "ours": {figure.finding.name: asdict(figure.ours) for figure in figures if figure.ours},
         "baseline": {figure.finding.name: asdict(figure.baseline) for figure in figures if figure.baseline},
-        "peers": {},
+        "peers": {figure.finding.name: asdict(figure.peers) for figure in figures if figure.peers},
     }
