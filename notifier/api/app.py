@@ -13,7 +13,7 @@ from notifier.api import events, inbox, ops, stream
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import neighbours_or_services, people, services
 from notifier.api.keys import Keys
-from notifier.api.listening import END_STREAMS
+from notifier.api.listening import HUB
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.problems import HANDLERS
@@ -34,7 +34,7 @@ def create(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.slee
         dependencies=_dependencies(wired, description),
         exception_handlers=HANDLERS,
         on_shutdown=[close],
-        state=State({END_STREAMS: wired.hub.close}),
+        state=State({HUB: wired.hub}),
         openapi_config=None,
         logging_config=None,
         debug=False,

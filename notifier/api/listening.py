@@ -23,8 +23,8 @@ DRAINS_WITHIN = timedelta(seconds=1.5)
 """After a SIGTERM; whoever is cut off asks again."""
 READY_WITHIN = timedelta(seconds=20)
 BACKLOG = 1024
-END_STREAMS = "end_streams"
-"""In the application's state: what ends its live streams, and lets no other begin."""
+HUB = "hub"
+"""In the application's state; its live streams would never end by themselves."""
 REQUESTS = MOST_STREAMS + 1024
 """At once; the streams are limited by a setting, and must not keep the others waiting."""
 TURNS_EVERY = 1.0
@@ -105,7 +105,7 @@ async def _listen(
     if serving.done():
         serving.result()
         raise Environment("The HTTP server ended by itself.")
-    app.state.get(END_STREAMS, lambda: None)()  # they would never end by themselves
+    app.state[HUB].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
     await asyncio.wait({serving}, timeout=DRAINS_WITHIN.total_seconds())
 

@@ -1,6 +1,7 @@
 """`/v1/inbox/stream`: a person's tab as it changes, as server-sent events over one answer that lasts."""
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,6 +19,8 @@ from notifier.api.inbox import BadgeBody, ItemBody, badge_body, item_body
 from notifier.api.problems import described
 from notifier.flow.hub import HEARTBEAT
 from notifier.flow.live import Event, Listener, News, Stream, Told
+
+LOGGER = logging.getLogger("notifier.api")
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Authorization"}
@@ -60,7 +63,8 @@ class _Body(ASGIResponse):
 
 @get(
     "/stream",
-    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 404, 429, 503),
+    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)}
+    | described(400, 401, 403, 404, 429, 503),
 )
 async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Streaming:
     """The live stream of the tab, until the token ends; with `Last-Event-ID`, what happened since that event first."""
@@ -100,6 +104,9 @@ class Talk:
                 await asyncio.gather(writing, leaving, return_exceptions=True)
             if self.stream.cut:
                 self.edge.hub.metrics.cut.inc()
+        if not writing.cancelled() and (error := writing.exception()):
+            # The answer has begun: there is nobody to tell but the log.
+            LOGGER.error("A live stream failed", exc_info=error)
 
     async def _write(self, send: Send) -> None:
         await self._send(send, RETRY + self.frames())
@@ -144,4 +151,3 @@ class Talk:
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-

@@ -63,6 +63,7 @@ class Hub:
     ended: bool = False
     going: "set[asyncio.Task[None]]" = field(default_factory=set)
     hearing: asyncio.Event = field(default_factory=asyncio.Event)
+    started: "asyncio.Task[None] | None" = None
 
     @property
     def clock(self) -> Clock:
@@ -192,14 +193,20 @@ class Hub:
         self.metrics.streams.set(self.opened.total())
 
     async def _start(self) -> None:
-        if not self.going:
-            looks = self._repeated(self.sweep), self._repeated(self.refresh_old), self._repeated(self.watch)
-            for work in (self._listen(), *looks):
-                self._go(work)
-        if not self.hearing.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(HEARS_WITHIN):
-                    await self.hearing.wait()
+        if self.started is None:
+            self.started = asyncio.create_task(self._begin())
+        await asyncio.shield(self.started)
+
+    async def _begin(self) -> None:
+        """What the store has already is on the page that the first client loads; only later words are news."""
+        with suppress(Unavailable):
+            await self.sweep()
+        looks = self._repeated(self.sweep), self._repeated(self.refresh_old), self._repeated(self.watch)
+        for work in (self._listen(), *looks):
+            self._go(work)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARS_WITHIN):
+                await self.hearing.wait()
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

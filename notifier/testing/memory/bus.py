@@ -19,10 +19,12 @@ class MemoryBus:
     lines: "list[asyncio.Queue[Word]]" = field(default_factory=list)
     away: bool = False
     """Nobody can begin to listen."""
+    deaf: bool = False
+    """Words are lost on the way, and nobody knows."""
 
     def publish(self, bursts: Sequence[Burst]) -> None:
         self.heard.extend(bursts)
-        for line in self.lines:
+        for line in () if self.deaf else self.lines:
             for burst in bursts:
                 line.put_nowait(burst)
 
