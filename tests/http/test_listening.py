@@ -107,7 +107,8 @@ def test_a_sigterm_ends_an_open_stream_at_once_and_in_order() -> None:
 def test_a_listener_that_goes_is_noticed(url: str) -> None:
     person = {"Authorization": f"Bearer {House().token('u1')}"}
     with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
-        next(stream.iter_bytes())
+        chunks = stream.iter_bytes()
+        next(chunks)
         assert "notifier_streams 1.0" in httpx.get(f"{url}/metrics").text
     deadline = monotonic() + 5
     while "notifier_streams 0.0" not in httpx.get(f"{url}/metrics").text:
