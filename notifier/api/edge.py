@@ -75,7 +75,15 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
 
     tab = reads.tab(_watching(system, reads, pause))
-    hub = Hub(tab=tab, bus=reads.live, recent=recent, metrics=system.metrics, pause=pause, most=system.settings.streams)
+    hub = Hub(
+        tab=tab,
+        bus=reads.live,
+        recent=recent,
+        metrics=system.metrics,
+        clock=ports.clock,
+        pause=pause,
+        most=system.settings.streams,
+    )
     return Edge(
         system=system,
         gateway=gateway,

@@ -8,9 +8,10 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from notifier.domain.burst import Burst
@@ -50,6 +51,7 @@ class Hub:
     recent: Callable[[datetime], Awaitable[Sequence[Burst]]]
     """The bursts opened since a moment, the oldest first. Raises StoreUnavailable."""
     metrics: Metrics
+    clock: Clock
     pause: Callable[[float], Awaitable[object]]
     most: int
     memory: Memory = field(default_factory=Memory)
@@ -65,23 +67,19 @@ class Hub:
     hearing: asyncio.Event = field(default_factory=asyncio.Event)
     started: "asyncio.Task[None] | None" = None
 
-    @property
-    def clock(self) -> Clock:
-        return self.tab.clock
-
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
         """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
         self._admit(user)
         try:
             await self._start()
             listener = await self._listener(user)
-            now = self.clock.now()
-            # A burst of the last two seconds may not have been on a page that was made meanwhile.
-            stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
-            listener.streams.append(stream)
         except BaseException:
             self._dismiss(user)
             raise
+        now = self.clock.now()
+        # A burst of the last two seconds may not have been on a page that was made meanwhile.
+        stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
+        listener.streams.append(stream)
         try:
             await self.refresh(listener)
         except BaseException:
@@ -131,7 +129,7 @@ class Hub:
         """The person's marks were changed in this process."""
         if listener := self.listeners.get(user):
             listener.loaded_at = LONG_AGO
-            self._go(self._refreshed(listener))
+            self._go(self._once(partial(self._refreshed, listener)))
 
     async def refresh(self, listener: Listener) -> None:
         """Raises NotFound where the person is no more, and StoreUnavailable."""
@@ -159,7 +157,7 @@ class Hub:
     async def refresh_old(self) -> None:
         for listener in [*self.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - FRESH_FOR:
-                await self._refreshed(listener)
+                await self._refreshed(listener)  # an outage ends the round: the others wait for the next
 
     async def watch(self) -> None:
         """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""
@@ -259,8 +257,6 @@ class Hub:
     async def _refreshed(self, listener: Listener) -> None:
         try:
             await self.refresh(listener)
-        except Unavailable:  # fails open: what it knew stays until the store answers again
-            self.metrics.outages.labels("store").inc()
         except NotFound:
             for stream in listener.streams:
                 stream.end()
@@ -268,11 +264,9 @@ class Hub:
     async def _listen(self) -> None:
         while True:
             try:
-                async for word in self.bus.listen():
-                    if word is None:
-                        self._caught_up()
-                    else:
-                        self.hear(word)
+                async with aclosing(self.bus.listen()) as words:
+                    async for word in words:
+                        self._caught_up() if word is None else self.hear(word)
             except CacheUnavailable:  # fails open: the store is swept meanwhile
                 self.metrics.outages.labels("cache").inc()
             except Exception:
@@ -293,10 +287,13 @@ class Hub:
 
     async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            try:
-                await work()
-            except Unavailable:
-                self.metrics.outages.labels("store").inc()
-            except Exception:
-                LOGGER.exception("A step of the live streams failed")
+            await self._once(work)
             await self.pause(SWEPT_EVERY)
+
+    async def _once(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Unavailable:  # fails open: what is known stays until the store answers again
+            self.metrics.outages.labels("store").inc()
+        except Exception:
+            LOGGER.exception("A step of the live streams failed")

@@ -14,8 +14,8 @@ from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
 from notifier.flow.tab import Badge, Item, Look, badge_of
 
-REMEMBERED = 4_096
-"""Bursts that a process can repeat to those who come back: a quarter of an hour of a busy day, and some megabytes."""
+REMEMBERED = 10_000
+"""Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""
 MOST_WAITING = 100
 """Different bursts that wait to be sent on a stream; whoever is so far behind had better load the page."""
 A_PAGE = 20

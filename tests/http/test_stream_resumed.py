@@ -147,3 +147,21 @@ def test_an_old_growth_that_was_not_heard_is_claimed_by_no_id() -> None:
         assert studio.hub.as_of() < heard_at
 
     on_air(play)
+
+
+def test_who_is_cut_off_between_two_events_of_one_write_gets_the_second_again() -> None:
+    async def play(studio: Studio) -> None:
+        ear = await studio.listen("u1", await last_id(studio, "u1"), reads=False)
+        await studio.mention("ada", "nova")
+        studio.house.clock.advance(timedelta(minutes=2))
+        await studio.mention("bob", "nova")
+        await studio.quiet()
+        await studio.settle()
+        ear.reads.set()
+        said = await ear.hear(4)
+        assert events(said) == ["count", "row", "row", "count"]
+        again = await (await studio.listen("u1", said[1].id)).hear(3)
+        assert said[2].data in [one.data for one in again]
+        assert events(await (await studio.listen("u1", said[3].id)).hear()) == ["count"]
+
+    on_air(play)
