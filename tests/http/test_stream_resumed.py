@@ -5,9 +5,11 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.visible import Volume
 from notifier.flow.live import A_PAGE
 from tests.http.listening_client import Studio, events, on_air
 
+NOVA = Subject(Kind.MENTION, UserId("nova"))
 U1 = UserId("u1")
 A_WHILE = timedelta(minutes=2)
 """A mention later than this opens a burst of its own."""
@@ -163,5 +165,15 @@ def test_who_is_cut_off_between_two_events_of_one_write_gets_the_second_again() 
         again = await (await studio.listen("u1", said[1].id)).hear(3)
         assert said[2].data in [one.data for one in again]
         assert events(await (await studio.listen("u1", said[3].id)).hear()) == ["count"]
+
+    on_air(play)
+
+
+def test_what_became_visible_by_a_change_of_one_s_own_is_on_the_page_alone_so_it_is_a_reset() -> None:
+    async def play(studio: Studio) -> None:
+        studio.house.people.volume(UserId("u1"), NOVA, Volume.OFF)
+        last = await last_id(studio, "u1")
+        studio.house.people.volume(UserId("u1"), NOVA, Volume.ALL)
+        assert events(await (await studio.listen("u1", last)).hear(2)) == ["reset", "count"]
 
     on_air(play)
