@@ -20,6 +20,7 @@ PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.jso
 
 BENCHES = [
     "fanout",
+    "live",
 ]
 """What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
 

@@ -22,7 +22,7 @@ from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.work import Work
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
-from notifier.ports.bus import LiveBus
+from notifier.ports.bus import LiveBus, LiveReader
 from notifier.ports.cache import Activity, BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
@@ -83,6 +83,7 @@ class Reads:
     timeline: Timeline
     pull: PullReader
     activity: Activity
+    live: LiveReader
     clock: Clock
 
     def tab(self, watch: Watch = unwatched) -> Tab:

@@ -5,13 +5,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar, Router
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from notifier.api import events, inbox, ops
+from notifier.api import events, inbox, ops, stream
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import neighbours_or_services, people, services
 from notifier.api.keys import Keys
+from notifier.api.listening import HUB
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.problems import HANDLERS
@@ -24,6 +26,7 @@ def create(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.slee
     description = describe(_routes(wired), _dependencies(wired, Description({})), _version())
 
     def close() -> None:
+        wired.hub.close()
         wired.threads.shutdown(cancel_futures=True)
 
     return Litestar(
@@ -31,6 +34,7 @@ def create(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.slee
         dependencies=_dependencies(wired, description),
         exception_handlers=HANDLERS,
         on_shutdown=[close],
+        state=State({HUB: wired.hub}),
         openapi_config=None,
         logging_config=None,
         debug=False,
@@ -50,7 +54,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/inbox",
-            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks],
+            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, stream.live],
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["inbox"],

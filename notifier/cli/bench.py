@@ -15,6 +15,7 @@ from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
 
 if TYPE_CHECKING:
+    from notifier.testing.bench.fanout import Parts
     from notifier.testing.bench.rounds import Figure
 
 
@@ -32,12 +33,31 @@ def bench() -> None:
 @click.pass_context
 def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure how fast a burst reaches its audience, from one mention to 200,000,000 followers."""
+    from notifier.testing.bench.fanout import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
+@bench.command(epilog=example("notifier bench live --quick", "notifier bench live --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure how soon those who look are told: one alone, and 1,000 open streams of one API process."""
+    from notifier.testing.bench.live import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
+def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     from notifier.testing.bench.fanout import names, run
 
+    known = names(parts)
     for name in only:
-        if name not in names():
-            raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(names())}.")
-    figures = run(quick=quick, only=only, tell=_clock())
+        if name not in known:
+            raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
+    figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
     _report(ctx, figures, as_json=as_json)
 
 
