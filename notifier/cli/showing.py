@@ -32,7 +32,7 @@ FOLDER = Path("notifier-demo")
 """Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
 NOTE = "demo.json"
 """In the folder once its world is whole."""
-COLLAPSE = 15
+COLLAPSE = 20
 """Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
 LOOKED_AMONG = 1 << 20
 """Members, for the four people: there is a VIP who was here within a week among each 100,000."""
