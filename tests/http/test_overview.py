@@ -62,7 +62,7 @@ def test_a_thousand_watchers_cost_one_look_a_second() -> None:
 
 
 def test_a_watcher_hears_of_trouble_and_goes_on() -> None:
-    answers = [b"{}", StoreUnavailable("away"), b'{"a":1}']
+    answers: list[bytes | StoreUnavailable] = [b"{}", StoreUnavailable("away"), b'{"a":1}']
     seconds = [0.0]
 
     async def look() -> bytes:
