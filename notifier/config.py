@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -50,6 +51,8 @@ class Settings:
     streams: int = 5_000
     """Live streams of one API process; each is a connection and about 10 kB."""
     log_level: str = "info"
+    demo: str = ""
+    """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -90,6 +93,10 @@ RULES: Mapping[str, Rule] = {
     ),
     "streams": Rule(words="a whole number from 0 to 50000", holds=lambda streams: 0 <= streams <= MOST_STREAMS),
     "log_level": Rule(words=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", holds=lambda level: level.lower() in LEVELS),
+    "demo": Rule(
+        words="empty, or four user ids with commas between them",
+        holds=lambda people: re.fullmatch(r"|[^,\s]+(,[^,\s]+){3}", people) is not None,
+    ),
 }
 
 
@@ -101,6 +108,12 @@ def refusal(name: str, value: object) -> str | None:
 def environment_with(more: Mapping[str, str]) -> dict[str, str]:
     """This process's environment and what a child of it has to know besides."""
     return {**os.environ, **more}
+
+
+def has_display(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a browser that is opened could be seen; without one, Linux might start one in this terminal."""
+    found = os.environ if environment is None else environment
+    return sys.platform in ("darwin", "win32") or any(found.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def set_in_environment(name: str, value: str) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -16,8 +17,11 @@ from litestar.params import SkipValidation
 from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
 from notifier.api.keys import Keys
+from notifier.api.looking import Looking
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
+from notifier.api.roles import Roles, loading
+from notifier.api.telling import told
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
@@ -52,6 +56,8 @@ class Edge:
     gathering: Gathering
     hub: Hub
     pause: Pause
+    roles: Roles
+    looking: Looking
 
     async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Goes on to its end even when the one who asked has gone."""
@@ -84,6 +90,17 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         pause=pause,
         most=system.settings.streams,
     )
+    roles, overview = (
+        Roles(folder=system.settings.data / "run" / "up", registry=system.metrics.registry),
+        system.overview(),
+    )
+
+    def look() -> bytes:
+        return msgspec.json.encode(told(overview(), roles, loading(system.settings.data)))
+
+    async def looked() -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(threads, look)
+
     return Edge(
         system=system,
         gateway=gateway,
@@ -103,6 +120,8 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         gathering=Gathering(accept),
         hub=hub,
         pause=pause,
+        roles=roles,
+        looking=Looking(looked),
     )
 
 

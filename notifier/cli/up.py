@@ -2,7 +2,7 @@
 
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from os import getpid
@@ -91,6 +91,7 @@ class Upkeep:
         ready_file: Path | None,
         patience: Patience,
         began: float,
+        says: Callable[[Ready, float], None] | None = None,
     ) -> None:
         self.settings = settings
         self.profile = profile
@@ -99,6 +100,8 @@ class Upkeep:
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
         self.patience = patience
+        self.says = says or banner
+        """Called once, when all is up, with how long that took."""
         self.announced = False
 
     def run(self, stopping: Signal) -> None:
@@ -174,7 +177,7 @@ class Upkeep:
             write_ready(path, ready)
         if not self.announced:
             self.announced = True
-            banner(ready, monotonic() - self.began)
+            self.says(ready, monotonic() - self.began)
 
 
 def banner(ready: Ready, seconds: float) -> None:
