@@ -14,6 +14,7 @@ from notifier.flow.dispatcher import Dispatcher, Rates
 from notifier.flow.gateway import Gateway
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
+from notifier.flow.overview import Overview
 from notifier.flow.push import Push
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.router import Router, Sizes
@@ -200,6 +201,20 @@ class System:
             metrics=self.metrics,
             owner=self.owner,
             every=self.settings.monitor_every,
+        )
+
+    def overview(self) -> Overview:
+        """One for each process: it remembers what it has looked at."""
+        p = self.ports
+        return Overview(
+            ledger=p.ledger,
+            recent=p.recent_bursts,
+            seals=p.seals,
+            throttles=p.throttles,
+            report=p.report,
+            pressure=p.pressure,
+            pull=p.pull,
+            clock=p.clock,
         )
 
     def _leadership(self, name: str, term: timedelta) -> Leadership:

@@ -47,18 +47,22 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     )
 )
 @click.option("--headless", is_flag=True, help="Say what was checked, and show nothing else.")
-@click.option("--profile", default="embedded", show_default=True)
+@click.option("--profile", default="embedded", show_default=True, help="Which technologies.")
 @click.option(
     "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
 )
 @click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
-@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True)
-@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True)
+@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True, help="How many.")
+@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
 @click.option("--collapse", type=click.FloatRange(0), default=None, help="Seconds; 0 is off.  [default: by policy, 60]")
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
+)
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=f"Of {', '.join(KINDS)}; with commas.")
-@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), default=None, metavar="DIR")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), default=None, metavar="DIR", help="Leave it there."
+)
 @json_option
 @click.pass_context
 def demo(

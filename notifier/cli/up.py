@@ -16,7 +16,7 @@ import click
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
-from notifier.cli.options import data_option, settings_for
+from notifier.cli.options import data_option, settings_for, words_for
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
@@ -46,7 +46,13 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     default=None,
     help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
 )
-@click.option("--ready-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Says so here too.",
+)
 @click.option(
     "--hung-after",
     type=click.FloatRange(min=1.0),
@@ -170,18 +176,25 @@ class Upkeep:
             data=str(self.settings.data),
             version=installed_version(),
         )
+        signs = roster(self.settings.data)
+        for role in pids.keys() - ROLES.keys():  # those sign themselves
+            if not signs.signed(role, pids[role]):
+                signs.sign(role, pids[role])
         for path in self.ready_files:
             write_ready(path, ready)
         if not self.announced:
             self.announced = True
-            banner(ready, monotonic() - self.began)
+            banner(ready, monotonic() - self.began, self.settings)
 
 
-def banner(ready: Ready, seconds: float) -> None:
-    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s")
-    click.echo(f"  data  {ready.data}")
-    click.echo(f"  logs  {ready.data}/logs")
-    click.echo("  try   notifier mention --author ada --of nova; stop with Ctrl-C")
+def banner(ready: Ready, seconds: float, settings: Settings) -> None:
+    """With commands that work as they stand: for another folder than the default they name it."""
+    folder = None if settings.data == Settings().data.absolute() else settings.data
+    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
+    click.echo(f"  data   {ready.data}")
+    click.echo(f"  logs   {ready.data}/logs")
+    click.echo(f"  try    {words_for('mention --author u7 --of nova', folder)}")
+    click.echo(f"  watch  {words_for('top', folder)}")
 
 
 def reachable(host: str) -> str:

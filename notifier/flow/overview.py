@@ -1,0 +1,183 @@
+"""The overview: what operators look at, told by the ledger and the store, and by the cache where that alone knows.
+
+One look costs a few reads of a ledger's account, whatever the number of followers; a seal is read once, because it
+never changes. Nothing here is right by counting along: who asks for the first time sees the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.domain.audience import Tier
+from notifier.domain.backlog import Behind
+from notifier.domain.books import Books, books
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.filling import Filling, Pace, filling, pace
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Tally
+from notifier.domain.slice import Pool
+from notifier.domain.subject import BurstKey, Kind, Lane
+from notifier.domain.throttle import RAMP, Throttle
+from notifier.ports.bursts import RecentBursts
+from notifier.ports.cache import BacklogReport, Pressure
+from notifier.ports.clock import Clock
+from notifier.ports.ledger import Ledger
+from notifier.ports.pull import PullIndex
+from notifier.ports.seals import Seals
+from notifier.ports.throttles import Throttles
+
+LOOKED_BACK = timedelta(hours=1)
+LISTED = 256
+"""Of the newest bursts: what they grew by is the rate of mentions."""
+WATCHED = 32
+"""Open bursts whose accounts are read, the newest: one of 200 million followers takes 5 ms."""
+SHOWN = 8
+PACE_OVER = timedelta(seconds=3)
+"""A slice is a quarter of a second of work: over so long the rate is smooth, and still of now."""
+SEALS_AT_ONCE = 256
+"""In one look: 50 ms. A burst of 200 million followers has all its seals counted after six."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """The burst that is looked at: the newest with work left, or else the newest of all; of the large ones if any."""
+
+    burst: Burst
+    followers: int
+    shards: int
+    fillings: Sequence[Filling]
+    books: Books
+    sealed: int
+    """Shards whose seal is in the books; the rest isn't sealed or isn't counted yet."""
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """What the disposable part says of itself; None throughout while it doesn't answer."""
+
+    answers: bool
+    generation: str | None
+    """Another one than before: it was emptied, and is rebuilt. None: emptied, and not rebuilt yet."""
+    behind: Mapping[Pool, Behind]
+    pressure: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    at: datetime
+    mentions_per_second: float
+    open_bursts: int
+    bursts: Sequence[Burst]
+    """The newest."""
+    running: Running | None
+    pace: Pace
+    throttles: Sequence[Throttle]
+    """In force or ramping."""
+    cache: Cache
+
+    def seconds_behind(self, tier: Tier) -> float | None:
+        """None where nobody says, or a throttle holds what is left."""
+        behind = self.cache.behind.get(Pool(tier))
+        if behind is None or (behind.slices and behind.since is None):
+            return None
+        return (self.at - behind.since).total_seconds() if behind.since else 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Overview:
+    ledger: Ledger
+    recent: RecentBursts
+    seals: Seals
+    throttles: Throttles
+    report: BacklogReport
+    pressure: Pressure
+    pull: PullIndex
+    clock: Clock
+    counts: dict[BurstKey, int] = field(default_factory=dict)
+    """Of the bursts listed at the last look."""
+    looked_at: datetime | None = None
+    watched: frozenset[BurstKey] = frozenset()
+    """Had work left at the last look: their last facts count too."""
+    tallied: BurstKey | None = None
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    """Of the burst that is looked at."""
+
+    def __call__(self) -> Snapshot:
+        """One look. Raises StoreUnavailable; without the cache everything else is told."""
+        now = self.clock.now()
+        listed = [b for b in self.recent.since(now - LOOKED_BACK, None, LISTED) if b.key.subject.kind is Kind.MENTION]
+        unsettled = self.ledger.open()
+        shown = _shown(listed, frozenset(unsettled))
+        wanted = dict.fromkeys([*unsettled[-WATCHED:], *self.watched, *([shown.key] if shown else [])])
+        accounts = self.ledger.read(wanted)
+        self.watched = frozenset(key for key, account in accounts.items() if not account.settled)
+        throttles = [t for t in self.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
+        return Snapshot(
+            at=now,
+            mentions_per_second=self._rate(listed, now),
+            open_bursts=len(unsettled),
+            bursts=listed[:SHOWN],
+            running=self._running(shown, accounts.get(shown.key), throttles, now) if shown else None,
+            pace=pace(accounts.values(), now=now, over=PACE_OVER),
+            throttles=throttles,
+            cache=self._cache(),
+        )
+
+    def _rate(self, listed: Sequence[Burst], now: datetime) -> float:
+        before, since = self.counts, self.looked_at
+        self.counts, self.looked_at = {burst.key: burst.count for burst in listed}, now
+        if since is None or now <= since:
+            return 0.0
+        grown = sum(count - before.get(key, 0) for key, count in self.counts.items())
+        return max(0, grown) / (now - since).total_seconds()
+
+    def _running(
+        self, burst: Burst, account: Account | None, throttles: Sequence[Throttle], now: datetime
+    ) -> Running | None:
+        if account is None:  # it is readable before its plan is
+            return None
+        holding = frozenset(throttle.id for throttle in throttles)
+        self._tally(account)
+        return Running(
+            burst=burst,
+            followers=account.plan.followers,
+            shards=_shards(account),
+            fillings=filling(account, throttles=holding, now=now),
+            books=books(account, self.tallies.values(), throttles=holding, now=now),
+            sealed=len(self.tallies),
+            settled=account.settled,
+        )
+
+    def _tally(self, account: Account) -> None:
+        key = account.plan.burst
+        if key != self.tallied:
+            self.tallied, self.tallies = key, {}
+        shards = (shard for first, last in account.plan.ranges for shard in range(first, last + 1))
+        missing = [shard for shard in shards if shard not in self.tallies]
+        for start in range(0, len(missing), SEALS_AT_ONCE):
+            found = self.seals.read(key, missing[start : start + SEALS_AT_ONCE])
+            self.tallies |= {shard: seal.tally() for shard, seal in found.items()}
+            if found:  # the next look goes on
+                return
+
+    def _cache(self) -> Cache:
+        try:
+            return Cache(
+                answers=True,
+                generation=self.pull.generation(),
+                behind=self.report.told(),
+                pressure=self.pressure.level(),
+            )
+        except CacheUnavailable:  # fails open: the rest of the overview needs none
+            return Cache(answers=False, generation=None, behind={}, pressure=None)
+
+
+def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | None:
+    large = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
+    return next((burst for burst in large if burst.key in unsettled), next(iter(large), None))
+
+
+def _shards(account: Account) -> int:
+    return sum(last - first + 1 for first, last in account.plan.ranges)
