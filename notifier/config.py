@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -46,6 +47,8 @@ class Settings:
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
     log_level: str = "info"
+    demo: str = ""
+    """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -85,6 +88,10 @@ RULES: Mapping[str, Rule] = {
         words="a number of seconds from 0.1 to 3600", holds=lambda every: MONITORS[0] <= every <= MONITORS[1]
     ),
     "log_level": Rule(words=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", holds=lambda level: level.lower() in LEVELS),
+    "demo": Rule(
+        words="empty, or four user ids with commas between them",
+        holds=lambda people: re.fullmatch(r"|[^,\s]+(,[^,\s]+){3}", people) is not None,
+    ),
 }
 
 
@@ -96,6 +103,12 @@ def refusal(name: str, value: object) -> str | None:
 def environment_with(more: Mapping[str, str]) -> dict[str, str]:
     """This process's environment and what a child of it has to know besides."""
     return {**os.environ, **more}
+
+
+def has_display(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a browser that is opened could be seen; without one, Linux might start one in this terminal."""
+    found = os.environ if environment is None else environment
+    return sys.platform in ("darwin", "win32") or any(found.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def set_in_environment(name: str, value: str) -> None:

@@ -1,6 +1,7 @@
 """The application: the routes, who may use them, and what a refusal looks like."""
 
 import asyncio
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -8,9 +9,10 @@ from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from notifier.api import events, inbox, ops
+from notifier.api import demo, events, files, inbox, ops, overview
+from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
-from notifier.api.guards import neighbours_or_services, people, services
+from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.keys import Keys
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
@@ -18,18 +20,34 @@ from notifier.api.problems import HANDLERS
 from notifier.system import Reads, System
 
 
-def create(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep) -> Litestar:
-    """Connects to nothing and starts nothing before the first request."""
+def create(
+    system: System,
+    reads: Reads,
+    keys: Keys,
+    pause: Pause = asyncio.sleep,
+    empty: Callable[[], bool] = lambda: False,
+) -> Litestar:
+    """Connects to nothing and starts nothing before the first request; a demo's ordinary day begins when it is served.
+
+    `empty` empties the Redis that this service started itself.
+    """
     wired = edge(system, reads, keys, pause)
-    description = describe(_routes(wired), _dependencies(wired, Description({})), _version())
+    behind = backstage(wired, empty)
+    description = describe(_routes(wired), _dependencies(wired, Description({}), behind), _version())
+
+    async def begin() -> None:
+        if system.settings.demo:
+            behind.storming.trickle()
 
     def close() -> None:
+        behind.storming.stop()
         wired.threads.shutdown(cancel_futures=True)
 
     return Litestar(
-        _routes(wired),
-        dependencies=_dependencies(wired, description),
+        [*_routes(wired), *_of_the_demo(wired)],
+        dependencies=_dependencies(wired, description, behind),
         exception_handlers=HANDLERS,
+        on_startup=[begin],
         on_shutdown=[close],
         openapi_config=None,
         logging_config=None,
@@ -55,16 +73,34 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
             security=[{PERSON: []}],
             tags=["inbox"],
         ),
-        Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi], tags=["operations"]),
+        Router(
+            "/v1/system",
+            route_handlers=[overview.overview, overview.stream],
+            guards=[operators(wired)],
+            security=[{SERVICE: []}],
+            tags=["operations"],
+        ),
+        Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi, files.static], tags=["operations"]),
         Router("/", route_handlers=[ops.metrics], guards=[neighbours_or_services(wired)], tags=["operations"]),
     ]
 
 
-def _dependencies(wired: Edge, description: Description) -> dict[str, Provide]:
-    return {"edge": _given(wired), "description": _given(description)}
+def _of_the_demo(wired: Edge) -> list[ControllerRouterHandler]:
+    """Not described: they are for its page, and elsewhere there are none."""
+    if not wired.system.settings.demo:
+        return []
+    actions = [demo.people, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
+    return [
+        Router("/", route_handlers=[demo.page], guards=[at_home]),
+        Router("/demo", route_handlers=actions, guards=[visitors(wired)]),
+    ]
 
 
-def _given(value: Edge | Description) -> Provide:
+def _dependencies(wired: Edge, description: Description, behind: Backstage) -> dict[str, Provide]:
+    return {"edge": _given(wired), "description": _given(description), "backstage": _given(behind)}
+
+
+def _given(value: Edge | Description | Backstage) -> Provide:
     def give() -> Any:
         return value
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -15,8 +16,11 @@ from litestar.params import SkipValidation
 from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
 from notifier.api.keys import Keys
+from notifier.api.looking import Looking
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
+from notifier.api.roles import Roles
+from notifier.api.telling import told
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
@@ -43,6 +47,8 @@ class Edge:
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
+    roles: Roles
+    looking: Looking
 
     async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Goes on to its end even when the one who asked has gone."""
@@ -62,6 +68,17 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         call = partial(gateway, body, batch=batch)
         return await asyncio.get_running_loop().run_in_executor(threads, call)
 
+    roles, overview = (
+        Roles(folder=system.settings.data / "run" / "up", registry=system.metrics.registry),
+        system.overview(),
+    )
+
+    def look() -> bytes:
+        return msgspec.json.encode(told(overview(), roles))
+
+    async def looked() -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(threads, look)
+
     return Edge(
         system=system,
         gateway=gateway,
@@ -79,6 +96,8 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),
+        roles=roles,
+        looking=Looking(looked),
     )
 
 

@@ -1,15 +1,19 @@
 """Who may use a route; asked before anything of the body is read."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from hmac import compare_digest
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from notifier.api.edge import Edge
 from notifier.api.identity import person, require_service
-from notifier.domain.errors import WrongType
+from notifier.api.keys import Keys
+from notifier.domain.errors import BadToken, Forbidden, WrongType
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], None]
@@ -42,6 +46,50 @@ def neighbours_or_services(edge: Edge) -> Guard:
     return guard
 
 
+def at_home(connection: Connection, _: BaseRouteHandler) -> None:
+    """For what must not be reached from elsewhere, nor by a page from elsewhere in a browser that runs here.
+
+    A foreign page's request has another Origin; one whose name was pointed at this machine afterwards has another Host.
+    """
+    host = connection.headers.get("host", "")
+    if not (_is_loopback(connection) and _names_loopback(f"//{host}")):
+        raise Forbidden("The demo is for this machine alone: open it as localhost or 127.0.0.1.")
+    origin = connection.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise Forbidden("The demo takes no requests from other pages.")
+
+
+def demo_token(keys: Keys) -> str:
+    """For the buttons of the demo's page. Whoever may open that page can read it there."""
+    return keys.derived("the demo's buttons").hex()[:32]
+
+
+def visitors(edge: Edge) -> Guard:
+    """Somebody at this machine, with the demo's token."""
+
+    def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+        at_home(connection, handler)
+        scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), wanted):
+            raise BadToken("It takes the token that `notifier demo` printed.")
+
+    wanted = demo_token(edge.keys).encode()
+    return guard
+
+
+def operators(edge: Edge) -> Guard:
+    """The service key; in a demo its visitors, too."""
+    only_services, only_visitors = services(edge), visitors(edge)
+
+    def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+        if edge.system.settings.demo:
+            with suppress(BadToken, Forbidden):
+                return only_visitors(connection, handler)
+        return only_services(connection, handler)
+
+    return guard
+
+
 def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
     """Nothing is unpacked: 64 KiB that were compressed may be any size, and sizes are judged as they are sent."""
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
@@ -57,6 +105,14 @@ def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
 def media_type(connection: Connection) -> str:
     """Without its parameters."""
     return connection.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _names_loopback(address: str) -> bool:
+    try:
+        name = urlsplit(address).hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_loopback(connection: Connection) -> bool:

@@ -24,7 +24,7 @@ def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[]
         ports = profile.ports()
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)
-        listen(create(system, profile.reads(), keys), settings.host, settings.port, on_ready, beat)
+        listen(create(system, profile.reads(), keys, empty=profile.empty), settings.host, settings.port, on_ready, beat)
     finally:
         profile.close()
     leave()

@@ -6,11 +6,11 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from notifier.api.edge import Wired
 from notifier.api.openapi import Description
 from notifier.api.problems import described
+from notifier.api.roles import shared
 from notifier.domain.errors import CacheUnavailable
 from notifier.system import System
 
@@ -62,10 +62,4 @@ def readiness(system: System) -> Readiness:
 
 
 def exposition(own: CollectorRegistry) -> bytes:
-    """The library itself knows by PROMETHEUS_MULTIPROC_DIR whether processes share their metrics."""
-    shared = CollectorRegistry()
-    try:
-        MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the library's constructor is untyped
-    except ValueError:
-        return generate_latest(own)
-    return generate_latest(shared)
+    return generate_latest(shared(own))

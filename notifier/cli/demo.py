@@ -1,6 +1,5 @@
-"""`notifier demo`: celebrities are mentioned in a storm; it is watched in the terminal, and checked from outside."""
+"""`notifier demo`: a celebrity is mentioned in a storm; watched in a browser, or checked from outside without one."""
 
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from notifier.cli.verbs import example
 if TYPE_CHECKING:
     from notifier.testing.finding import Finding
     from notifier.testing.trial import Script
+    from notifier.testing.world import World
 
 KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
 LEAST_BURSTS = 20
@@ -42,17 +42,31 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 @click.command(
     epilog=example(
         "notifier demo",
+        "notifier demo --followers 1000000 --port 8090 --no-open --fresh",
         "notifier demo --headless --faults kill-worker,kill-pump --seed 7 --json",
         "notifier demo --headless --followers 200000000 --universe 200000000 --celebrities 1 --mentions 1",
     )
 )
-@click.option("--headless", is_flag=True, help="Say what was checked, and show nothing else.")
+@click.option("--headless", is_flag=True, help="No page: a storm, then a check of everything from outside.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=None, help="Of the page.  [default: 8080, or any free one]"
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
+@click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
 @click.option("--profile", default="embedded", show_default=True, help="Which technologies.")
 @click.option(
-    "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
+    "--followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity nova.  [default: 200,000,000; 1,000,000 with --headless]",
 )
-@click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
-@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True, help="How many.")
+@click.option(
+    "--universe",
+    type=click.IntRange(1),
+    default=None,
+    help="People in all.  [default: as many as followers; twice as many with --headless]",
+)
+@click.option("--celebrities", type=click.IntRange(1), default=None, help="How many.  [default: 1; 12 with --headless]")
 @click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
 @click.option("--collapse", type=click.FloatRange(0), default=None, help="Seconds; 0 is off.  [default: by policy, 60]")
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
@@ -61,7 +75,11 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 )
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=f"Of {', '.join(KINDS)}; with commas.")
 @click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), default=None, metavar="DIR", help="Leave it there."
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="The data folder.  [default: ./notifier-demo, remembered; with --headless one that is thrown away]",
 )
 @json_option
 @click.pass_context
@@ -69,10 +87,13 @@ def demo(
     ctx: click.Context,
     *,
     headless: bool,
+    port: int | None,
+    opens: bool,
+    fresh: bool,
     profile: str,
-    followers: int,
+    followers: int | None,
     universe: int | None,
-    celebrities: int,
+    celebrities: int | None,
     mentions: int,
     collapse: float | None,
     threshold: int,
@@ -81,18 +102,25 @@ def demo(
     keep: Path | None,
     as_json: bool,
 ) -> None:
-    """Watch a storm of mentions being absorbed, and check from outside that every person got what the formulas say.
+    """Watch a storm of mentions being absorbed, in a browser: 200 million people on this machine.
 
-    It starts a real service on a folder of its own, which is thrown away unless --keep names one.
+    With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
+    outside that every person got what the formulas say. What comes after --celebrities is for that alone, but --seed.
     """
     from notifier.testing.trial import Script
     from notifier.testing.world import World
 
+    headless = headless or as_json
     try:
-        world = World(universe=universe or 2 * followers, followers=followers, celebrities=celebrities, seed=seed)
+        count = followers or (1_000_000 if headless else 200_000_000)
+        people = universe or (2 * count if headless else count)
+        world = World(universe=people, followers=count, celebrities=celebrities or (12 if headless else 1), seed=seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    usual = mentions >= 240 and celebrities >= 12 and collapse is None
+    if not headless:
+        show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh)
+        return
+    usual = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _folder(keep) as data:
         script = Script(
             data=data,
@@ -105,7 +133,7 @@ def demo(
             faults=faults,
             least_bursts=LEAST_BURSTS if usual else 0,
         )
-        found = run(script, shown=not headless and not as_json)
+        found = run(script)
     checks = [Check(**asdict(finding)) for finding in found]
     report = envelope(profile, seed, checks)
     if as_json:
@@ -116,13 +144,18 @@ def demo(
     ctx.exit(0 if report["ok"] else 1)
 
 
-def run(script: "Script", *, shown: bool) -> "Sequence[Finding]":
+def show(world: "World", *, keep: Path | None, port: int | None, profile: str, opens: bool, fresh: bool) -> None:
+    from notifier.cli.showing import FOLDER, Show, forget
+
+    data = (keep or FOLDER).absolute()
+    if fresh:
+        forget(data)
+    Show(world=world, data=data, port=port, profile=profile, opens=opens).run()
+
+
+def run(script: "Script") -> "Sequence[Finding]":
     from notifier.testing.trial import trial
 
-    if shown and sys.stdout.isatty():
-        from notifier.cli.storm import watched
-
-        return watched(script)
     with trial(script, lambda words: click.echo(words, err=True)) as prepared:
         return prepared.run()
 

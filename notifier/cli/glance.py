@@ -163,8 +163,10 @@ def _ready(settings: Settings) -> Ready | None:
 
 def _processes(settings: Settings, ready: Ready) -> Sequence[Process]:
     signs = roster(settings.data)
+    began = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        Process(role=role, pid=pid, alive=alive(pid), since=signs.since(role, pid)) for role, pid in ready.pids.items()
+        Process(role=role, pid=pid, alive=alive(pid), since=began.get(role) or signs.since(role, pid))
+        for role, pid in ready.pids.items()
     ]
 
 

@@ -1,71 +1,45 @@
-"""The demo as one watches it: a storm of mentions coming in, and deliveries going out, live in the terminal."""
+"""`notifier storm`: sends many mentions of one account to the running service, evenly over some seconds."""
 
-import threading
+import json
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
 
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+import click
 
-from notifier.domain.audience import TIERS
-from notifier.domain.errors import Unavailable
-from notifier.domain.ledger import Account
-from notifier.domain.slice import Step
-from notifier.testing.finding import Finding
-from notifier.testing.trial import Script, Trial, trial
+from notifier.cli.options import Span, data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json
+from notifier.cli.service import ask
+from notifier.cli.verbs import example
 
-LOOKS_EVERY = 0.25
+LETTERS = 10
+"""A second; each carries a tenth of the rate."""
+BATCH = "application/cloudevents-batch+json"
 
 
-def watched(script: Script) -> Sequence[Finding]:
-    """Runs the trial in a thread of its own and shows it until it ends."""
-    said: list[str] = []
-    found: list[Finding] = []
-    failed: list[BaseException] = []
-    with trial(script, said.append) as prepared, Live(refresh_per_second=4) as live:
+@click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
+@click.option("--of", "star", default="nova", show_default=True, help="Who is mentioned.")
+@click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions a second.")
+@click.option("--for", "lasting", type=Span(), default="10s", show_default=True, help="How long, like 10s or 1m.")
+@data_option
+@json_option
+def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
+    """Send a storm of mentions, as the tweet service would."""
+    from notifier.api.storming import letter
+    from notifier.cli.ready import read_ready
 
-        def run() -> None:
-            try:
-                found.extend(prepared.run())
-            except BaseException as error:
-                failed.append(error)
-
-        running = threading.Thread(target=run, name="trial", daemon=True)
-        running.start()
-        began = time.monotonic()
-        while running.is_alive():
-            live.update(_picture(prepared, said, time.monotonic() - began))
-            running.join(LOOKS_EVERY)
-    if failed:
-        raise failed[0]
-    return found
-
-
-def _picture(prepared: Trial, said: Sequence[str], seconds: float) -> Group:
-    sent = prepared.storm.sent
-    accounts: list[Account] = []
-    with suppress(Unavailable):
-        accounts = prepared.accounts()
-    head = Text.assemble((f"{seconds:5.0f} s  ", "dim"), (said[-1] if said else "", "bold"))
-    total = len(prepared.storm.tweets)
-    words = Text(f"{len(sent.accepted):,} of {total:,} events accepted, {len(accounts):,} bursts fanned out")
-    return Group(head, ProgressBar(total=total, completed=len(sent.accepted), width=60), words, _tiers(accounts))
-
-
-def _tiers(accounts: Sequence[Account]) -> Table:
-    table = Table("tier", "people reached", "rows written", "slices left", box=None, pad_edge=False)
-    for tier in TIERS:
-        standings = [
-            standing
-            for account in accounts
-            for standing in account.standings.values()
-            if standing.slice.step is Step.ROWS and standing.slice.tier is tier
-        ]
-        ended = [standing.ended for standing in standings if standing.ended]
-        people, rows = sum(entry.people for entry in ended), sum(entry.rows for entry in ended)
-        table.add_row(str(tier), f"{people:,}", f"{rows:,}", f"{len(standings) - len(ended):,}")
-    return table
+    ready = read_ready(settings_for(data).data)
+    letters, size, accepted = max(1, round(lasting.total_seconds() * LETTERS)), rate // LETTERS, 0
+    began = time.monotonic()
+    for number in range(letters):
+        time.sleep(max(0.0, began + number / LETTERS - time.monotonic()))
+        body = letter([star] * size, now=datetime.now(UTC), fresh=lambda: token_hex(8))
+        results = ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH)["results"]
+        assert isinstance(results, list)
+        accepted += sum(result.get("status") == "accepted" for result in results)
+    facts = {"sent": letters * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(facts)

@@ -2,8 +2,9 @@
 
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from os import getpid
 from pathlib import Path
@@ -17,6 +18,7 @@ from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
 from notifier.cli.options import data_option, settings_for, words_for
+from notifier.cli.output import stamp
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
@@ -97,6 +99,7 @@ class Upkeep:
         ready_file: Path | None,
         patience: Patience,
         began: float,
+        says: Callable[[Ready, float], None] | None = None,
     ) -> None:
         self.settings = settings
         self.profile = profile
@@ -104,7 +107,10 @@ class Upkeep:
         self.port = free_port(settings.host, settings.port)
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
+        self.since = stamp(datetime.now(UTC))
         self.patience = patience
+        self.says = says or banner
+        """Called once, when all is up, with how long that took."""
         self.announced = False
 
     def run(self, stopping: Signal) -> None:
@@ -175,21 +181,18 @@ class Upkeep:
             pids=pids,
             data=str(self.settings.data),
             version=installed_version(),
+            since=self.since,
         )
-        signs = roster(self.settings.data)
-        for role in pids.keys() - ROLES.keys():  # those sign themselves
-            if not signs.signed(role, pids[role]):
-                signs.sign(role, pids[role])
         for path in self.ready_files:
             write_ready(path, ready)
         if not self.announced:
             self.announced = True
-            banner(ready, monotonic() - self.began, self.settings)
+            self.says(ready, monotonic() - self.began)
 
 
-def banner(ready: Ready, seconds: float, settings: Settings) -> None:
+def banner(ready: Ready, seconds: float) -> None:
     """With commands that work as they stand: for another folder than the default they name it."""
-    folder = None if settings.data == Settings().data.absolute() else settings.data
+    folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
     click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
     click.echo(f"  data   {ready.data}")
     click.echo(f"  logs   {ready.data}/logs")

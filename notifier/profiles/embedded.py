@@ -44,7 +44,7 @@ from notifier.adapters.sqlite import (
     SqliteTimeline,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.adapters.valkey import ValkeyServer
+from notifier.adapters.valkey import ValkeyServer, empty
 from notifier.config import PREFIX, Settings
 from notifier.domain.errors import DataLocked, Unwritable
 from notifier.domain.slice import Pool
@@ -134,6 +134,9 @@ class Embedded:
 
     def application(self, pool: Pool) -> Any:
         return application(self._redis_url(), pool)
+
+    def empty(self) -> bool:
+        return empty(self._run / "valkey")
 
     def close(self) -> None:
         self._closing.close()

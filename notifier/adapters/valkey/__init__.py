@@ -1,5 +1,5 @@
 """A Valkey server of our own, started, watched and stopped as a child process."""
 
-from notifier.adapters.valkey.server import ValkeyServer
+from notifier.adapters.valkey.server import ValkeyServer, empty
 
-__all__ = ["ValkeyServer"]
+__all__ = ["ValkeyServer", "empty"]

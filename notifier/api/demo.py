@@ -1,0 +1,233 @@
+"""`/` and `/demo`: the page of the demo and what its buttons do; there only where the settings say that this is one.
+
+Every action answers with the command and the request that do the same.
+"""
+
+import os
+import shlex
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from notifier.api.edge import Call, Edge, Wired
+from notifier.api.files import HEADERS, known
+from notifier.api.guards import demo_token, takes_json
+from notifier.api.identity import issue
+from notifier.api.problems import described
+from notifier.api.roles import Roles
+from notifier.api.storming import LASTING, STAR, STORM, Storming
+from notifier.domain.audience import Tier
+from notifier.domain.budget import Budget, affords, window_over
+from notifier.domain.errors import CacheUnavailable, NotFound
+from notifier.domain.slice import Pool
+from notifier.domain.subject import POLICIES, Kind, Subject, UserId
+from notifier.domain.throttle import RAMP, Throttle, checked
+
+VISITOR = "the demo's visitor"
+KINDS = ("vip", "active", "occasional", "away")
+"""Of the four people, in the order in which the settings name them."""
+TOKENS_LAST = timedelta(hours=1)
+TOKEN_PLACE = b"{{token}}"
+
+_STAR = Subject(Kind.MENTION, STAR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backstage:
+    """What the demo may do to its own service."""
+
+    storming: Storming
+    roles: Roles
+    empty: Callable[[], bool]
+    """Empties our own Redis; False where none of ours answers."""
+
+
+Staged = NamedDependency[SkipValidation[Backstage]]
+
+
+def backstage(edge: Edge, empty: Callable[[], bool]) -> Backstage:
+    """Starts nothing."""
+
+    async def send(body: bytes) -> object:
+        return await edge.in_thread(edge.gateway, body, batch=True)
+
+    storming = Storming(send=send, now=edge.clock.now, fresh=edge.system.ports.nonces.new)
+    return Backstage(storming=storming, roles=edge.roles, empty=empty)
+
+
+class Done(msgspec.Struct, kw_only=True):
+    """What an action did, and how it is done without the page."""
+
+    action: str
+    says: str
+    cli: str
+    curl: str
+
+
+class Pausing(msgspec.Struct, kw_only=True):
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20
+
+
+class Killing(msgspec.Struct, kw_only=True):
+    role: Pool
+
+
+class Person(msgspec.Struct, kw_only=True):
+    kind: str
+    user: str
+    token: str
+
+
+class People(msgspec.Struct, kw_only=True):
+    people: list[Person]
+
+
+@get("/", media_type="text/html", responses=described(403, 404))
+async def page(edge: Wired) -> Response[bytes]:
+    """The page of the demo, with the token that its buttons need."""
+    file = known().get("demo.html")
+    if file is None:
+        raise NotFound("There is no such page.")
+    content = file.content.replace(TOKEN_PLACE, demo_token(edge.keys).encode())
+    return Response(content, media_type=file.kind, headers={**HEADERS, "Cache-Control": "no-store"})
+
+
+@get("/people", responses=described(401, 403))
+async def people(edge: Wired) -> Response[People]:
+    """The four people, each with a token that opens the inbox for an hour."""
+    now = edge.clock.now()
+    found = [
+        Person(kind=kind, user=user, token=issue(edge.keys, user, now, TOKENS_LAST))
+        for kind, user in zip(KINDS, _people(edge), strict=True)
+    ]
+    return Response(People(people=found), headers={"Cache-Control": "no-store"})
+
+
+@post("/storm", status_code=202, responses=described(401, 403, 503))
+async def storm(request: Call, edge: Wired, backstage: Staged) -> Done:
+    """A hundred times the usual rate for @nova, for some seconds."""
+    says = await edge.in_thread(_coming, edge)
+    if not backstage.storming.storm():
+        says = "The storm is still going on."
+    cli = f"notifier storm --of {STAR} --rate {STORM} --for {LASTING}s --data {_data(edge)}"
+    return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, "POST /demo/storm"))
+
+
+@post("/pause", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 415, 503))
+async def pause(data: Pausing, request: Call, edge: Wired) -> Done:
+    """Holds P2 for a while; what is held is parked, and comes back over half a minute."""
+    ports, now = edge.system.ports, edge.clock.now()
+    held = checked(
+        Throttle(
+            id=ports.nonces.new(),
+            tier=Tier.P2,
+            rate=None,
+            reason=data.reason,
+            who=VISITOR,
+            starts_at=now,
+            ends_at=now + timedelta(seconds=data.seconds),
+        )
+    )
+    await edge.in_thread(ports.throttles.put, held)
+    options = f"--tier p2 --pause --for {data.seconds:g}s --reason {shlex.quote(data.reason)}"
+    return Done(
+        action="Pause P2",
+        says=f"P2 is paused for {data.seconds:g} s, and its slices are parked. P0 and P1 go on, and nothing is lost.",
+        cli=f"notifier throttle set {options} --data {_data(edge)}",
+        curl=_curl(request, edge, "POST /demo/pause", msgspec.to_builtins(data)),
+    )
+
+
+@delete("/pause", status_code=200, responses=described(401, 403, 503))
+async def lift(request: Call, edge: Wired) -> Done:
+    """Ends every pause of P2 now."""
+    lifted = await edge.in_thread(_lift, edge)
+    ramp = f"{RAMP.total_seconds():g} s"
+    return Done(
+        action="Lift the pause",
+        says=f"P2 comes back over {ramp}, so that what was parked isn't a second storm."
+        if lifted
+        else "P2 isn't paused.",
+        cli=f"notifier throttle lift {lifted[-1] if lifted else 'ID'} --data {_data(edge)}",
+        curl=_curl(request, edge, "DELETE /demo/pause"),
+    )
+
+
+@post("/kill", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 404, 415))
+async def kill(data: Killing, request: Call, edge: Wired, backstage: Staged) -> Done:
+    """SIGKILL for the worker of a pool: it can't tidy up."""
+    pid = backstage.roles.pids().get(data.role)
+    try:
+        if pid is None:
+            raise ProcessLookupError
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError as error:
+        raise NotFound(f"The worker {data.role} is just being replaced.") from error
+    return Done(
+        action=f"Kill the worker {data.role}",
+        says=f"Process {pid} is gone. What it held is queued again when its claim runs out, and goes on where it was.",
+        cli=f"kill -9 {pid}",
+        curl=_curl(request, edge, "POST /demo/kill", {"role": str(data.role)}),
+    )
+
+
+@post("/empty", status_code=200, responses=described(401, 403, 503))
+async def empty(request: Call, edge: Wired, backstage: Staged) -> Done:
+    """FLUSHALL of the Redis that this service started itself."""
+    if not await edge.in_thread(backstage.empty):
+        raise CacheUnavailable("There is no Redis of our own that could be emptied.")
+    return Done(
+        action="Empty Redis",
+        says="Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.",
+        cli=f'redis-cli -u "$(cat {_data(edge)}/run/redis.url)" flushall',
+        curl=_curl(request, edge, "POST /demo/empty"),
+    )
+
+
+def _people(edge: Edge) -> list[UserId]:
+    return [UserId(user) for user in edge.system.settings.demo.split(",")]
+
+
+def _coming(edge: Edge) -> str:
+    """What the mentions of a storm that begins now will be."""
+    now = edge.clock.now()
+    head = edge.system.ports.heads.load([_STAR])[_STAR]
+    policy = POLICIES[Kind.MENTION]
+    budget = (head.budget or Budget.full(policy, now)).refilled(policy, now)
+    collapse = edge.system.settings.collapse or policy.collapse
+    if head.open is None or window_over(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
+        return f"{STORM} mentions a second for {LASTING} s: a new burst, and one notification for each follower."
+    if affords(budget):
+        return f"{STORM} mentions a second for {LASTING} s: they join the open burst, and nobody is told twice."
+    opens = _affordable(budget, now)
+    return f"Six fan-outs were spent: until {opens:%H:%M} UTC all mentions join the open burst, and its count grows."
+
+
+def _affordable(budget: Budget, now: datetime) -> datetime:
+    return now + (1.0 - budget.tokens) * POLICIES[Kind.MENTION].budget_refill
+
+
+def _lift(edge: Edge) -> list[str]:
+    throttles, now = edge.system.ports.throttles, edge.clock.now()
+    held = [each.id for each in throttles.since(now) if each.tier is Tier.P2 and each.active(now)]
+    return [id for id in held if throttles.lift(id, VISITOR, now)]
+
+
+def _data(edge: Edge) -> str:
+    return shlex.quote(str(edge.system.settings.data))
+
+
+def _curl(request: Call, edge: Edge, what: str, body: Mapping[str, object] | None = None) -> str:
+    method, path = what.split(" ")
+    parts = ["curl", "-X", method, "-H", shlex.quote(f"Authorization: Bearer {demo_token(edge.keys)}")]
+    if body is not None:
+        parts += ["--json", shlex.quote(msgspec.json.encode(body).decode())]
+    return " ".join([*parts, shlex.quote(f"{request.url.scheme}://{request.url.netloc}{path}")])

@@ -1,0 +1,37 @@
+// The books as a bar: everybody who was expected is in exactly one part of it.
+
+import { ACCOUNTS, make, number } from "./words.js";
+
+export class Books {
+  constructor(bar, accounts, sum) {
+    Object.assign(this, { bar, sum, parts: {}, numbers: {} });
+    for (const [name, words] of Object.entries(ACCOUNTS)) {
+      this.parts[name] = bar.appendChild(make("i", { "data-of": name }));
+      this.numbers[name] = make("dd", {}, "–");
+      accounts.append(make("div", {}, make("dt", { "data-of": name }, words), this.numbers[name]));
+    }
+  }
+
+  // While shards are still being sealed, what is expected of the rest is reckoned from those that are.
+  show(books, shards) {
+    const whole = books.sealed >= shards;
+    const known = { ...books };
+    let expected = books.expected;
+    if (!whole && books.sealed) {
+      const grow = shards / books.sealed;
+      expected = Math.round(books.expected * grow);
+      known.suppressed = Math.round(books.suppressed * grow);
+      const left = Math.max(0, expected - known.suppressed - books.delivered - books.pulled - books.dead);
+      known.parked = books.parked ? Math.min(left, Math.round(books.parked * grow)) : 0;
+      known.in_flight = left - known.parked;
+    }
+    for (const name of Object.keys(ACCOUNTS)) {
+      this.parts[name].style.flexGrow = known[name];
+      this.numbers[name].textContent = (whole || !["suppressed", "parked", "in_flight"].includes(name) ? "" : "≈ ") + number(known[name]);
+    }
+    const words = Object.entries(ACCOUNTS).map(([name, word]) => `${number(known[name])} ${word}`);
+    this.bar.setAttribute("aria-label", `Of ${number(expected)} people expected: ${words.join(", ")}`);
+    const check = books.balanced ? "the books balance" : "the books don’t balance";
+    this.sum.textContent = whole ? `= ${number(expected)} expected by the seals: ${check}.` : `≈ ${number(expected)} expected: ${number(books.sealed)} of ${number(shards)} seals counted.`;
+  }
+}

@@ -1,0 +1,82 @@
+// The demo's page: snapshots of the system in, pictures out.
+
+import { Books } from "./books.js";
+import { controls, held, note, say } from "./doings.js";
+import { legend, Tier } from "./map.js";
+import { inbox } from "./people.js";
+import { watch } from "./service.js";
+import { brief, make, number, TIERS } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const tiers = Object.keys(TIERS).map((name) => new Tier(name));
+const books = new Books($("bar"), $("accounts"), $("sum"));
+let before = null;
+
+$("tiers").append(...tiers.map((tier) => tier.node));
+$("states").append(...legend());
+
+function show(system) {
+  $("mentions").textContent = number(system.mentions_per_second);
+  $("deliveries").textContent = brief(system.deliveries_per_second);
+  $("rows").textContent = brief(system.rows_per_second);
+  $("bursts").textContent = number(system.open_bursts);
+  const throttle = system.throttles.findLast(({ tier, state }) => tier === "p2" && state === "active") ?? system.throttles.findLast(({ tier }) => tier === "p2");
+  if (system.running) running(system, throttle);
+  held(throttle);
+  roles(system);
+  if (before) changes(system, throttle);
+  before = system;
+}
+
+function running({ running, behind, throttles }, throttle) {
+  const [, name] = running.burst.match(/:(.*)#/);
+  $("followers").textContent = number(running.followers);
+  $("burst").textContent = `${number(running.count)} ${running.count === 1 ? "mention" : "mentions"} of @${name}`;
+  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.settled ? "Delivered; whoever was away sees it by pull." : "On its way."}`;
+  for (const tier of tiers) {
+    const given = running.tiers[tier.name];
+    if (given) tier.show(given, running.shards, behind[tier.name], tier.name === "p2" ? throttle : throttles.find((each) => each.tier === tier.name));
+  }
+  books.show(running.books, running.shards);
+}
+
+function roles({ roles, redis }) {
+  const nodes = Object.entries(roles).map(([role, { pid, replaced }]) => {
+    const news = before?.roles[role] && before.roles[role].pid !== pid;
+    return chip(role, `process ${pid}${replaced ? `, replaced ${replaced} ×` : ""}`, news);
+  });
+  const state = { ok: "answers", empty: "empty, being rebuilt from the store", away: "doesn’t answer: done without" }[redis.state];
+  $("roles").replaceChildren(...nodes, chip("Redis", state, redis.state !== "ok"));
+}
+
+const chip = (name, words, news) => make("li", news ? { class: "news" } : {}, make("b", {}, name), make("span", {}, words));
+
+// What nobody pressed a button for, in a sentence each.
+function changes(system, throttle) {
+  for (const [role, { pid }] of Object.entries(system.roles)) {
+    const old = before.roles[role]?.pid;
+    if (old && old !== pid) tell(`${role} was replaced: process ${old} is now ${pid}. It goes on where the ledger stands.`);
+  }
+  const { redis } = system;
+  if (redis.state === "away" && before.redis.state !== "away") tell("Redis doesn’t answer: tabs read the store, and nothing is lost.");
+  if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: tabs read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
+  if (redis.state === "ok") generation = redis.generation;
+  if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 comes back over half a minute.");
+  held.state = throttle?.state;
+  if (system.running?.settled && before.running && !before.running.settled && system.running.burst === before.running.burst) {
+    tell(`${system.running.burst} is delivered to everybody who is around.`);
+  }
+}
+
+let generation = null;
+const tell = (words) => (say(words), note(words));
+
+function line(live) {
+  $("line").className = `chip ${live ? "live" : "lost"}`;
+  const words = live ? "live" : "connecting again";
+  if ($("line").textContent !== words) $("line").textContent = words;
+}
+
+controls();
+inbox();
+watch(show, line);

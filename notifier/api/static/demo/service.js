@@ -1,0 +1,45 @@
+// The service as the page asks it: with the demo's token, which came with the page, in a header and never in an address.
+
+const token = document.querySelector("meta[name=demo-token]").content;
+const AGAIN = 1_000;
+const SILENCE = 8_000; // there is a snapshot a second: a line that says nothing for so long is dead
+
+async function request(method, path, body, signal) {
+  const headers = { Authorization: `Bearer ${token}`, ...(body ? { "Content-Type": "application/json" } : {}) };
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: "no-store", signal });
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  throw new Error(problem.detail || problem.title || `It answered ${answer.status}.`);
+}
+
+export const ask = async (method, path, body) => (await request(method, path, body)).json();
+
+// Calls `hear(snapshot)` for each, and `line(true or false)` as the line comes and goes; for ever.
+export async function watch(hear, line) {
+  for (;;) {
+    const ended = new AbortController();
+    let timer = setTimeout(() => ended.abort(), SILENCE);
+    try {
+      const answer = await request("GET", "/v1/system/stream", null, ended.signal);
+      let rest = "";
+      for (const chunks = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
+        const { value, done } = await chunks.read();
+        if (done) break;
+        clearTimeout(timer);
+        timer = setTimeout(() => ended.abort(), SILENCE);
+        const blocks = (rest + value).split("\n\n");
+        rest = blocks.pop();
+        for (const block of blocks) {
+          const [event, data] = block.split("\n");
+          line(event === "event: system");
+          if (event === "event: system") hear(JSON.parse(data.slice(6)));
+        }
+      }
+    } catch {
+      // the next try tells
+    }
+    clearTimeout(timer);
+    line(false);
+    await new Promise((resolve) => setTimeout(resolve, AGAIN));
+  }
+}

@@ -1,0 +1,75 @@
+// What a person does with a row: open it, mark it, hide it, take that back.
+
+import { Menu } from "./menu.js";
+import { PACE } from "./pace.js";
+
+export class Deeds {
+  menu = new Menu();
+  hiding = null; // the row that can be taken back
+
+  constructor(inbox) {
+    this.inbox = inbox;
+  }
+
+  open(burst) {
+    const item = this.inbox.store.find(burst);
+    if (item && this.inbox.send("open", item) && item.unread) this.mark(item, "read");
+  }
+
+  menuOf(burst, button) {
+    if (this.menu.button === button) return this.menu.close(true);
+    const { unread } = this.inbox.store.find(burst);
+    const choices = [
+      [unread ? this.inbox.words.read : this.inbox.words.markUnread, () => this.toggle(burst)],
+      [this.inbox.words.hide, () => this.hide(burst)],
+    ];
+    this.menu.open(button, choices, this.inbox.view.scroller);
+  }
+
+  toggle(burst) {
+    const item = this.inbox.store.find(burst);
+    this.mark(item, item.unread ? "read" : "unread");
+  }
+
+  hide(burst) {
+    const item = this.inbox.store.find(burst);
+    this.hiding = item;
+    this.mark(item, "hidden");
+    this.inbox.view.offer(this.inbox.words.hidden, this.inbox.words.undo, () => this.undo());
+    this.fade();
+  }
+
+  // Not away from under a hand that is about to use it.
+  fade() {
+    this.inbox.later("toast", () => (this.inbox.view.toast.matches(":hover, :focus-within") ? this.fade() : this.forget()), PACE.undo);
+  }
+
+  undo() {
+    const item = this.hiding;
+    if (!item) return;
+    this.forget();
+    this.mark(item, item.unread ? "unread" : "read");
+    this.inbox.view.rows.get(item.burst)?.button.focus();
+  }
+
+  forget() {
+    this.hiding = null;
+    this.inbox.view.offer(null);
+  }
+
+  // Shown at once, and taken back when the server doesn't take it.
+  async mark(item, mark) {
+    this.inbox.store.mark(item, mark);
+    this.inbox.show();
+    try {
+      await this.inbox.api.mark(item.burst, mark);
+    } catch {
+      if (this.inbox.ended.signal.aborted) return;
+      this.inbox.store.restore(item);
+      this.forget();
+      this.inbox.view.offer(this.inbox.words.notDone);
+      this.fade();
+      this.inbox.show();
+    }
+  }
+}

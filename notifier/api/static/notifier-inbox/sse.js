@@ -1,0 +1,28 @@
+// text/event-stream, read from a fetch: EventSource can send no Authorization header.
+
+const LARGEST = 1_000_000; // characters without an end of line: not our server
+
+// Gives a function to be fed with text, however it was cut. `tell` gets {type, data, id, retry}; a comment tells nothing.
+export function reader(tell) {
+  let rest = "";
+  let event = { type: "", data: [], id: undefined };
+  const line = (text) => {
+    if (text === "") {
+      if (event.data.length || event.id !== undefined) tell({ type: event.type || "message", data: event.data.join("\n"), id: event.id });
+      event = { type: "", data: [], id: undefined };
+      return;
+    }
+    const [, field, value] = text.match(/^([^:]*):? ?(.*)$/s);
+    if (field === "data") event.data.push(value);
+    else if (field === "event") event.type = value;
+    else if (field === "id" && !value.includes("\0")) event.id = value;
+    else if (field === "retry" && /^\d+$/.test(value)) tell({ type: "retry", retry: Number(value) });
+  };
+  return (text) => {
+    // A CR at the very end may be half of a CRLF: it waits for what follows.
+    const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop();
+    if (rest.length > LARGEST) throw new RangeError("a line without an end");
+    lines.forEach(line);
+  };
+}

@@ -1,0 +1,172 @@
+// What is known of the inbox: the rows shown, the new ones that wait, the badge. No document, no network, no clock.
+
+import { MOST_ROWS } from "./pace.js";
+
+const at = (item) => Date.parse(item.opened_at) || 0;
+const newestFirst = (one, other) => at(other) - at(one); // sort is stable: the server's order stands among equals
+
+export class Store {
+  items = [];
+  waiting = new Map(); // new rows behind the pill: nothing moves under a reader
+  next = undefined; // the cursor of older rows; null at the end, undefined when they must be looked for from the top
+  cut = false; // the newest rows are not at hand: far down, or away for long
+  seen = null; // covers what is shown, never what waits
+  latest = null;
+  badge = { count: 0, more: false };
+  elsewhere = 0; // unread rows on pages that aren't loaded
+  fresh = new Set(); // were unread when this look began
+  kept = new Set(); // marked as unread by hand, here or elsewhere: looking at them doesn't change that
+  lookedAt = new Set();
+  hidden = new Set();
+  loaded = false;
+  partial = false;
+
+  // The newest page. New rows wait unless `show`. Says how many there were.
+  refresh(page, show) {
+    const first = !this.loaded;
+    const known = page.items.some((item) => this.has(item.burst));
+    const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
+    if ((gap || this.cut) && !show) return this.leave(page);
+    let news = 0;
+    if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
+    else this.prune(page);
+    const last = this.items.at(-1) ?? { opened_at: Infinity };
+    for (const item of page.items) news += this.take(item, show || first || !(at(item) > at(last)));
+    this.loaded = true;
+    this.partial = page.partial;
+    this.advance(page.seen);
+    if (page.badge) this.settle(page.badge);
+    this.trim();
+    return first ? 0 : news;
+  }
+
+  // Nothing of the newest page meets what is shown: the pill leads there.
+  leave(page) {
+    this.cut = true;
+    this.latest = page.seen;
+    if (page.badge) this.badge = page.badge;
+    return 0;
+  }
+
+  // What the page should show and doesn't was hidden elsewhere, or taken back.
+  prune(page) {
+    if (page.partial) return;
+    const there = new Set(page.items.map((item) => item.burst));
+    const reach = page.next === null ? -Infinity : at(page.items.at(-1) ?? {});
+    const stays = (item) => there.has(item.burst) || at(item) <= reach;
+    this.items = this.items.filter(stays);
+    for (const item of [...this.waiting.values()]) if (!stays(item)) this.waiting.delete(item.burst);
+  }
+
+  // An older page. Far down, the newest rows drop off: the document stays bounded either way.
+  append(page) {
+    const last = this.items.at(-1);
+    const older = page.items.filter((item) => !this.has(item.burst) && !this.hidden.has(item.burst) && (!last || at(item) <= at(last)));
+    this.items = [...this.items, ...older].sort(newestFirst);
+    this.elsewhere = Math.max(0, this.elsewhere - older.filter((item) => item.unread).length);
+    if (!page.partial) this.next = page.next;
+    this.partial = page.partial;
+    if (this.items.length > MOST_ROWS) {
+      this.items = this.items.slice(-MOST_ROWS);
+      this.cut = true;
+    }
+    return older.length;
+  }
+
+  // A row, or one that changed and stays in its place. Says whether it is new.
+  take(item, show) {
+    if (typeof item?.burst !== "string" || this.hidden.has(item.burst)) return false;
+    if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
+    const place = this.items.findIndex((one) => one.burst === item.burst);
+    if (place >= 0) {
+      this.items = this.items.with(place, item);
+      return false;
+    }
+    const news = !this.waiting.has(item.burst);
+    if (show && !this.cut) {
+      this.waiting.delete(item.burst);
+      this.items = [...this.items, item].sort(newestFirst);
+    } else this.waiting.set(item.burst, item);
+    if (this.waiting.size > MOST_ROWS) this.cut = true;
+    while (this.waiting.size > MOST_ROWS) this.waiting.delete(this.waiting.keys().next().value);
+    this.trim();
+    return news;
+  }
+
+  reveal() {
+    this.items = [...this.waiting.values(), ...this.items].sort(newestFirst);
+    this.waiting.clear();
+    this.advance(this.latest);
+    this.trim();
+  }
+
+  // The tail is cut where no cursor points: older rows are looked for from the top.
+  trim() {
+    if (this.cut || this.items.length <= MOST_ROWS) return;
+    this.elsewhere += this.items.slice(MOST_ROWS).filter((item) => item.unread).length;
+    this.items = this.items.slice(0, MOST_ROWS);
+    this.next = undefined;
+  }
+
+  mark(item, mark) {
+    this.fresh.delete(item.burst);
+    this.kept[mark === "unread" ? "add" : "delete"](item.burst);
+    this.hidden[mark === "hidden" ? "add" : "delete"](item.burst);
+    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "unread" });
+  }
+
+  // A mark that the server didn't take.
+  restore(item) {
+    this.hidden.delete(item.burst);
+    this.kept.delete(item.burst);
+    this.put(item.burst, item);
+  }
+
+  put(burst, item) {
+    const before = this.unread();
+    this.items = this.items.filter((one) => one.burst !== burst);
+    if (item) this.items = [...this.items, item].sort(newestFirst);
+    this.badge = { ...this.badge, count: Math.max(0, this.badge.count + this.unread() - before) };
+  }
+
+  find(burst) {
+    return this.items.find((item) => item.burst === burst);
+  }
+
+  has(burst) {
+    return this.waiting.has(burst) || this.find(burst) !== undefined;
+  }
+
+  // A later token would cover rows that nobody has been shown.
+  advance(token) {
+    if (token) this.latest = token;
+    if (token && !this.waiting.size && !this.cut) this.seen = token;
+  }
+
+  // What is shown is no longer unread, but is still told apart until the person leaves.
+  looked() {
+    this.lookedAt = new Set(this.items.map((item) => item.burst));
+    for (const item of this.items) if (item.unread) this.fresh.add(item.burst);
+    this.items = this.items.map((item) => (item.unread && !this.kept.has(item.burst) ? { ...item, unread: false } : item));
+    this.elsewhere = 0;
+    this.badge = { count: this.unread(), more: false };
+  }
+
+  unseen() {
+    return this.items.some((item) => item.unread && !this.kept.has(item.burst));
+  }
+
+  unread() {
+    return [...this.items, ...this.waiting.values()].filter((item) => item.unread).length;
+  }
+
+  settle(badge) {
+    this.badge = badge;
+    this.elsewhere = Math.max(0, badge.count - this.unread());
+  }
+
+  // Something was seen, read or hidden where we can't see it: in another tab, on a phone.
+  surprised() {
+    return !this.badge.more && !this.cut && this.badge.count !== this.unread() + this.elsewhere;
+  }
+}

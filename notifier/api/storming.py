@@ -1,0 +1,103 @@
+"""Mentions made up for the demo: a storm that somebody asked for, and the few of an ordinary day."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.errors import NotifierError
+from notifier.domain.event import EVENT_TYPE
+from notifier.domain.subject import UserId
+
+STAR = UserId("nova")
+USUAL = 1
+"""Mentions a second of an ordinary day."""
+STORM = 100 * USUAL
+LASTING = 10
+"""Seconds; shorter than the demo's collapse window, so that a storm is one burst."""
+TOGETHER = 10
+"""Events in a letter of the storm."""
+
+AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
+TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
+NEIGHBOURS = (UserId("u3"), UserId("u5"), UserId("u8"))
+"""Whom an ordinary day mentions: nobody follows them, so each gets a row of their own and nobody else does."""
+
+Send = Callable[[bytes], Awaitable[object]]
+"""A batch of events into the gateway."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Storming:
+    send: Send
+    now: Callable[[], datetime]
+    fresh: Callable[[], str]
+    pause: Callable[[float], Awaitable[object]] = asyncio.sleep
+    chance: random.Random = field(default_factory=random.Random)
+    running: "asyncio.Task[None] | None" = None
+    trickling: "asyncio.Task[None] | None" = None
+
+    def storm(self) -> bool:
+        """False while one is going on."""
+        if self.running is not None and not self.running.done():
+            return False
+        self.running = asyncio.create_task(self._all(STORM * LASTING))
+        return True
+
+    def trickle(self) -> None:
+        """An ordinary day, for ever."""
+        self.trickling = asyncio.create_task(self._for_ever())
+
+    def stop(self) -> None:
+        for task in (self.running, self.trickling):
+            if task is not None:
+                task.cancel()
+
+    async def _all(self, mentions: int) -> None:
+        await self._letter([STAR], author=self.chance.choice(AUTHORS))
+        for _ in range(mentions // TOGETHER):
+            await self._letter([STAR] * TOGETHER)
+            await self.pause(TOGETHER / STORM)
+
+    async def _for_ever(self) -> None:
+        async for whom in self._ordinary():
+            await self._letter([whom])
+
+    async def _ordinary(self) -> AsyncIterator[UserId]:
+        while True:
+            await self.pause(1 / USUAL)
+            yield self.chance.choice(NEIGHBOURS)
+
+    async def _letter(self, mentioned: Sequence[str], author: str | None = None) -> None:
+        body = letter(mentioned, author=author, now=self.now(), fresh=self.fresh, chance=self.chance)
+        with suppress(
+            NotifierError
+        ):  # what the gateway didn't take is not sent again: there is more where it came from
+            await self.send(json.dumps(body).encode())
+
+
+def letter(
+    mentioned: Sequence[str],
+    *,
+    now: datetime,
+    fresh: Callable[[], str],
+    author: str | None = None,
+    chance: random.Random | None = None,
+) -> Sequence[object]:
+    """A batch of CloudEvents as the tweet service writes them, one a name; the authors are many, or the one given."""
+    dice = chance or random.Random()
+    return [_event(whom, author or _somebody(dice), dice.choice(TEXTS), now, fresh()) for whom in mentioned]
+
+
+def _somebody(chance: random.Random) -> str:
+    """One of some ten thousand: who mentions a celebrity too often wakes no phones."""
+    return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
+
+
+def _event(whom: str, author: str, text: str, now: datetime, id: str) -> dict[str, object]:
+    tweet = {"tweet": f"t-{id}", "author": author, "mentions": [whom], "text": text.format(whom)}
+    head = {"specversion": "1.0", "type": EVENT_TYPE, "source": "notifier-demo", "id": id}
+    return {**head, "time": now.isoformat(), "data": tweet}

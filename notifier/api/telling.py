@@ -1,0 +1,174 @@
+"""The overview as JSON."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from notifier.api.roles import Roles
+from notifier.domain.audience import TIERS
+from notifier.domain.books import Books
+from notifier.domain.filling import Filling
+from notifier.domain.throttle import Throttle
+from notifier.flow.overview import Cache, Running, Snapshot
+
+
+class TierBody(msgspec.Struct, kw_only=True):
+    people: int
+    slices: int
+    ended: int
+    seconds: float | None
+    """From the opener's acceptance to the last slice; null while work is left."""
+    spans: list[tuple[int, int, str]]
+    """First shard, last shard, state: planned, in_flight, parked, done, pulled or dead."""
+
+
+class BooksBody(msgspec.Struct, kw_only=True):
+    expected: int
+    delivered: int
+    suppressed: int
+    parked: int
+    pulled: int
+    dead: int
+    in_flight: int
+    balanced: bool
+    sealed: int
+    """Shards in the books; while it is below the burst's, the sums are of a part."""
+
+
+class RunningBody(msgspec.Struct, kw_only=True):
+    burst: str
+    opened_at: datetime
+    count: int
+    followers: int
+    shards: int
+    settled: bool
+    tiers: dict[str, TierBody]
+    books: BooksBody
+
+
+class BehindBody(msgspec.Struct, kw_only=True):
+    slices: int
+    seconds: float | None
+    """Null where nobody says, and while a throttle holds what is left."""
+
+
+class ThrottleBody(msgspec.Struct, kw_only=True):
+    id: str
+    tier: str
+    rate: float | None
+    state: str
+    reason: str
+    who: str
+    ends_at: datetime
+
+
+class RoleBody(msgspec.Struct, kw_only=True):
+    pid: int
+    replaced: int
+
+
+class RedisBody(msgspec.Struct, kw_only=True):
+    state: str
+    """`ok`, `empty` until it is rebuilt, or `away`."""
+    generation: str | None
+
+
+class SystemBody(msgspec.Struct, kw_only=True):
+    at: datetime
+    mentions_per_second: float
+    rows_per_second: float
+    deliveries_per_second: float
+    open_bursts: int
+    running: RunningBody | None
+    behind: dict[str, BehindBody]
+    throttles: list[ThrottleBody]
+    pressure: float | None
+    roles: dict[str, RoleBody]
+    redis: RedisBody
+
+
+def told(snapshot: Snapshot, roles: Roles) -> SystemBody:
+    return SystemBody(
+        at=snapshot.at,
+        mentions_per_second=round(snapshot.mentions_per_second, 1),
+        rows_per_second=round(snapshot.pace.rows),
+        deliveries_per_second=round(snapshot.pace.deliveries),
+        open_bursts=snapshot.open_bursts,
+        running=_running(snapshot.running) if snapshot.running else None,
+        behind=_behind(snapshot),
+        throttles=[_throttle(each, snapshot.at) for each in snapshot.throttles],
+        pressure=snapshot.cache.pressure,
+        roles=_roles(roles),
+        redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
+    )
+
+
+def _running(running: Running) -> RunningBody:
+    return RunningBody(
+        burst=str(running.burst.key),
+        opened_at=running.burst.opened_at,
+        count=running.burst.count,
+        followers=running.followers,
+        shards=running.shards,
+        settled=running.settled,
+        tiers={str(filling.tier): _tier(filling) for filling in running.fillings},
+        books=_books(running.books, running.sealed),
+    )
+
+
+def _tier(filling: Filling) -> TierBody:
+    return TierBody(
+        people=filling.people,
+        slices=filling.slices,
+        ended=filling.ended,
+        seconds=filling.seconds,
+        spans=[(span.first, span.last, str(span.state)) for span in filling.spans],
+    )
+
+
+def _books(books: Books, sealed: int) -> BooksBody:
+    return BooksBody(
+        expected=books.expected,
+        delivered=books.delivered,
+        suppressed=books.suppressed,
+        parked=books.parked,
+        pulled=books.pulled,
+        dead=books.dead,
+        in_flight=books.in_flight,
+        balanced=books.balanced,
+        sealed=sealed,
+    )
+
+
+def _behind(snapshot: Snapshot) -> dict[str, BehindBody]:
+    told = snapshot.cache.behind
+    return {
+        str(pool): BehindBody(slices=behind.slices, seconds=snapshot.seconds_behind(tier))
+        for tier in TIERS
+        for pool, behind in told.items()
+        if str(pool) == str(tier)
+    }
+
+
+def _throttle(each: Throttle, now: datetime) -> ThrottleBody:
+    return ThrottleBody(
+        id=each.id,
+        tier=str(each.tier),
+        rate=each.rate,
+        state="active" if each.active(now) else "ramping",
+        reason=each.reason,
+        who=each.who,
+        ends_at=each.ends_at,
+    )
+
+
+def _roles(roles: Roles) -> dict[str, RoleBody]:
+    replaced: Mapping[str, int] = roles.replaced()
+    return {role: RoleBody(pid=pid, replaced=replaced.get(role, 0)) for role, pid in roles.pids().items()}
+
+
+def _state(cache: Cache) -> str:
+    if not cache.answers:
+        return "away"
+    return "ok" if cache.generation else "empty"

@@ -1,0 +1,170 @@
+"""The demo in a browser: a world that is loaded once and kept, the service on it, and a page that shows both."""
+
+import json
+import shutil
+import webbrowser
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from notifier.cli.fixture import progress
+from notifier.cli.folder import prepare
+from notifier.cli.ready import Ready
+from notifier.cli.roles import told_to_stop
+from notifier.cli.service import ask
+from notifier.cli.storm import BATCH
+from notifier.cli.up import Upkeep, free_port
+from notifier.config import PREFIX, Settings, has_display
+from notifier.domain.errors import BadSetting, NotifierError, PortTaken
+
+if TYPE_CHECKING:
+    from notifier.profiles import Profile
+    from notifier.testing.world import World
+
+FOLDER = Path("notifier-demo")
+"""Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
+NOTE = "demo.json"
+"""In the folder once its world is whole."""
+COLLAPSE = 15
+"""Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
+LOOKED_AMONG = 1 << 20
+"""Members, for the four people: there is a VIP who was here within a week among each 100,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    world: "World"
+    data: Path
+    port: int | None
+    """None: the usual one, or any other where that is taken."""
+    profile: str
+    opens: bool
+    """A browser, where there is a display."""
+
+    def run(self) -> None:
+        """Until Ctrl-C."""
+        from notifier.cli.beats import Patience
+        from notifier.profiles import choose
+
+        began = monotonic()
+        settings = self._settings()
+        prepare(settings.data)
+        remembered = self._remembers()
+        profile = choose(settings)
+        try:
+            with told_to_stop() as stopping, profile.services() as environment:
+                profile.migrate()
+                if not remembered:
+                    self._load(profile)
+                Upkeep(
+                    settings,
+                    profile,
+                    {**environment, **self._environment(settings)},
+                    ready_file=None,
+                    patience=Patience(),
+                    began=began,
+                    says=lambda ready, seconds: self._greet(settings, ready, seconds, remembered=remembered),
+                ).run(stopping)
+        finally:
+            profile.close()
+
+    def _settings(self) -> Settings:
+        settings = replace(Settings.read(), data=self.data.absolute(), profile=self.profile, redis_url="")
+        if self.port is not None:
+            return replace(settings, port=self.port)
+        try:
+            free_port(settings.host, settings.port)
+        except PortTaken:
+            return replace(settings, port=0)
+        return settings
+
+    def _environment(self, settings: Settings) -> Mapping[str, str]:
+        threshold = min(settings.threshold, self.world.followers)
+        own = {"DEMO": ",".join(people(self.world)), "COLLAPSE": str(COLLAPSE), "THRESHOLD": str(threshold)}
+        return {PREFIX + name: value for name, value in own.items()}
+
+    def _remembers(self) -> bool:
+        """Raises BadSetting where the folder holds another world: people would have follows of both."""
+        try:
+            found = json.loads((self.data / NOTE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):
+            found = None
+        if found != asdict(self.world):
+            raise BadSetting(
+                f"{self.data} holds another world: name another folder with --keep, or begin with --fresh."
+            )
+        return True
+
+    def _load(self, profile: "Profile") -> None:
+        from notifier.testing.load import Load, steps
+
+        ports = profile.ports()
+        with progress(steps(self.world), quiet=False) as advance:
+            Load(directory=ports.directory, sets=ports.sets)(self.world, advance)
+        # Last: a load that was cut off is done again, to the same effect.
+        (self.data / NOTE).write_text(json.dumps(asdict(self.world)), encoding="utf-8")
+
+    def _greet(self, settings: Settings, ready: Ready, seconds: float, *, remembered: bool) -> None:
+        from notifier.api.guards import demo_token
+        from notifier.api.keys import keys_of
+
+        world, kept = f"{self.world.universe:,} people", "as you left it" if remembered else "just loaded"
+        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {world}, {kept}; stop with Ctrl-C")
+        click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
+        click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
+        click.echo(f"  Next          press Start a storm, or: notifier storm --data {ready.data}")
+        click.echo(f"  Logs          {ready.data}/logs")
+        if not remembered:
+            self._begin(ready)
+        if self.opens and has_display():
+            webbrowser.open(ready.url)
+
+    def _begin(self, ready: Ready) -> None:
+        """A first mention of the star, and one of each of the people: neither the map nor an inbox is empty."""
+        from notifier.api.storming import AUTHORS, STAR, letter
+
+        names = [STAR, *people(self.world)]
+        events = letter(names, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=AUTHORS[0])
+        with suppress(NotifierError):
+            ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
+
+
+def forget(data: Path) -> None:
+    """Throws a demo's folder away. Raises BadSetting for one that isn't a demo's."""
+    if not data.exists():
+        return
+    if not (data / NOTE).exists() and any(data.iterdir()):
+        raise BadSetting(f"{data} wasn't made by the demo, and is left alone.")
+    shutil.rmtree(data)
+
+
+def people(world: "World") -> list[str]:
+    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova.
+
+    In a small world, where there is no such person, the first follower.
+    """
+    import numpy as np
+
+    from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
+
+    m: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
+    seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
+    idle, vip = world.idleness(m), world.vip(m)
+    wanted: list[Flags] = [
+        vip & (idle < ACTIVE_7D),
+        ~vip & (idle < ACTIVE_24H),
+        (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
+        idle >= ACTIVE_30D,
+    ]
+    found = [np.flatnonzero(seeing & kind) for kind in wanted]
+    first = int(np.flatnonzero(seeing)[0]) if seeing.any() else 0
+    return [user(int(each[0]) if len(each) else first) for each in found]

@@ -1,0 +1,249 @@
+"""An inbox server that a test plays on: pages, marks and a live stream as the API has them, and what can go wrong."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+STATIC = Path(__file__).resolve().parents[2] / "notifier" / "api" / "static"
+KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+TOKEN = "good"
+CLOSE = ""
+"""Said to a stream, ends it."""
+
+Item = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Inbox:
+    """What one person has, and how the server behaves. Every field may be changed while it serves."""
+
+    items: list[Item] = field(default_factory=list)
+    token: str = TOKEN
+    status: int = 200
+    """Of every answer that isn't a file."""
+    stream_status: int = 200
+    older_status: int = 200
+    marks_status: int = 204
+    partial: bool = False
+    badge: Item | None = None
+    """Instead of the one counted."""
+    gate: threading.Event = field(default_factory=threading.Event)
+    """Closed, pages wait."""
+    asked: list[tuple[str, Item]] = field(default_factory=list)
+    """Method and path, with the body or the headers."""
+    lines: list["SimpleQueue[str]"] = field(default_factory=list)
+    issued: int = 0
+    covered: dict[str, set[str]] = field(default_factory=dict)
+    """Token to what it could show."""
+    kept: set[str] = field(default_factory=set)
+    """Marked as unread: looking doesn't change that."""
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def say(self, kind: str, data: object = None, **more: object) -> None:
+        """To every stream there is."""
+        lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
+        lines += [f"{name}: {value}" for name, value in more.items()]
+        for line in self.lines:
+            line.put("\n".join(lines) + "\n\n")
+
+    def raw(self, text: str) -> None:
+        for line in self.lines:
+            line.put(text)
+
+    def arrive(self, item: Item) -> None:
+        self.items.insert(0, item)
+        self.say("row", item)
+        self.say("count", self.count())
+
+    def count(self) -> Item:
+        unread = sum(item["unread"] for item in self.items)
+        return self.badge or {"count": min(unread, 100), "more": unread > 100}
+
+    def as_of(self) -> str:
+        self.issued += 1
+        self.covered[f"as-of-{self.issued}"] = {item["burst"] for item in self.items}
+        return f"as-of-{self.issued}"
+
+    def page(self, cursor: str | None, limit: int) -> Item:
+        start = int(cursor or 0)
+        end = start + limit
+        if self.partial:
+            return {"items": self.items[start:end], "next": None, "seen": None, "badge": None, "partial": True}
+        following = str(end) if end < len(self.items) else None
+        return {
+            "items": self.items[start:end],
+            "next": following,
+            "seen": self.as_of(),
+            "badge": self.count(),
+            "partial": False,
+        }
+
+    def see(self, token: str) -> None:
+        for item in self.items:
+            item["unread"] &= item["burst"] not in self.covered[token] or item["burst"] in self.kept
+        self.say("count", self.count())
+
+    def mark(self, bursts: list[str], mark: str) -> None:
+        self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
+        for item in self.items:
+            if item["burst"] in bursts:
+                item["unread"] = mark == "unread"
+        if mark == "hidden":
+            self.items = [item for item in self.items if item["burst"] not in bursts]
+        self.say("count", self.count())
+
+    def calls(self, call: str) -> list[Item]:
+        return [more for name, more in self.asked if name.partition("?")[0] == call]
+
+
+def item(number: int, **changes: Any) -> Item:
+    """The higher the number, the newer."""
+    opened = datetime.now(UTC) - timedelta(minutes=5 * (1_000 - number))
+    return {
+        "burst": f"b{number}",
+        "subject": "mention:nova",
+        "opened_at": opened.isoformat().replace("+00:00", "Z"),
+        "count": 1,
+        "names": ["ada"],
+        "more": False,
+        "text": "ada mentioned @nova",
+        "tweet": f"t{number}",
+        "unread": False,
+    } | changes
+
+
+def items(count: int, **changes: Any) -> list[Item]:
+    return [item(number, **changes) for number in range(999, 999 - count, -1)]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    inbox: Inbox
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        if not url.path.startswith("/v1/"):
+            return self._file(url.path)
+        self.inbox.asked.append((f"GET {self.path}", dict(self.headers)))
+        if self._refused():
+            return None
+        match url.path:
+            case "/v1/inbox":
+                return self._page({name: values[0] for name, values in parse_qs(url.query).items()})
+            case "/v1/inbox/unread":
+                return self._answer(200, self.inbox.count())
+            case "/v1/inbox/stream":
+                return self._stream()
+        return self._answer(404, {"code": "not_found"})
+
+    def do_PUT(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.inbox.asked.append((f"PUT {self.path}", body))
+        if self._refused():
+            return None
+        if self.path == "/v1/inbox/seen":
+            self.inbox.see(body["token"])
+        elif self.inbox.marks_status != 204:
+            return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
+        else:
+            self.inbox.mark(body["bursts"], body["mark"])
+        return self._answer(204, None)
+
+    def _refused(self) -> bool:
+        if self.headers["Authorization"] != f"Bearer {self.inbox.token}":
+            self._answer(401, {"code": "bad_token"})
+        elif self.inbox.status != 200:
+            self._answer(self.inbox.status, {"code": "store_unavailable"})
+        else:
+            return False
+        return True
+
+    def _page(self, query: dict[str, str]) -> None:
+        self.inbox.gate.wait(20)
+        if "cursor" in query and self.inbox.older_status != 200:
+            return self._answer(self.inbox.older_status, {"code": "store_unavailable"})
+        page = self.inbox.page(query.get("cursor"), int(query.get("limit", "20")))
+        shown = {name: value for name, value in page.items() if name != "seen"}
+        tag = f'W/"{hash(json.dumps(shown))}"'
+        if self.headers["If-None-Match"] == tag:
+            return self._answer(304, None, ETag=tag)
+        return self._answer(200, page, ETag=tag)
+
+    def _stream(self) -> None:
+        if self.inbox.stream_status != 200:
+            return self._answer(self.inbox.stream_status, {"code": "not_found"})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        line: SimpleQueue[str] = SimpleQueue()
+        line.put(": hello\n\n")
+        self.inbox.lines.append(line)
+        try:
+            for text in said(line):
+                self.wfile.write(text.encode())
+                self.wfile.flush()
+        except OSError:
+            pass  # the page has gone
+        finally:
+            self.inbox.lines.remove(line)
+
+    def _answer(self, status: int, body: object, **headers: str) -> None:
+        content = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "X-Poll-Interval": "1", **headers}.items():
+            self.send_header(name, value)
+        if status not in (204, 304):
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _file(self, path: str) -> None:
+        found = STATIC / path.removeprefix("/static/")
+        content = found.read_bytes() if found.is_file() else b""
+        self.send_response(200 if content else 404)
+        self.send_header("Content-Type", KINDS.get(found.suffix, "text/plain"))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silent."""
+
+
+def said(line: "SimpleQueue[str]") -> Iterator[str]:
+    while True:
+        try:
+            text = line.get(timeout=15)
+        except Empty:
+            text = ": beat\n\n"
+        if text == CLOSE:
+            return
+        yield text
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A page that was closed is no error."""
+
+
+def serve(inbox: Inbox) -> Server:
+    """Runs in threads of its own until `shutdown`."""
+    server = Server(("127.0.0.1", 0), type("Serving", (Handler,), {"inbox": inbox}))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    return server

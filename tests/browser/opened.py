@@ -1,0 +1,79 @@
+"""The element on its bare page, as a test uses it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.fake_inbox import TOKEN, Inbox
+
+ELEMENT = "document.querySelector('notifier-inbox')"
+INSIDE = f"{ELEMENT}.shadowRoot"
+SHOW = """token => {
+  document.querySelector('form').hidden = true;
+  const inbox = document.querySelector('notifier-inbox');
+  inbox.hidden = false;
+  inbox.token = token;
+}"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    page: Page
+    address: str
+    inbox: Inbox
+
+    def open(self, *, before: str = "", token: str = TOKEN) -> "Opened":
+        """`before` runs in the page before the element has its token."""
+        self.page.goto(self.address)
+        if before:
+            self.page.evaluate(before)
+        self.page.evaluate(SHOW, token)
+        return self
+
+    def live(self) -> "Opened":
+        """With rows, and a stream that has said something."""
+        self.open()
+        expect(self.rows.first).to_be_visible()
+        self.until(lambda: bool(self.inbox.lines))
+        return self
+
+    @property
+    def rows(self) -> Locator:
+        return self.page.locator("notifier-inbox .row")
+
+    @property
+    def pill(self) -> Locator:
+        return self.page.locator("notifier-inbox .pill")
+
+    @property
+    def badge(self) -> Locator:
+        return self.page.locator("notifier-inbox .badge > [aria-hidden]")
+
+    def burst(self, place: int) -> Locator:
+        return self.rows.nth(place).locator(".open")
+
+    def inside(self, script: str) -> Any:
+        """`root` is the element's inside."""
+        return self.page.evaluate(f"(() => {{ const root = {INSIDE}; return {script}; }})()")
+
+    def scroll(self, top: int) -> None:
+        self.inside(f"root.querySelector('.scroller').scrollTop = {top}")
+
+    def turn(self, state: str) -> None:
+        """The tab goes to the front or to the back."""
+        self.page.evaluate(
+            """state => {
+              Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+              document.dispatchEvent(new Event('visibilitychange'));
+            }""",
+            state,
+        )
+
+    def until(self, holds: Any) -> None:
+        """Waits in the browser's time, so that its events go on."""
+        for _ in range(200):
+            if holds():
+                return
+            self.page.wait_for_timeout(25)
+        raise AssertionError("it never came to be")
