@@ -34,6 +34,11 @@ class Viewer:
     muted: Collection[Subject] = frozenset()
     """Followed and muted: nothing of it is visible, and yet its owner's protected tweets are still for the viewer."""
 
+    @property
+    def authors(self) -> Collection[UserId]:
+        """Whose protected tweets are for the viewer: muting is not leaving, so who muted the author is one of them."""
+        return {subject.owner for subject in (*self.follows, *self.muted) if subject.kind is Kind.MENTION}
+
 
 class Denied(StrEnum):
     """Why a person doesn't see a burst, in the order of asking."""
@@ -85,7 +90,7 @@ def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now
         return Denied.EXPIRED
     if (why := _not_in_audience(burst, viewer)) is not None:
         return why
-    if burst.restricted_to is not None and not _follows_author(viewer, burst.restricted_to):
+    if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
         return Denied.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return Denied.BLOCKED
@@ -104,12 +109,6 @@ def _not_in_audience(burst: Burst, viewer: Viewer) -> Denied | None:
     if since is None:
         return Denied.NOT_FOLLOWED
     return Denied.BEFORE_FOLLOW if burst.opened_at < since else None
-
-
-def _follows_author(viewer: Viewer, author: UserId) -> bool:
-    """Muting is not leaving: the author's followers are the same whoever of them wants to be told of the author."""
-    subject = Subject(Kind.MENTION, author)
-    return subject in viewer.follows or subject in viewer.muted
 
 
 def _admits(volume: Volume, burst: Burst) -> bool:

@@ -172,8 +172,14 @@ class Tab:
         return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     def _walk(self, look: Look, after: Place | None) -> Walk:
-        subjects, member = look.subjects, look.member
-        return Walk(timeline=self.timeline, pull=self.pull, subjects=subjects, member=member, after=after)
+        return Walk(
+            timeline=self.timeline,
+            pull=self.pull,
+            subjects=look.subjects,
+            authors=look.viewer.authors,
+            member=look.member,
+            after=after,
+        )
 
     async def _kept_unread(self, look: Look) -> set[BurstKey]:
         """Bursts that the person marked unread, however old."""

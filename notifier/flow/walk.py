@@ -26,6 +26,9 @@ class Walk:
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
+    authors: Collection[UserId]
+    """Bursts restricted to the followers of others are passed as if they weren't there, or their number would show in
+    how far a page comes."""
     member: Member
     after: Place | None
     """Behind this place; afterwards behind the last burst walked past."""
@@ -39,7 +42,7 @@ class Walk:
         if not self.looked:
             self.looked = True
             return await self._first()
-        found = await self.timeline.before(self.subjects, self.after, RUN)
+        found = await self.timeline.before(self.subjects, self.after, RUN, self.authors)
         self.ended = len(found) < RUN
         if found:
             self.after = place_of(found[-1])

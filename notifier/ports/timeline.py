@@ -7,7 +7,7 @@ from typing import Protocol
 
 from notifier.domain.block import Row
 from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,8 +23,15 @@ class Timeline(Protocol):
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
-        """The newest bursts of these subjects behind the place, newest first, none left out.
+    async def before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None = None,
+    ) -> Sequence[Burst]:
+        """The newest bursts of these subjects behind the place, newest first, none left out: all of them, or the public
+        ones and those restricted to the followers of one of the authors, as if there were no others.
 
         Fewer than `limit` means that there are no more within the retention. This alone makes a page right.
         """

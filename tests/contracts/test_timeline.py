@@ -2,6 +2,7 @@
 
 from asyncio import run
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 
@@ -58,6 +59,21 @@ def test_the_next_page_starts_behind_the_last_item_of_the_one_before(store: Stor
     made = [burst(NOVA, n, opened_at=START + n * DAY) for n in range(1, 6)]
     store.bursts.write(made, [])
     assert before(store, [NOVA], place_of(made[2])) == [made[1], made[0]]
+
+
+def test_what_is_restricted_to_others_is_as_if_it_were_not_there(store: Store) -> None:
+    ada, eve = UserId("ada"), UserId("eve")
+    made = [
+        replace(burst(NOVA, n, opened_at=START + n * DAY), restricted_to=(None, ada, eve, eve)[n % 4])
+        for n in range(1, 13)
+    ]
+    store.bursts.write(made, [])
+    for authors, admitted in ((), (None,)), ((ada,), (None, ada)), ((eve, ada), (None, ada, eve)):
+        wanted = [of for of in reversed(made) if of.restricted_to in admitted]
+        assert list(run(store.timeline.before([NOVA], None, 99, authors))) == wanted
+        assert list(run(store.timeline.before([NOVA, ORION], None, 2, authors))) == wanted[:2]
+        assert list(run(store.timeline.before([NOVA], place_of(wanted[1]), 2, authors))) == wanted[2:4]
+    assert before(store, [NOVA], limit=99) == made[::-1]
 
 
 def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -> None:

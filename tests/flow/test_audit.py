@@ -1,19 +1,19 @@
 """The audit: it agrees with a healthy tab whatever moves, and tells a list or badge that isn't what the store says."""
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.audit import Audit
 from notifier.flow.tab import Badge, Opened, Page
-from notifier.ports.timeline import Place
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.scene import VIEWERS
@@ -215,7 +215,7 @@ def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:
     opened, g = audited.open(), audited.stage.ground
 
     class Away(MemoryTimeline):
-        async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+        async def before(self, *given: Any, **named: Any) -> Sequence[Burst]:
             raise StoreUnavailable
 
     audit = Audit(people=g.people, timeline=Away(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from notifier.domain.burst import Burst
-from notifier.domain.subject import Member, Subject
+from notifier.domain.subject import Member
 from notifier.domain.throttle import Throttle
 from notifier.ports.log import Consumer, Logged, Record
-from notifier.ports.timeline import Place
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.cache import MemoryActivity, MemoryPressure, MemoryRecent
 from notifier.testing.memory.inbox import MemoryInbox
@@ -55,10 +55,10 @@ class BreakableTimeline(MemoryTimeline):
         super().__init__(bursts, inbox)
         self.broken = broken
 
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+    async def before(self, *given: Any, **named: Any) -> Sequence[Burst]:
         if self.broken.store:
             raise self.broken.store
-        return await super().before(subjects, place, limit)
+        return await super().before(*given, **named)
 
 
 class BreakableThrottles(MemoryThrottles):

@@ -101,7 +101,6 @@ def test_a_stranger_is_told_the_same_whether_or_not_there_are_secrets() -> None:
     assert alerts_among_secrets == alerts != []
 
 
-@pytest.mark.xfail(strict=True, reason="a page walks past 1,280 bursts at most, and then has a next one that is empty")
 def test_no_page_is_empty_for_the_many_secrets_it_walked_past() -> None:
     with lived_in() as edge:
         said(edge, "a")

@@ -10,7 +10,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("notifier", "workers")
-CODE = (*PRODUCT, "tests", "bench")
+CODE = (*PRODUCT, "examples", "tests", "bench")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def modules(*folders: str) -> tuple[Module, ...]:
 @cache
 def documents() -> tuple[Path, ...]:
     """The Markdown files that people read."""
-    return tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]))
+    return tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]))
 
 
 @cache

@@ -1,6 +1,7 @@
 """The import contracts in pyproject.toml forget no room of the house and no library."""
 
 import re
+import sys
 from importlib.metadata import packages_distributions
 from typing import Any
 
@@ -9,8 +10,8 @@ from packaging.utils import canonicalize_name
 
 from tests.repo.sources import PRODUCT, ROOT, modules, pyproject
 
-# Not layers: the doors of the package, and the client, which imports nothing of the rest.
-WITHOUT_LAYER = {"__init__", "__main__", "client"}
+# Not layers: the doors of the package.
+WITHOUT_LAYER = {"__init__", "__main__"}
 
 
 def test_every_room_of_the_house_has_a_layer() -> None:
@@ -36,6 +37,11 @@ def test_every_library_is_kept_out_of_the_decisions() -> None:
     }
     missing = libraries - set(contract("forbidden")["forbidden_modules"])
     assert {package for package in missing if not package.startswith("_")} == set()
+
+
+def test_the_client_needs_nothing_but_python() -> None:
+    imported = {name.partition(".")[0] for module in modules("notifier/client") for name in module.imports()}
+    assert imported - {"notifier"} <= sys.stdlib_module_names
 
 
 def contract(kind: str) -> dict[str, Any]:

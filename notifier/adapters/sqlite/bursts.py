@@ -78,8 +78,9 @@ def wanted(keys: Iterable[BurstKey]) -> str:
     return json.dumps([(str(key.subject), key.seq) for key in keys])
 
 
-def _row(burst: Burst) -> tuple[str, int, int, int, bytes]:
-    return str(burst.key.subject), burst.key.seq, burst.version, to_ms(burst.opened_at), pack(burst)
+def _row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:
+    key, restricted_to = burst.key, burst.restricted_to or ""
+    return str(key.subject), key.seq, burst.version, to_ms(burst.opened_at), restricted_to, pack(burst)
 
 
 def _mention(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:

@@ -14,7 +14,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, block_of
 from notifier.domain.block import BLOCK_SLOT, Row, window_of
 from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.timeline import Place
 
 LAST = (1 << 63) - 1
@@ -25,8 +25,8 @@ _BEFORE = statement("bursts_before")
 _ROWS = statement("inbox_rows")
 _WINDOW = "SELECT max(inbox_window) FROM inbox WHERE block = ? AND inbox_window <= ?"
 
-Found = tuple[int, str, int, bytes]
-"""A burst: opened at, subject, seq, blob; compares as its place does."""
+Found = tuple[int, str, int, bytes, str]
+"""A burst: opened at, subject, seq, blob and whom it is restricted to; compares as its place does."""
 Stored = tuple[int, str, int, str, int, bytes | None]
 """An inbox row: opened at, subject, seq, tier, slot, members; compares as its place does."""
 
@@ -40,8 +40,14 @@ class SqliteTimeline:
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return await self._reader(self._bursts, keys)
 
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
-        return await self._reader(self._before, subjects, place, limit)
+    async def before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None = None,
+    ) -> Sequence[Burst]:
+        return await self._reader(self._before, subjects, place, limit, authors)
 
     async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
         return await self._reader(self._rows, member, place, limit)
@@ -51,10 +57,17 @@ class SqliteTimeline:
             blobs = c.execute(_READ, (wanted(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
-    def _before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
+    def _before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None,
+    ) -> Sequence[Burst]:
+        admitted = None if authors is None else {"", *authors}
         with self._core.read() as c:
-            newest = _newest(c, {str(subject) for subject in subjects}, place, limit)
-        return [unpack(Burst, blob) for *_, blob in newest]
+            newest = _newest(c, {str(subject) for subject in subjects}, place, limit, admitted)
+        return [unpack(Burst, blob) for *_, blob, _ in newest]
 
     def _rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
         db = self._inboxes[block_of(member) // SHARD_BLOCKS % len(self._inboxes)]
@@ -62,12 +75,20 @@ class SqliteTimeline:
             return [_row(stored) for stored in islice(_reaching(c, member, place), limit)]
 
 
-def _newest(c: sqlite3.Connection, subjects: Collection[str], place: Place | None, limit: int) -> Sequence[Found]:
+def _newest(
+    c: sqlite3.Connection,
+    subjects: Collection[str],
+    place: Place | None,
+    limit: int,
+    admitted: Collection[str] | None,
+) -> Sequence[Found]:
     """The best of all subjects so far, whose last place is the floor below which no other subject is read."""
     best: list[Found] = []
     for subject in subjects:
         floor = best[0][0] if len(best) == limit and best else 0
-        for found in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor, limit)):
+        for found in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
+            if admitted is not None and found[-1] not in admitted:
+                continue
             if len(best) < limit:
                 heapq.heappush(best, found)
             elif found > best[0]:

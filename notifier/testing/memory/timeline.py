@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from notifier.domain.bits import block_of
 from notifier.domain.block import Row
 from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.timeline import Place
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.inbox import MemoryInbox
@@ -19,9 +19,20 @@ class MemoryTimeline:
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return self._bursts.read(keys)
 
-    async def before(self, subjects: Collection[Subject], place: Place | None, limit: int) -> Sequence[Burst]:
-        wanted = set(subjects)
-        found = ((Place(b.opened_at, b.key), b) for b in self._bursts.by_key.values() if b.key.subject in wanted)
+    async def before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None = None,
+    ) -> Sequence[Burst]:
+        admitted = [
+            burst
+            for burst in self._bursts.by_key.values()
+            if burst.key.subject in subjects
+            if authors is None or burst.restricted_to is None or burst.restricted_to in authors
+        ]
+        found = ((Place(burst.opened_at, burst.key), burst) for burst in admitted)
         behind = [pair for pair in found if place is None or pair[0] < place]
         return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
 

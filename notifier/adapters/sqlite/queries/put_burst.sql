@@ -1,6 +1,6 @@
 -- Of two writes of a burst the higher version stands, in whatever order they come.
-INSERT INTO bursts (subject, seq, version, opened_at, blob)
-VALUES (?, ?, ?, ?, ?)
+INSERT INTO bursts (subject, seq, version, opened_at, restricted_to, blob)
+VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (subject, seq) DO UPDATE
 SET version = excluded.version, opened_at = excluded.opened_at, blob = excluded.blob
 WHERE excluded.version > version
