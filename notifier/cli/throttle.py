@@ -102,7 +102,7 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
         _print_all(found, now)
 
 
-@throttle.command(epilog=example("notifier throttle lift 2789d953"))
+@throttle.command(epilog=example("notifier throttle lift 2789d953", "notifier throttle lift p2"))
 @click.argument("id")
 @who_option
 @data_option
@@ -110,22 +110,31 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
 def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
     """End a throttle now; the tier comes back over half a minute.
 
-    ID is the throttle's, or as much of its beginning as is clear.
+    ID is the throttle's, or as much of its beginning as is clear, or a tier: then every throttle of it ends.
     """
     from notifier.cli.opening import opened
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        lifted = folder.ports.throttles.lift(whole(id, folder.ports.throttles.since(now)), who, now)
-    if lifted is None:
+        wanted = meant(id, folder.ports.throttles.since(now), now)
+        ended = [folder.ports.throttles.lift(each, who, now) for each in wanted]
+    lifted = [each for each in ended if each]
+    if not lifted:
         raise NotFound(f"No throttle {id} is in force.")
-    _print(lifted, now, as_json=as_json)
+    if as_json and id in TIERS:
+        print_json([facts(each, now) for each in lifted])
+        return
+    for each in lifted:
+        _print(each, now, as_json=as_json)
 
 
-def whole(id: str, known: Sequence[Throttle]) -> str:
-    """The id that begins so; what begins none, or several, is left as it is, and is in force for nobody."""
-    found = [each.id for each in known if id and each.id.startswith(id)]
-    return found[0] if len(found) == 1 else id
+def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
+    """The ids of those that are in force and meant; a beginning that several share means none."""
+    active = [each for each in known if each.active(now)]
+    if id in TIERS:
+        return [each.id for each in active if each.tier == id]
+    found = [each.id for each in active if id and each.id.startswith(id)]
+    return found if len(found) == 1 else []
 
 
 def facts(each: Throttle, now: datetime) -> dict[str, object]:

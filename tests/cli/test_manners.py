@@ -1,5 +1,6 @@
 """How every command behaves: an example, JSON where there are facts, plain text in a pipe, refusals in one line."""
 
+import json
 import os
 import re
 import subprocess
@@ -140,6 +141,17 @@ def test_a_throttle_is_lifted_by_the_beginning_of_its_id(folder: Path, notifier:
     assert notifier("throttle", "lift", "", "--data", str(folder)).exit_code == 2
     assert notifier("throttle", "lift", shown, "--data", str(folder)).exit_code == 0
     assert notifier("throttle", "lift", shown, "--data", str(folder)).exit_code == 2
+
+
+def test_lifting_a_tier_lifts_all_of_it_and_nothing_else(folder: Path, notifier: Notifier) -> None:
+    for tier in ("p1", "p2", "p2"):
+        words = ("--tier", tier, "--pause", "--for", "1m", "--reason", "a", "--data", str(folder))
+        assert notifier("throttle", "set", *words).exit_code == 0
+    lifted = json.loads(notifier("throttle", "lift", "p2", "--json", "--data", str(folder)).stdout)
+    assert [each["tier"] for each in lifted] == ["p2", "p2"]
+    states = [line.split()[1:4] for line in notifier("throttle", "list", "--data", str(folder)).stdout.splitlines()[1:]]
+    assert sorted(states) == [["p1", "pause", "active"], ["p2", "pause", "ramping"], ["p2", "pause", "ramping"]]
+    assert notifier("throttle", "lift", "p2", "--data", str(folder)).exit_code == 2
 
 
 @pytest.mark.parametrize(
