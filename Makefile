@@ -18,7 +18,7 @@ help: ## list these commands
 
 setup: $(READY) ## create .venv with everything pinned; done once, again when a pin changes
 
-demo: setup ## a celebrity is mentioned: watch the storm in the terminal
+demo: setup ## a celebrity of 200 million followers is mentioned: watch it in a browser
 	@$(BIN)/notifier demo
 
 test: quick ## everything CI runs: format, lint, types, imports, all tests

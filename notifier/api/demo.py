@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
-from litestar.params import SkipValidation
+from litestar.params import JSONBody, SkipValidation
 
 from notifier.api.edge import Call, Edge, Wired
 from notifier.api.files import HEADERS, known
@@ -122,7 +122,7 @@ async def storm(request: Call, edge: Wired, backstage: Staged) -> Done:
 
 
 @post("/pause", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 415, 503))
-async def pause(data: Pausing, request: Call, edge: Wired) -> Done:
+async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> Done:
     """Holds P2 for a while; what is held is parked, and comes back over half a minute."""
     ports, now = edge.system.ports, edge.clock.now()
     held = checked(
@@ -162,7 +162,7 @@ async def lift(request: Call, edge: Wired) -> Done:
 
 
 @post("/kill", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 404, 415))
-async def kill(data: Killing, request: Call, edge: Wired, backstage: Staged) -> Done:
+async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: Staged) -> Done:
     """SIGKILL for the worker of a pool: it can't tidy up."""
     pid = backstage.roles.pids().get(data.role)
     try:

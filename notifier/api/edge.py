@@ -19,7 +19,7 @@ from notifier.api.keys import Keys
 from notifier.api.looking import Looking
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
-from notifier.api.roles import Roles
+from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
@@ -74,7 +74,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
     )
 
     def look() -> bytes:
-        return msgspec.json.encode(told(overview(), roles))
+        return msgspec.json.encode(told(overview(), roles, loading(system.settings.data)))
 
     async def looked() -> bytes:
         return await asyncio.get_running_loop().run_in_executor(threads, look)

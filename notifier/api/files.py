@@ -50,7 +50,7 @@ class File:
     """Of the content: a browser asks again each time, and gets what it has in one line while nothing changed."""
 
 
-@get("/static/{path:path}", media_type="application/octet-stream", responses=described(404))
+@get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
 async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes]:
     """A file of the pages and of `<notifier-inbox>`."""
     file = known().get(path.strip("/"))

@@ -38,6 +38,18 @@ class Roles:
         return found
 
 
+def loading_file(data: Path) -> Path:
+    """Says how many hundredths of its world a demo has loaded; there while it loads."""
+    return data / "run" / "loading"
+
+
+def loading(data: Path) -> int | None:
+    try:
+        return int(loading_file(data).read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def shared(own: CollectorRegistry) -> CollectorRegistry:
     """Of all processes where they share their metrics, which the library itself knows by PROMETHEUS_MULTIPROC_DIR."""
     together = CollectorRegistry()

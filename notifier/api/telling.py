@@ -86,9 +86,11 @@ class SystemBody(msgspec.Struct, kw_only=True):
     pressure: float | None
     roles: dict[str, RoleBody]
     redis: RedisBody
+    loading: int | None
+    """Hundredths of a demo's world; null once it is whole."""
 
 
-def told(snapshot: Snapshot, roles: Roles) -> SystemBody:
+def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
     return SystemBody(
         at=snapshot.at,
         mentions_per_second=round(snapshot.mentions_per_second, 1),
@@ -101,6 +103,7 @@ def told(snapshot: Snapshot, roles: Roles) -> SystemBody:
         pressure=snapshot.cache.pressure,
         roles=_roles(roles),
         redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
+        loading=loaded,
     )
 
 

@@ -3,18 +3,19 @@
 import json
 import shutil
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
+from threading import Event as Signal
+from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.fixture import progress
 from notifier.cli.folder import prepare
 from notifier.cli.ready import Ready
 from notifier.cli.roles import told_to_stop
@@ -32,10 +33,82 @@ FOLDER = Path("notifier-demo")
 """Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
 NOTE = "demo.json"
 """In the folder once its world is whole."""
-COLLAPSE = 15
+COLLAPSE = 20
 """Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
 LOOKED_AMONG = 1 << 20
 """Members, for the four people: there is a VIP who was here within a week among each 100,000."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loading:
+    """The world, loaded in front of the visitor: the page is there meanwhile, and shows how far it is."""
+
+    world: "World"
+    data: Path
+    profile: "Profile"
+    stopping: Signal
+    begun: bool = False
+    ending: Signal = field(default_factory=Signal)
+    served: Signal = field(default_factory=Signal)
+    afterwards: Callable[[], None] = lambda: None
+    thread: Thread | None = None
+    failed: BaseException | None = None
+
+    def start(self) -> None:
+        self.begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
+        self.thread.start()
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Done by the loading thread once the world is whole; never where nothing was loaded."""
+        self.afterwards = act
+        self.served.set()
+
+    def end(self) -> None:
+        """Raises what made the load fail."""
+        self.ending.set()
+        self.served.set()
+        if self.thread:
+            self.thread.join()
+        if self.failed:
+            raise self.failed
+
+    def _run(self) -> None:
+        try:
+            self._load()
+            self.served.wait()
+            if not self.ending.is_set():
+                self.afterwards()
+        except Cut:
+            pass
+        except BaseException as error:
+            self.failed = error
+            self.stopping.set()
+
+    def _load(self) -> None:
+        from notifier.api.roles import loading_file
+        from notifier.testing.load import Load, steps
+
+        ports, file = self.profile.ports(), loading_file(self.data)
+        whole, done, told = steps(self.world), 0, -1
+
+        def advance(by: int) -> None:
+            nonlocal done, told
+            if self.ending.is_set():
+                raise Cut
+            done += by
+            if (percent := 100 * done // whole) != told:
+                told = percent
+                file.write_text(str(percent))
+
+        advance(0)
+        Load(directory=ports.directory, sets=ports.sets)(self.world, advance)
+        # Last: a load that was cut off is done again, to the same effect.
+        (self.data / NOTE).write_text(json.dumps(asdict(self.world)), encoding="utf-8")
+        file.unlink()
+
+
+class Cut(Exception):
+    """The demo ends while it loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +134,21 @@ class Show:
         try:
             with told_to_stop() as stopping, profile.services() as environment:
                 profile.migrate()
+                loading = Loading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
                 if not remembered:
-                    self._load(profile)
-                Upkeep(
-                    settings,
-                    profile,
-                    {**environment, **self._environment(settings)},
-                    ready_file=None,
-                    patience=Patience(),
-                    began=began,
-                    says=lambda ready, seconds: self._greet(settings, ready, seconds, remembered=remembered),
-                ).run(stopping)
+                    loading.start()
+                try:
+                    Upkeep(
+                        settings,
+                        profile,
+                        {**environment, **self._environment(settings)},
+                        ready_file=None,
+                        patience=Patience(),
+                        began=began,
+                        says=lambda ready, seconds: self._greet(settings, ready, seconds, loading),
+                    ).run(stopping)
+                finally:
+                    loading.end()
         finally:
             profile.close()
 
@@ -104,27 +181,17 @@ class Show:
             )
         return True
 
-    def _load(self, profile: "Profile") -> None:
-        from notifier.testing.load import Load, steps
-
-        ports = profile.ports()
-        with progress(steps(self.world), quiet=False) as advance:
-            Load(directory=ports.directory, sets=ports.sets)(self.world, advance)
-        # Last: a load that was cut off is done again, to the same effect.
-        (self.data / NOTE).write_text(json.dumps(asdict(self.world)), encoding="utf-8")
-
-    def _greet(self, settings: Settings, ready: Ready, seconds: float, *, remembered: bool) -> None:
+    def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "Loading") -> None:
         from notifier.api.guards import demo_token
         from notifier.api.keys import keys_of
 
-        world, kept = f"{self.world.universe:,} people", "as you left it" if remembered else "just loaded"
-        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {world}, {kept}; stop with Ctrl-C")
+        kept = "being loaded" if loading.begun else "as you left them"
+        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} people, {kept}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
         click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
         click.echo(f"  Next          press Start a storm, or: notifier storm --data {ready.data}")
-        click.echo(f"  Logs          {ready.data}/logs")
-        if not remembered:
-            self._begin(ready)
+        click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
+        loading.then(lambda: self._begin(ready))
         if self.opens and has_display():
             webbrowser.open(ready.url)
 
@@ -162,8 +229,8 @@ def people(world: "World") -> list[str]:
     wanted: list[Flags] = [
         vip & (idle < ACTIVE_7D),
         ~vip & (idle < ACTIVE_24H),
-        (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
-        idle >= ACTIVE_30D,
+        ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
+        ~vip & (idle >= ACTIVE_30D),
     ]
     found = [np.flatnonzero(seeing & kind) for kind in wanted]
     first = int(np.flatnonzero(seeing)[0]) if seeing.any() else 0

@@ -128,8 +128,8 @@ class House:
         ]
         self._populate()
 
-    def app(self, pause: Pause = asyncio.sleep) -> Litestar:
-        return create(self.system, self.reads, self.keys, pause)
+    def app(self, pause: Pause = asyncio.sleep, empty: Callable[[], bool] = lambda: False) -> Litestar:
+        return create(self.system, self.reads, self.keys, pause, empty)
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""

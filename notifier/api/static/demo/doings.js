@@ -31,6 +31,7 @@ export function held(throttle) {
 
 async function act(button, method, path, body) {
   button.disabled = true;
+  button.dataset.busy = "yes";
   try {
     const done = await ask(method, path, body);
     say(done.says);
@@ -40,6 +41,7 @@ async function act(button, method, path, body) {
     note(error.message);
   }
   button.disabled = false;
+  delete button.dataset.busy;
   button.focus({ preventScroll: true });
 }
 

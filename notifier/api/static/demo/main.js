@@ -11,6 +11,7 @@ const $ = (id) => document.getElementById(id);
 const tiers = Object.keys(TIERS).map((name) => new Tier(name));
 const books = new Books($("bar"), $("accounts"), $("sum"));
 let before = null;
+let generation = null; // of what Redis held when it was last whole
 
 $("tiers").append(...tiers.map((tier) => tier.node));
 $("states").append(...legend());
@@ -24,8 +25,18 @@ function show(system) {
   if (system.running) running(system, throttle);
   held(throttle);
   roles(system);
+  loading(system.loading);
   if (before) changes(system, throttle);
+  if (system.redis.state === "ok") generation = system.redis.generation;
   before = system;
+}
+
+// The world, while it is being loaded in front of the visitor.
+function loading(percent) {
+  const busy = percent !== null;
+  if (busy) say(`${number(percent)} % of the world is loaded: 200 million people and whom they follow.`);
+  else if (before && before.loading !== null) say("The world is whole. Here comes its first mention.");
+  $("storm").disabled = busy || $("storm").dataset.busy === "yes";
 }
 
 function running({ running, behind, throttles }, throttle) {
@@ -60,7 +71,6 @@ function changes(system, throttle) {
   const { redis } = system;
   if (redis.state === "away" && before.redis.state !== "away") tell("Redis doesn’t answer: tabs read the store, and nothing is lost.");
   if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: tabs read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
-  if (redis.state === "ok") generation = redis.generation;
   if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 comes back over half a minute.");
   held.state = throttle?.state;
   if (system.running?.settled && before.running && !before.running.settled && system.running.burst === before.running.burst) {
@@ -68,7 +78,6 @@ function changes(system, throttle) {
   }
 }
 
-let generation = null;
 const tell = (words) => (say(words), note(words));
 
 function line(live) {

@@ -1,0 +1,66 @@
+"""`notifier demo` as one meets it first: five lines, a page that answers, a folder that is remembered, a clean end."""
+
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.showing import people
+from notifier.testing.world import World
+from tests.browser.demo import demo
+
+SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
+
+
+@pytest.mark.timeout(150)
+def test_it_serves_its_page_and_remembers_what_it_was(tmp_path: Path) -> None:
+    data = tmp_path / "kept"
+    with demo(data) as address, urllib.request.urlopen(address) as answer:
+        assert b"<notifier-inbox" in answer.read()
+    first = (data / "core.db").stat().st_size
+    with demo(data) as address, urllib.request.urlopen(f"{address}/readyz") as answer:
+        assert answer.status == 200
+    assert (data / "core.db").stat().st_size < 1.5 * first
+    assert not (data / "run" / "loading").exists()
+
+
+def refused(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "notifier", "demo", *SMALL, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3, done.stdout
+    return done.stderr
+
+
+def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text('{"universe": 1}')
+    assert "holds another world" in refused("--keep", str(tmp_path))
+    assert (tmp_path / "demo.json").read_text() == '{"universe": 1}'
+
+
+def test_only_a_demo_s_folder_is_thrown_away(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert "wasn't made by the demo" in refused("--keep", str(tmp_path), "--fresh")
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_four_people_are_who_they_are_said_to_be() -> None:
+    world = World(universe=2_000_000, followers=2_000_000, celebrities=1, seed=1)
+    vip, active, occasional, away = (int(name.removeprefix("u")) for name in people(world))
+    idle = [(member * 619 + 17) % 1000 for member in (vip, active, occasional, away)]
+    assert vip % 9973 == 1
+    assert all(member % 9973 != 1 for member in (active, occasional, away))
+    assert idle[0] < 80
+    assert idle[1] < 50
+    assert 80 <= idle[2] < 250 <= idle[3]
+    assert all((member + 1) % 211 for member in (vip, active, occasional, away))
+
+
+def test_a_world_of_a_few_has_somebody_to_show() -> None:
+    assert len(people(World(universe=10, followers=5, celebrities=1, seed=1))) == 4

@@ -1,0 +1,43 @@
+"""A house that runs as a demo, and somebody at the same machine who opens it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from litestar.testing import TestClient
+
+from notifier.api.guards import demo_token
+from notifier.config import Settings
+from tests.http.house import House
+
+HERE = "http://127.0.0.1:8080"
+
+
+@dataclass(slots=True)
+class Visitor:
+    house: House
+    client: TestClient[Any]
+
+    @property
+    def key(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {demo_token(self.house.keys)}"}
+
+    def post(self, path: str, body: object = None, **headers: str) -> Any:
+        return self.client.post(path, json=body, headers={**self.key, **headers})
+
+
+@contextmanager
+def visited(
+    data: Path, *, demo: str = "u1,u2,u3,bob", address: str = "127.0.0.1", empty: Callable[[], bool] = lambda: True
+) -> Iterator[Visitor]:
+    house = House()
+    house.system = replace(house.system, settings=Settings(demo=demo, data=data))
+    app = house.app(empty=empty)
+
+    async def from_there(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope | {"client": (address, 40_000)} if scope["type"] == "http" else scope, receive, send)
+
+    with TestClient(from_there, base_url=HERE, raise_server_exceptions=False) as client:
+        yield Visitor(house, client)

@@ -1,0 +1,85 @@
+"""`/v1/system`: for operators; one look a second, however many watch."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from notifier.api.looking import Looking
+from notifier.domain.errors import StoreUnavailable
+from tests.http.demo_house import visited
+from tests.http.house import Edge, assert_problem
+
+
+def test_it_takes_the_service_key(edge: Edge) -> None:
+    assert_problem(edge.client.get("/v1/system"), 401, "bad_token")
+    assert_problem(edge.client.get("/v1/system", headers=edge.bearer("u1")), 403, "forbidden")
+    answer = edge.client.get("/v1/system", headers=edge.service)
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+
+
+def test_a_burst_is_told_with_its_tiers_and_books(edge: Edge) -> None:
+    edge.mention()
+    edge.house.deliver()
+    system = edge.client.get("/v1/system", headers=edge.service).json()
+    running = system["running"]
+    assert (running["burst"], running["count"], running["settled"]) == ("mention:nova#1", 1, True)
+    assert running["tiers"]["p1"]["spans"] == [[0, 0, "done"]]
+    assert (running["books"]["delivered"], running["books"]["expected"], running["books"]["balanced"]) == (3, 3, True)
+    assert system["redis"]["state"] == "empty"
+
+
+def test_without_the_store_it_says_so(edge: Edge) -> None:
+    edge.house.broken.store = StoreUnavailable()
+    assert_problem(edge.client.get("/v1/system", headers=edge.service), 503, "store_unavailable")
+
+
+def test_roles_are_those_that_have_signed(tmp_path: Path) -> None:
+    (tmp_path / "run" / "up").mkdir(parents=True)
+    (tmp_path / "run" / "up" / "p1").write_text("4711")
+    (tmp_path / "run" / "up" / ".p2.12").write_text("12")
+    with visited(tmp_path) as visitor:
+        roles = visitor.client.get("/v1/system", headers=visitor.key).json()["roles"]
+    assert roles == {"p1": {"pid": 4711, "replaced": 0}}
+
+
+def test_a_thousand_watchers_cost_one_look_a_second() -> None:
+    looks, seconds = [], [0.0]
+
+    async def look() -> bytes:
+        looks.append(seconds[0])
+        await asyncio.sleep(0)
+        return json.dumps(len(looks)).encode()
+
+    async def all_watch() -> list[bytes]:
+        looking = Looking(look, now=lambda: seconds[0])
+        first = await asyncio.gather(*(looking.latest() for _ in range(1000)))
+        seconds[0] = 1.0
+        return [*first, *await asyncio.gather(*(looking.latest() for _ in range(1000)))]
+
+    found = asyncio.run(all_watch())
+    assert looks == [0.0, 1.0]
+    assert set(found) == {b"1", b"2"}
+
+
+def test_a_watcher_hears_of_trouble_and_goes_on() -> None:
+    answers: list[bytes | StoreUnavailable] = [b"{}", StoreUnavailable("away"), b'{"a":1}']
+    seconds = [0.0]
+
+    async def look() -> bytes:
+        answer = answers.pop(0)
+        if isinstance(answer, bytes):
+            return answer
+        raise answer
+
+    async def pause(length: float) -> None:
+        seconds[0] += length
+
+    async def heard() -> list[bytes]:
+        events = Looking(look, pause, lambda: seconds[0]).events()
+        return [await anext(events) for _ in range(3)]
+
+    assert asyncio.run(heard()) == [
+        b"event: system\ndata: {}\n\n",
+        b'event: trouble\ndata: {"code":"store_unavailable"}\n\n',
+        b'event: system\ndata: {"a":1}\n\n',
+    ]

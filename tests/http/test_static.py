@@ -1,0 +1,46 @@
+"""The files of the pages: whole, typed, kept while they are the same, and nothing but them."""
+
+import pytest
+
+from notifier.api.files import TYPES, known
+from tests.http.house import Edge, assert_problem
+from tests.repo.sources import ROOT
+
+
+def test_every_file_of_the_pages_is_served_as_what_it_is(edge: Edge) -> None:
+    folder = ROOT / "notifier" / "api" / "static"
+    wanted = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*") if path.is_file()}
+    assert wanted.keys() == known().keys()
+    for name, path in wanted.items():
+        answer = edge.client.get(f"/static/{name}")
+        assert (answer.status_code, answer.content) == (200, path.read_bytes())
+        assert answer.headers["content-type"] == f"{TYPES[path.suffix]}; charset=utf-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_browser_that_has_the_file_is_told_so_in_a_line(edge: Edge) -> None:
+    first = edge.client.get("/static/demo.css")
+    assert first.headers["cache-control"] == "no-cache"
+    again = edge.client.get("/static/demo.css", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert edge.client.get("/static/demo.css", headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "x.js",
+        "../app.py",
+        "%2e%2e/app.py",
+        "..%2fapp.py",
+        "demo",
+        "demo/",
+        "demo.css/x",
+        "/etc/passwd",
+        "demo.css%00",
+    ],
+)
+def test_nothing_else_is_a_file(edge: Edge, name: str) -> None:
+    assert_problem(edge.client.get(f"/static/{name}"), 404, "not_found")
