@@ -12,14 +12,14 @@ from notifier.cli.checks import Check, envelope
 from notifier.cli.demo import print_checks
 from notifier.cli.options import json_option
 from notifier.cli.output import print_lines
-from notifier.cli.verbs import example
+from notifier.cli.verbs import Family, example
 
 if TYPE_CHECKING:
     from notifier.testing.bench.fanout import Parts
     from notifier.testing.bench.rounds import Figure
 
 
-@click.group(epilog=example("notifier bench fanout --quick"))
+@click.group(cls=Family, epilog=example("notifier bench fanout --quick"))
 def bench() -> None:
     """Measure what is promised about speed; nothing else should run on the machine meanwhile."""
 
