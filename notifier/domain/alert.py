@@ -21,7 +21,7 @@ def alert(burst: Burst) -> Alert:
     whom = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
     # Not of the burst's key: a hash of so few possible numbers can be undone, and the numbers count restricted bursts.
     # Opening and opener's tweet are the burst's for ever once it has slices, and shown to whoever gets the alert. A
-    # tweet that opens two bursts, told again hours later, opens them at two moments.
-    opening = f"{burst.key.subject}/{burst.opened_at.isoformat()}/{burst.tweet}"
+    # tweet that opens two bursts, told again hours later, opens them in two seconds; within one, the alerts are alike.
+    opening = f"{burst.key.subject}/{burst.opened_in.isoformat()}/{burst.tweet}"
     digest = blake2s(opening.encode(), digest_size=16).hexdigest()
     return Alert(burst=burst.key, collapse_id=digest, text=f"{burst.opener} mentioned {whom}")

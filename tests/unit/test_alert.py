@@ -31,3 +31,8 @@ def test_two_bursts_that_one_tweet_opened_at_two_moments_are_two_alerts() -> Non
     again = replace(burst(seq=2), opened_at=one.opened_at + timedelta(hours=2))
     assert (one.tweet, alert(one).text) == (again.tweet, alert(again).text)
     assert alert(one).collapse_id != alert(again).collapse_id
+
+
+def test_what_travels_to_a_phone_says_no_more_of_the_opening_than_its_second() -> None:
+    one = replace(burst(), opened_at=burst().opened_at.replace(microsecond=0))
+    assert alert(one) == alert(replace(one, opened_at=one.opened_at + timedelta(milliseconds=999)))
