@@ -108,7 +108,7 @@ def test_secrets_numbered_ahead_of_a_public_mention_do_not_move_its_opening() ->
             secrets = (event(f"s{n}", author="bob", protected=True) for n in range(many))
             edge.batch(*secrets, event("public", author="ada"))
             edge.house.sequence()
-            edge.house.clock.advance(timedelta(milliseconds=500))
+            edge.house.clock.advance(timedelta(milliseconds=1_500))
             shown.append([item["opened_at"] for item in edge.inbox("u1").json()["items"]])
     assert shown == [["2026-01-05T12:00:00Z"]] * 2
 
