@@ -74,7 +74,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     found, badge = await edge.tab.open(user, after=after, limit=limit)
     body = InboxBody(
-        items=[item_body(item, edge.opaque.id(user, item.burst.key)) for item in found.items],
+        items=[item_body(item, edge.opaque.id(user, item.burst.key), edge.clock.now()) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,
         seen=edge.opaque.token(found.seen) if found.seen else None,
         badge=badge_body(badge) if badge else None,
@@ -127,12 +127,13 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
     edge.hub.changed(request.user)
 
 
-def item_body(item: Item, id: str) -> ItemBody:
+def item_body(item: Item, id: str, now: datetime) -> ItemBody:
     burst = item.burst
     return ItemBody(
         burst=id,
         subject=str(burst.key.subject),
-        opened_at=burst.opened_at,
+        # Those numbered together are a millisecond apart: the last of many may be ahead of the clock.
+        opened_at=min(burst.opened_in, now.replace(microsecond=0)),
         count=burst.count,
         names=list(item.names[:NAMES_SHOWN]),
         more=burst.more_mentioners or len(item.names) > NAMES_SHOWN,

@@ -136,7 +136,7 @@ class Talk:
         self.edge.hub.metrics.told.labels(news.event).inc()
         if news.item is not None:
             burst = self.edge.opaque.id(self.listener.user, news.item.burst.key)
-            return frame(news.event, id, item_body(news.item, burst))
+            return frame(news.event, id, item_body(news.item, burst, self.edge.clock.now()))
         return frame(news.event, id, None if news.badge is None else badge_body(news.badge))
 
     def _id(self, told: Told) -> str:

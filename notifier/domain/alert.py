@@ -20,6 +20,8 @@ def alert(burst: Burst) -> Alert:
     """Names the opener alone: who joined later, and how many, isn't known when phones ring."""
     whom = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
     # Not of the burst's key: a hash of so few possible numbers can be undone, and the numbers count restricted bursts.
-    # The opener's tweet is the burst's for ever, and known to whoever gets the alert.
-    digest = blake2s(f"{burst.key.subject}/{burst.tweet}".encode(), digest_size=16).hexdigest()
+    # Opening and opener's tweet are the burst's for ever once it has slices, and shown to whoever gets the alert. A
+    # tweet that opens two bursts, told again hours later, opens them in two seconds; within one, the alerts are alike.
+    opening = f"{burst.key.subject}/{burst.opened_in.isoformat()}/{burst.tweet}"
+    digest = blake2s(opening.encode(), digest_size=16).hexdigest()
     return Alert(burst=burst.key, collapse_id=digest, text=f"{burst.opener} mentioned {whom}")

@@ -65,6 +65,13 @@ class Burst:
         )
 
     @property
+    def opened_in(self) -> datetime:
+        """The second in which it opened: all that people are told. Restricted bursts push the openings behind them by
+        a millisecond each, and those are nobody's business.
+        """
+        return self.opened_at.replace(microsecond=0)
+
+    @property
     def opener(self) -> UserId:
         return self.mentioners[0]
 

@@ -1,12 +1,13 @@
 """The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+from threading import Lock
 
 from notifier import topics
-from notifier.codec import unpack
+from notifier.codec import pack, unpack
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
@@ -24,7 +25,10 @@ from notifier.ports.throttles import Throttles
 
 PULLED_ALONE = "Served by pull: the budget of restricted fan-outs was spent."
 LOOKED_THROUGH = 20_000
-"""Records of a stream: 40 s of the peak's 500 a second, and some 10 MB while one question is answered."""
+"""Records of a stream: 40 s of the peak's 500 a second."""
+PATIENCE = timedelta(milliseconds=50)
+"""A log that isn't behind is looked through in a few milliseconds: nobody need be refused for that. Who finds a longer
+look under way would hold a thread that the senders of events need."""
 
 
 class Status(StrEnum):
@@ -78,13 +82,15 @@ class Fates:
     recent: Recent
     log: EventLog
     clock: Clock
+    looking: Lock = field(default_factory=Lock)
+    """Held by the one question that looks through the log."""
 
     def __call__(self, source: str | None, id: str) -> Fate:
         """Of the event, or of every event with this id when no source is named.
 
         An event that was accepted is never unknown: the cache answers fast, and the log when the cache is away or was
         emptied. Raises NotFound for an event that was never accepted, and Unavailable, because a guess could be
-        wrong, when more waits in the log than is looked through.
+        wrong, when more waits in the log than is looked through, or somebody else has looked through it for a while.
         """
         # The store first: an event sequenced between the two looks is then told as accepted, never as unknown.
         outcomes = self.bursts.outcomes(source, id)
@@ -104,6 +110,14 @@ class Fates:
             return False
 
     def _waits(self, source: str | None, id: str) -> bool:
+        if not self.looking.acquire(timeout=PATIENCE.total_seconds()):
+            raise Unavailable("Another event is looked for in the log right now.")
+        try:
+            return self._looked_through(source, id)
+        finally:
+            self.looking.release()
+
+    def _looked_through(self, source: str | None, id: str) -> bool:
         """Along the way of an event, so that one that moves on meanwhile is met at the next look."""
         whole = True
         for stream in topics.GROUPS:
@@ -117,13 +131,14 @@ class Fates:
 
     def _waits_in(self, stream: str, source: str | None, id: str) -> bool | None:
         """None when it wasn't found, and not everything was looked at."""
-        waiting = self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH)
-        sought = id.encode()
-        # Most records are passed over by their bytes, which are decoded only where the id is among them.
-        found = (_event_of(one.record) for one in waiting if sought in one.record.value)
-        if any(event and event.id == id and source in (None, event.source) for event in found):
-            return True
-        return None if len(waiting) == LOOKED_THROUGH else False
+        # All but a few records are passed over by their bytes: the id as they hold it, its length ahead of it.
+        sought, looked_at = pack(id), 0
+        for one in self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH):
+            looked_at += 1
+            event = _event_of(one.record) if sought in one.record.value else None
+            if event and event.id == id and source in (None, event.source):
+                return True
+        return None if looked_at == LOOKED_THROUGH else False
 
     def _accounts(self, outcomes: Sequence[Outcome]) -> Sequence[AccountFate]:
         now = self.clock.now()

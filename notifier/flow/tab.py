@@ -1,12 +1,11 @@
 """The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.visible import Viewer, unread, visible
@@ -138,7 +137,7 @@ class Tab:
         return Page(
             items=[look.item(burst) for burst in found[:limit]],
             next=None if walk.ended and len(found) <= limit else more,
-            seen=_token(_proven(look, walk), found[:limit], after),
+            seen=_token(look, found[:limit], after),
             partial=False,
         )
 
@@ -182,6 +181,7 @@ class Tab:
             subjects=look.subjects,
             authors=look.viewer.authors,
             member=look.member,
+            now=look.now,
             after=after,
         )
 
@@ -206,13 +206,6 @@ class Tab:
 
 def badge_of(unread: Collection[BurstKey]) -> Badge:
     return Badge(count=min(len(unread), BADGE_MOST), more=len(unread) > BADGE_MOST)
-
-
-def _proven(look: Look, walk: Walk) -> Look:
-    """The look at a moment at which the index can't have lacked a burst that a token made then would cover."""
-    if walk.compared_at is None:
-        return look
-    return replace(look, now=min(look.now, walk.compared_at + SETTLED_AFTER - VISIBLE_WITHIN))
 
 
 def _token(look: Look, shown: Sequence[Burst], after: Place | None) -> SeenToken:

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.head import VISIBLE_WITHIN
+from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.pull import Pulled, PullReader
 from notifier.ports.timeline import Place, Timeline
@@ -21,6 +23,9 @@ BEFORE_ALL = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 class Walk:
     """The first step merges pull index and rows down to the horizon, as far as the index proves that nothing is
     missing; every further one reads the canonical bursts, which need no proof.
+
+    What an index may lack that wasn't compared lately (an announcement failed, and couldn't take its claim away) is
+    read from the store as well. So whatever is settled at `now` is in the walk, and a token made then may cover it.
     """
 
     timeline: Timeline
@@ -30,12 +35,11 @@ class Walk:
     """Bursts restricted to the followers of others are passed as if they weren't there, or their number would show in
     how far a page comes."""
     member: Member
+    now: datetime
     after: Place | None
     """Behind this place; afterwards behind the last burst walked past."""
     ended: bool = False
     looked: bool = False
-    compared_at: datetime | None = None
-    """What became readable after this moment the index may have lacked; None where nothing came from an index."""
 
     async def step(self) -> Sequence[Burst]:
         """The next run, possibly empty. Raises StoreUnavailable."""
@@ -52,15 +56,30 @@ class Walk:
         pulled = await self._pulled()
         if pulled.complete_since is None:
             return ()
-        self.compared_at = pulled.as_of
+        unlisted = await self._unlisted(pulled)
+        if len(unlisted) == RUN:  # the store alone gives the newest run
+            self.after = place_of(unlisted[-1])
+            return unlisted
         # Rows never prove absence, so they count down to the index's horizon only.
         rows = await self.timeline.rows(self.member, self.after, RUN)
         keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}
         horizon = Place(pulled.complete_since, BEFORE_ALL)
-        bursts = (await self.timeline.bursts(keys)).values()
-        found = [b for b in bursts if place_of(b) > horizon and self._behind(place_of(b))]
+        bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}
+        found = [b for b in bursts.values() if place_of(b) > horizon and self._behind(place_of(b))]
         self.after = min(self.after, horizon) if self.after else horizon
         return sorted(found, key=place_of, reverse=True)
+
+    async def _unlisted(self, pulled: Pulled) -> Sequence[Burst]:
+        """The newest bursts, as far back as the index may lack one.
+
+        What it lacks became readable after its comparison, and so opened at most VISIBLE_WITHIN before it. Where that
+        is too young to be settled, no list or badge claims to have it, and the read is saved.
+        """
+        if pulled.as_of is None or (since := pulled.as_of - VISIBLE_WITHIN) > self.now - SETTLED_AFTER:
+            return ()
+        if self.after is not None and self.after.opened_at < since:
+            return ()
+        return await self.timeline.before(self.subjects, self.after, RUN, self.authors, since)
 
     async def _pulled(self) -> Pulled:
         try:

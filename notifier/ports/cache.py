@@ -42,7 +42,7 @@ class Pressure(Protocol):
         ...
 
     def level(self) -> float:
-        """0 when nothing was said lately."""
+        """0 when nothing was said lately, or nothing that can be read."""
         ...
 
 
@@ -54,7 +54,7 @@ class BacklogReport(Protocol):
         ...
 
     def told(self) -> Mapping[Pool, Behind]:
-        """Empty when nothing was said lately."""
+        """Empty when nothing was said lately, or nothing that can be read."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The event log: ordered streams of records by partition, read by groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -66,10 +66,11 @@ class EventLog(Protocol):
         """Joins the group; an owner that died is replaced when its lease ends (5 s)."""
         ...
 
-    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         """At most `limit` records that the group hasn't committed, oldest first within a partition.
 
-        Fewer than `limit` are all of them. It joins no group and moves nothing. Raises LogUnavailable.
+        Fewer than `limit` are all of them. Read as they are asked for, a few in memory at a time: one that is done
+        meanwhile may be left out. It joins no group and moves nothing. Raises LogUnavailable, also on the way.
         """
         ...
 

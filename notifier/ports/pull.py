@@ -47,7 +47,9 @@ class PullIndex(Protocol):
     def compared(self, since: datetime, as_of: datetime) -> None:
         """Says that every burst readable at `as_of` has been announced; lists older than `since` may be let go.
 
-        Raises CacheUnavailable, too, when something was lost since generation().
+        The last word stands, also where it is of an earlier moment. One of a moment that is still to come, because the
+        clock was set back, proves nothing until then. Raises CacheUnavailable, too, when something was lost since
+        generation().
         """
         ...
 

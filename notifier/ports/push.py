@@ -25,7 +25,8 @@ class Spared(Protocol):
     """Whose phone stays silent: what people did since the seal, read in ranges and never person by person."""
 
     def read(self, burst: Burst, shard: int) -> Bits:
-        """Of the shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable.
+        """Of the shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable,
+        and those whose account was deleted.
 
         Says nothing about others: a seal never names them. Reads what stands now, in one look; the cost grows with
         those who have such a fact (a mark, a block of the opener, a later follow, a mute), not with the shard. Raises

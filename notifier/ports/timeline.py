@@ -29,9 +29,11 @@ class Timeline(Protocol):
         place: Place | None,
         limit: int,
         authors: Collection[UserId] | None = None,
+        since: datetime | None = None,
     ) -> Sequence[Burst]:
         """The newest bursts of these subjects behind the place, newest first, none left out: all of them, or the public
-        ones and those restricted to the followers of one of the authors, as if there were no others.
+        ones and those restricted to the followers of one of the authors, as if there were no others; and only those
+        that opened at or after `since`, which costs as much as there are.
 
         Fewer than `limit` means that there are no more within the retention. This alone makes a page right.
         """

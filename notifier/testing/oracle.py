@@ -145,7 +145,9 @@ class Oracle:
         return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
 
     def rings(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
-        """Whether the phone may ring: it is in the list, nothing was done with it, and its opener isn't blocked."""
+        """Whether the phone may ring: it is in a list, nothing was done with it, and its opener isn't blocked."""
+        if person.deleted:
+            return False
         opener = self.tweets[burst.tweets[0]].author
         touched = burst.key in marked.marks or not self.unread(burst, marked)
         return self.visible(person, burst, marked, now) and not touched and opener not in person.blocked

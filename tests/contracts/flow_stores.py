@@ -110,7 +110,7 @@ def memory(folder: Path, clock: ManualClock) -> Iterator[Store]:
         directory=directory,
         sets=sets,
         facts=people,
-        spared=MemorySpared(people),
+        spared=MemorySpared(people, directory),
         clock=clock,
     )
 

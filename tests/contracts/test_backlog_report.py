@@ -9,6 +9,7 @@ import pytest
 
 from notifier.adapters.redis.cache import RedisBacklogReport
 from notifier.adapters.redis.client import connect
+from notifier.codec import pack
 from notifier.domain.backlog import Behind
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.slice import Pool
@@ -65,3 +66,9 @@ def test_a_wipe_forgets(backend: Backend) -> None:
 def test_without_a_server_it_says_so() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisBacklogReport(client).told()
+
+
+@pytest.mark.parametrize("garbled", [b"", b"\xff\x00", b"7", pack({"p9": 1})])
+def test_a_word_that_cannot_be_read_is_as_if_nothing_was_told(valkey: Valkey, garbled: bytes) -> None:
+    valkey.client.set("backlog", garbled)
+    assert RedisBacklogReport(valkey.client).told() == {}

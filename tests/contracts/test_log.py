@@ -1,5 +1,6 @@
 """The event log: order, groups, leases and take-over; time is the backend's clock, so nobody waits for a lease."""
 
+import tracemalloc
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -150,9 +151,33 @@ def test_what_a_group_has_not_committed_is_waiting_for_whoever_asks(backend: Bac
 
 def test_of_what_waits_no_more_is_told_than_was_asked_for(backend: Backend) -> None:
     append(backend, *KEYS)
-    found = backend.log.waiting(STREAM, "router", 10)
+    found = list(backend.log.waiting(STREAM, "router", 10))
     assert len(found) == len({(one.partition, one.offset) for one in found}) == 10
-    assert len(backend.log.waiting(STREAM, "router", 1_000)) == len(KEYS)
+    assert len(list(backend.log.waiting(STREAM, "router", 1_000))) == len(KEYS)
+
+
+def test_looking_through_what_waits_holds_little_of_it_in_memory(backend: Backend) -> None:
+    large = [Record(stream=STREAM, key=f"k{n}", value=bytes(10_000)) for n in range(2_000)]
+    backend.log.append(large)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in backend.log.waiting(STREAM, "router", 5_000)) == len(large)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+def test_whoever_stops_looking_through_what_waits_holds_nothing_up(backend: Backend) -> None:
+    append(backend, *KEYS)
+    looking = backend.log.waiting(STREAM, "router", 1_000)
+    first = next(looking)
+    consumer = backend.log.subscribe(STREAM, "router", "one")
+    polled = poll(consumer)
+    commit(consumer, polled)
+    append(backend, "new")
+    assert first in polled
+    assert [one.record.key for one in backend.log.waiting(STREAM, "router", 1_000)] == ["new"]
 
 
 def test_the_living_share_the_partitions_evenly_and_without_overlap(backend: Backend) -> None:

@@ -63,3 +63,9 @@ def test_a_wipe_forgets(backend: Backend) -> None:
 def test_without_a_server_it_says_so() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisPressure(client).level()
+
+
+@pytest.mark.parametrize("garbled", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
+def test_a_word_that_cannot_be_read_is_as_if_nothing_was_said(valkey: Valkey, garbled: bytes) -> None:
+    valkey.client.set("pressure", garbled)
+    assert RedisPressure(valkey.client).level() == 0

@@ -34,10 +34,22 @@ def test_an_index_that_nobody_compares_proves_nothing_after_a_while(backend: Bac
     assert seqs(backend.look([NOVA])) == [4]
 
 
-def test_an_earlier_comparison_takes_nothing_back(backend: Backend) -> None:
+def test_of_two_comparisons_the_last_word_stands(backend: Backend) -> None:
     backend.rebuild([burst(4)])
-    backend.index.compared(BEFORE, backend.clock.now() - 2 * FRESH_FOR)
-    assert seqs(backend.look([NOVA])) == [4]
+    earlier = backend.clock.now() - FRESH_FOR
+    backend.index.compared(BEFORE, earlier)
+    assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], earlier)
+    backend.clock.advance(timedelta(milliseconds=1))
+    assert backend.look([NOVA]).complete_since is None
+
+
+def test_after_the_clock_was_set_back_an_index_proves_nothing_until_it_is_compared_again(backend: Backend) -> None:
+    backend.rebuild([burst(4)])
+    now = backend.clock.now()
+    backend.index.compared(BEFORE, now + timedelta(milliseconds=1))
+    assert backend.look([NOVA]).complete_since is None
+    backend.index.compared(BEFORE, now)
+    assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], now)
 
 
 def test_an_index_emptied_since_cannot_be_said_to_be_compared(backend: Backend) -> None:
@@ -205,6 +217,7 @@ def test_lists_that_are_too_old_are_swept_without_a_rebuild(valkey: Valkey) -> N
     backend.index.announce([burst(5, ADA, opened_at=since)])
     for _ in range(SWEPT_EVERY * PARTS):
         backend.index.compared(since, since)
+    backend.clock.advance(timedelta(hours=1))
     assert backend.look([NOVA]) == Pulled(places=(), complete_since=since, as_of=since)
     assert backend.look([ADA]).complete_since == BEFORE
     assert seqs(backend.look(SUBJECTS)) == [5]

@@ -76,6 +76,21 @@ def test_what_is_restricted_to_others_is_as_if_it_were_not_there(store: Store) -
     assert before(store, [NOVA], limit=99) == made[::-1]
 
 
+def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
+    made = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n // 2 * DAY) for n in range(1, 9)]
+    store.bursts.write(made, [])
+    newest = sorted(made, key=place_of, reverse=True)
+
+    def since(days: int, place: Place | None = None, limit: int = 10) -> list[Burst]:
+        return list(run(store.timeline.before([NOVA, ORION], place, limit, None, START + days * DAY)))
+
+    assert since(3) == newest[:3]
+    assert since(3, limit=2) == newest[:2]
+    assert since(3, place_of(newest[0])) == newest[1:3]
+    assert since(3, place_of(newest[2])) == since(9) == []
+    assert since(0) == newest
+
+
 def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -> None:
     store.bursts.write([burst(NOVA, 1, opened_at=START), burst(ORION, 1, opened_at=START + DAY)], [])
     moved = burst(NOVA, 1, version=2, opened_at=START + 2 * DAY)

@@ -14,8 +14,9 @@ from notifier.domain.ledger import Fact
 from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
 from notifier.domain.slice import TERMS, Pool, Step
-from notifier.domain.subject import UserId
+from notifier.domain.subject import Member, UserId
 from notifier.domain.visible import Volume
+from notifier.ports.directory import Account
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage
 
@@ -55,6 +56,9 @@ DEEDS: dict[str, Callable[[Stage], None]] = {
     "muted the subject": lambda stage: stage.ground.people.mute(LEE, NOVA),
     "left the subject": lambda stage: stage.ground.people.unfollow(LEE, NOVA),
     "came back to it": lambda stage: stage.ground.people.follow(LEE, NOVA, stage.ground.clock.now()),
+    "deleted the account": lambda stage: stage.ground.directory.enrol(
+        [Account(user=LEE, member=Member(stage.scene.people[LEE].member), deleted=True)]
+    ),
     "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from notifier import topics
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
-from notifier.domain.head import VISIBLE_WITHIN, Head
+from notifier.domain.head import Head
 from notifier.domain.ledger import Account
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Subject
@@ -89,21 +89,6 @@ def test_what_redis_refused_is_announced_by_whoever_compares_next() -> None:
     reconciler()
     assert NOVA in stage.ground.pull.lists
     assert stage.sees("kim") == ["mention:nova#1"]
-
-
-def test_a_token_covers_nothing_that_the_index_may_have_lacked() -> None:
-    stage = Stage()
-    stage.system().reconciler()()
-    stage.pass_time(seconds=2)
-    pump = stage.pump(topics.MENTIONS_CELEBRITY, pull=Refusing(stage.ground.pull, CacheUnavailable))
-    stage.tweet("nova")
-    stage.pump(topics.MENTIONS).step()
-    compared_at = stage.ground.clock.now() - timedelta(seconds=2)
-    pump.step()
-    stage.pass_time(seconds=1)
-    token = stage.page("kim").seen
-    assert token is not None
-    assert token.as_of == compared_at - VISIBLE_WITHIN
 
 
 def test_an_index_is_rebuilt_page_by_page() -> None:

@@ -1,6 +1,6 @@
 """Parts of the house that can be put out of order, and told what came to them."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -40,7 +40,7 @@ class BreakableLog:
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.inner.subscribe(stream, group, owner)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         if self.broken.log:
             raise self.broken.log
         self.before_looks()

@@ -101,7 +101,7 @@ class House:
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
             sent=MemorySent(),
-            spared=MemorySpared(self.people),
+            spared=MemorySpared(self.people, self.directory),
             leases=MemoryLeases(),
             archive=MemoryArchive(self.bursts, ledger, seals, inbox),
             pull=pull,

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from httpx import Response
 
 from notifier.domain.audience import Tier
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
@@ -59,6 +60,31 @@ def test_a_log_that_is_too_far_behind_to_be_looked_through_calls_nothing_unknown
     edge.house.recent.wipe()
     assert edge.fate("0").json()["status"] == "accepted"
     assert_problem(edge.fate("never sent"), 503, "unavailable")
+
+
+def test_one_question_at_a_time_looks_through_the_log_and_the_others_keep_nobody_waiting(edge: Edge) -> None:
+    edge.post(event("7"))
+    edge.house.recent.wipe()
+    meanwhile: list[Response] = []
+
+    def ask() -> None:
+        edge.house.log.before_looks = lambda: None
+        meanwhile.extend([edge.fate("7"), edge.post(event("8"))])
+
+    edge.house.log.before_looks = ask
+    assert edge.fate("7").json()["status"] == "accepted"
+    refused, accepted = meanwhile
+    assert_problem(refused, 503, "unavailable")
+    assert refused.headers["retry-after"] == "1"
+    assert accepted.status_code == 202
+    assert_problem(edge.fate("never sent"), 404, "not_found")
+
+
+def test_an_id_that_is_part_of_everything_is_not_found_in_it(edge: Edge) -> None:
+    edge.post(event("event-7"))
+    edge.house.recent.wipe()
+    for id in ("event", "e", "7", "event-77"):
+        assert_problem(edge.fate(id), 404, "not_found")
 
 
 def test_without_cache_and_log_an_event_that_waits_is_not_called_unknown(edge: Edge) -> None:

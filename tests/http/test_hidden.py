@@ -101,6 +101,26 @@ def test_a_stranger_is_told_the_same_whether_or_not_there_are_secrets() -> None:
     assert alerts_among_secrets == alerts != []
 
 
+def test_secrets_numbered_ahead_of_a_public_mention_do_not_move_its_opening() -> None:
+    shown = []
+    for many in (0, 900):
+        with lived_in() as edge:
+            secrets = (event(f"s{n}", author="bob", protected=True) for n in range(many))
+            edge.batch(*secrets, event("public", author="ada"))
+            edge.house.sequence()
+            edge.house.clock.advance(timedelta(milliseconds=1_500))
+            shown.append([item["opened_at"] for item in edge.inbox("u1").json()["items"]])
+    assert shown == [["2026-01-05T12:00:00Z"]] * 2
+
+
+def test_no_item_is_from_the_future() -> None:
+    with lived_in() as edge:
+        edge.house.clock.advance(timedelta(milliseconds=900))
+        edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(200)))
+        edge.house.sequence()
+        assert {item["opened_at"] for item in edge.inbox("u2").json()["items"]} == {"2026-01-05T12:00:00Z"}
+
+
 def test_no_page_is_empty_for_the_many_secrets_it_walked_past() -> None:
     with lived_in() as edge:
         said(edge, "a")

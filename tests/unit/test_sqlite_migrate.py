@@ -8,8 +8,11 @@ import pytest
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.migrate import migrate, pending
+from notifier.adapters.sqlite.migrate import FOLDER, migrate, pending
+from notifier.codec import pack
 from notifier.domain.errors import SchemaChanged, SchemaNewer
+from notifier.domain.subject import Member, UserId
+from notifier.ports.directory import Account
 
 FIRST = "-- A table; with a comment.\nCREATE TABLE a (x TEXT DEFAULT ';');\nINSERT INTO a VALUES ('one;two');\n"
 SECOND = "CREATE TABLE b (x);\n"
@@ -89,3 +92,19 @@ def test_two_processes_may_start_at_once(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         taken = pool.map(take_all, [tmp_path] * 2, chunksize=1)
     assert sum(taken) == take_all(tmp_path / "alone") > 0
+
+
+def test_accounts_that_were_deleted_before_it_was_a_column_are_known(db: Database, tmp_path: Path) -> None:
+    known = sorted((FOLDER / "core").glob("*.sql"))
+    before = tmp_path / "before" / "core"
+    before.mkdir(parents=True)
+    for step in known[:5]:
+        (before / step.name).write_text(step.read_text())
+    migrate(db, "core", before.parent)
+    with db.write() as c:
+        for member, name in enumerate(("here", "gone", "deleted")):
+            account = Account(user=UserId(name), member=Member(member), deleted=name == "gone")
+            c.execute("INSERT INTO users (user, member, account) VALUES (?, ?, ?)", (name, member, pack(account)))
+    migrate(db, "core")
+    with db.read() as c:
+        assert c.execute("SELECT user FROM users WHERE deleted = 1").fetchall() == [("gone",)]

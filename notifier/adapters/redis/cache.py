@@ -8,6 +8,7 @@ from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.backlog import Behind
 from notifier.domain.bits import SHARD_MEMBERS, shard_of
+from notifier.domain.errors import Poison
 from notifier.domain.mention import EventId
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Member
@@ -65,7 +66,7 @@ class RedisPressure:
     def level(self) -> float:
         with self._client.answered():
             found = self._client.get("pressure")
-        return 0.0 if found is None else float(found)
+        return _level(found) if isinstance(found, bytes) else 0.0
 
 
 class RedisBacklogReport:
@@ -79,7 +80,10 @@ class RedisBacklogReport:
     def told(self) -> Mapping[Pool, Behind]:
         with self._client.answered():
             found = self._client.get("backlog")
-        return unpack(dict[Pool, Behind], found) if isinstance(found, bytes) else {}
+        try:
+            return unpack(dict[Pool, Behind], found) if isinstance(found, bytes) else {}
+        except Poison:  # fails open, as if nobody had told anything
+            return {}
 
 
 class RedisActivity:
@@ -101,6 +105,14 @@ class RedisActivity:
         with self._client.answered():
             found = await self._client.get(_activity(hour, shard))
         return found if isinstance(found, bytes) else b""
+
+
+def _level(said: bytes) -> float:
+    try:
+        level = float(said)
+    except ValueError:  # fails open, as if the monitor had said nothing
+        return 0.0
+    return level if 0 <= level <= 1 else 0.0
 
 
 def _recent(event: EventId) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis.asyncio
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
@@ -43,6 +43,8 @@ class Breaker:
         self._admit()
         try:
             yield
+        except MaxConnectionsError as error:  # says nothing about the server: no word of it was asked
+            raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         except SILENCE as error:
             self._rest()
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
@@ -74,6 +76,19 @@ class Client(redis.Redis):
         self.answered = Breaker().answered
 
 
+class _Line(redis.asyncio.BlockingConnectionPool):
+    """Who waited too long for a connection gets an error that can be told from a server's silence."""
+
+    async def get_connection(self, *given: Any, **named: Any) -> Any:
+        try:
+            return await super().get_connection(*given, **named)  # type: ignore[no-untyped-call] # the library has no types here
+        except redis.ConnectionError as error:
+            # A time-out of the server itself is another error, also when it is that of a connection being made.
+            if isinstance(error.__cause__, TimeoutError):
+                raise MaxConnectionsError(f"{READERS} others ask already.") from error
+            raise
+
+
 class AsyncClient(redis.asyncio.Redis):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -91,9 +106,7 @@ def connect(url: str) -> Client:
 
 
 def connect_async(url: str) -> AsyncClient:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(
-        url, max_connections=READERS, timeout=TIMEOUT, **_settings(redis.asyncio.retry.Retry)
-    )
+    pool = _Line.from_url(url, max_connections=READERS, timeout=TIMEOUT, **_settings(redis.asyncio.retry.Retry))
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client

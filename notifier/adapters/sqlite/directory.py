@@ -15,7 +15,7 @@ _NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,17})")
 
 _ACCOUNTS = "SELECT user, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
 _USERS = "SELECT member, user FROM members WHERE member IN (SELECT value FROM json_each(?))"
-_PUT_USER = "INSERT OR REPLACE INTO users (user, member, account) VALUES (?, ?, ?)"
+_PUT_USER = "INSERT OR REPLACE INTO users (user, member, account, deleted) VALUES (?, ?, ?, ?)"
 _PUT_MEMBER = "INSERT OR REPLACE INTO members (member, user) VALUES (?, ?)"
 _PUT_RANGE = "INSERT OR REPLACE INTO user_ranges (prefix, first_id, count, member) VALUES (?, ?, ?, ?)"
 _RANGE_OF_ID = (
@@ -42,7 +42,7 @@ class SqliteDirectory:
 
     def enrol(self, accounts: Collection[Account]) -> None:
         with self._db.write() as c:
-            c.executemany(_PUT_USER, [(account.user, account.member, pack(account)) for account in accounts])
+            c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
             c.executemany(_PUT_MEMBER, [(account.member, account.user) for account in accounts])
 
     def enrol_range(self, ids: IdRange) -> None:

@@ -1,8 +1,9 @@
 """The event log in log.db: appends share a sync; readers are in consumer.py."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, to_ms
@@ -16,6 +17,9 @@ from notifier.topics import PARTITIONS
 
 DROPPED_AT_ONCE = 1_000
 """Records; short transactions, because appends wait behind them."""
+
+READ_AT_ONCE = 100
+"""Records in memory while somebody looks through what waits; a record has some kilobytes."""
 
 _NEXT = "SELECT next_offset FROM ends WHERE partition = ?"
 _SET_NEXT = "INSERT OR REPLACE INTO ends (partition, next_offset) VALUES (?, ?)"
@@ -42,15 +46,8 @@ class SqliteLog:
         seat = Seat(group=group, stream=stream, owner=owner, partitions=partitions(stream))
         return SqliteConsumer(self._relaxed, self._clock, seat)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
-        found: list[Logged] = []
-        with self._relaxed.read() as c:
-            for partition in partitions(stream):
-                rows = c.execute(_WAITING, {"group": group, "partition": partition, "most": limit - len(found)})
-                for offset, key, value in rows:
-                    record = Record(stream=stream, key=key, value=value)
-                    found.append(Logged(partition=partition, offset=offset, record=record))
-        return found
+    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+        return islice((one for partition in partitions(stream) for one in self._waiting(partition, group)), limit)
 
     def forget(self, before: datetime) -> int:
         return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
@@ -58,6 +55,19 @@ class SqliteLog:
     def close(self) -> None:
         self._db.close()
         self._relaxed.close()
+
+    def _waiting(self, partition: str, group: str) -> Iterator[Logged]:
+        """A short look for each few: who loses interest on the way leaves no transaction open."""
+        stream, behind = partition.rpartition("/")[0], -1
+        while True:
+            place = {"group": group, "partition": partition, "behind": behind, "most": READ_AT_ONCE}
+            with self._relaxed.read() as c:
+                rows = c.execute(_WAITING, place).fetchall()
+            for behind, key, value in rows:
+                record = Record(stream=stream, key=key, value=value)
+                yield Logged(partition=partition, offset=behind, record=record)
+            if len(rows) < READ_AT_ONCE:
+                return
 
     def _write(self, batches: Sequence[Sequence[Record]]) -> None:
         at = to_ms(self._clock.now())

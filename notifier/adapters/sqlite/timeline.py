@@ -3,6 +3,7 @@
 import heapq
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 
 from notifier.adapters.sqlite.bursts import wanted
@@ -46,8 +47,9 @@ class SqliteTimeline:
         place: Place | None,
         limit: int,
         authors: Collection[UserId] | None = None,
+        since: datetime | None = None,
     ) -> Sequence[Burst]:
-        return await self._reader(self._before, subjects, place, limit, authors)
+        return await self._reader(self._before, subjects, place, limit, authors, since)
 
     async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
         return await self._reader(self._rows, member, place, limit)
@@ -63,10 +65,12 @@ class SqliteTimeline:
         place: Place | None,
         limit: int,
         authors: Collection[UserId] | None,
+        since: datetime | None,
     ) -> Sequence[Burst]:
         admitted = None if authors is None else {"", *authors}
+        floor = 0 if since is None else to_ms(since)
         with self._core.read() as c:
-            newest = _newest(c, {str(subject) for subject in subjects}, place, limit, admitted)
+            newest = _newest(c, {str(subject) for subject in subjects}, place, limit, admitted=admitted, least=floor)
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
     def _rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
@@ -80,12 +84,14 @@ def _newest(
     subjects: Collection[str],
     place: Place | None,
     limit: int,
+    *,
     admitted: Collection[str] | None,
+    least: int,
 ) -> Sequence[Found]:
     """The best of all subjects so far, whose last place is the floor below which no other subject is read."""
     best: list[Found] = []
     for subject in subjects:
-        floor = best[0][0] if len(best) == limit and best else 0
+        floor = max(least, best[0][0]) if len(best) == limit and best else least
         for found in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
             if admitted is not None and found[-1] not in admitted:
                 continue

@@ -30,6 +30,9 @@ class MemoryDirectory:
     def enrol_range(self, ids: IdRange) -> None:
         self._ranges.append(ids)
 
+    def deleted(self) -> Collection[Member]:
+        return [account.member for account in self._accounts.values() if account.deleted]
+
     def _in_range(self, user: UserId) -> Account | None:
         prefix, number = parts.groups() if (parts := _NUMBERED.fullmatch(user)) else ("", "-1")
         for ids in self._ranges:

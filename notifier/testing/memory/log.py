@@ -42,7 +42,7 @@ class MemoryLog:
             number = crc32(record.key.encode()) % PARTITIONS[record.stream]
             self.partitions[f"{record.stream}/{number}"].append(record)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Sequence[Logged]:
+    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         commits = self._groups[stream, group].commits
         found = (
             Logged(partition=name, offset=offset, record=record)
@@ -50,7 +50,7 @@ class MemoryLog:
             for offset, record in enumerate(self.partitions[name])
             if offset > commits.get(name, -1)
         )
-        return list(islice(found, limit))
+        return islice(found, limit)
 
     def forget(self, before: datetime) -> int:
         return 0

@@ -88,7 +88,7 @@ class MemoryPullIndex:
             self.lists[subject] = found.joined(given) if found else given.cut()
         self.since = since
         self._settle(since)
-        self._compared(as_of)
+        self.as_of = as_of
 
     def compared(self, since: datetime, as_of: datetime) -> None:
         self._unbroken(self._seen)
@@ -96,11 +96,12 @@ class MemoryPullIndex:
             raise CacheUnavailable("The index isn't rebuilt.")
         self.since = max(self.since, since)
         self._settle(self.since)
-        self._compared(as_of)
+        self.as_of = as_of
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         asked = set(subjects)
-        if asked and (self.as_of is None or self.as_of < self.clock.now() - FRESH_FOR):
+        now = self.clock.now()
+        if asked and (self.as_of is None or not now - FRESH_FOR <= self.as_of <= now):
             return Pulled(places=(), complete_since=None)
         unlisted = NEVER if self.since is None else self.since
         claims = [self.lists[subject].since if subject in self.lists else unlisted for subject in asked]
@@ -127,9 +128,6 @@ class MemoryPullIndex:
             self.since = self.epoch = None
         since = NEVER if found.since == NEVER else FOR_EVER if seq == 1 else opened_at
         self.lists[subject] = found.joined(_List(since, {seq: opened_at}))
-
-    def _compared(self, as_of: datetime) -> None:
-        self.as_of = max(as_of, self.as_of or as_of)
 
     def _unbroken(self, seen: str | None) -> None:
         if seen is None or self.epoch != seen:

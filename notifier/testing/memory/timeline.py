@@ -1,6 +1,7 @@
 """The timeline over the in-memory bursts and inbox; its coroutines never suspend, so that a simulator can step them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from notifier.domain.bits import block_of
 from notifier.domain.block import Row
@@ -25,12 +26,14 @@ class MemoryTimeline:
         place: Place | None,
         limit: int,
         authors: Collection[UserId] | None = None,
+        since: datetime | None = None,
     ) -> Sequence[Burst]:
         admitted = [
             burst
             for burst in self._bursts.by_key.values()
             if burst.key.subject in subjects
             if authors is None or burst.restricted_to is None or burst.restricted_to in authors
+            if since is None or burst.opened_at >= since
         ]
         found = ((Place(burst.opened_at, burst.key), burst) for burst in admitted)
         behind = [pair for pair in found if place is None or pair[0] < place]

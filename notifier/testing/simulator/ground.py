@@ -52,7 +52,7 @@ class Ground:
         self.leases = MemoryLeases()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory, self.sets)
-        self.spared = MemorySpared(self.people)
+        self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)
         self.recent = MemoryRecent(self.clock)

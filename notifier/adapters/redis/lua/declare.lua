@@ -12,7 +12,6 @@ if ARGV[2] ~= '' then
 elseif redis.call('HEXISTS', KEYS[1], 'since') == 0 then
   return 0
 end
--- Of two reconcilers the later comparison stands.
-local before = tonumber(redis.call('HGET', KEYS[1], 'as_of') or nil)
-if not before or before < tonumber(ARGV[3]) then redis.call('HSET', KEYS[1], 'as_of', ARGV[3]) end
+-- The last word stands, also where it is the earlier moment: it claims less, and after the clock was set back it is right.
+redis.call('HSET', KEYS[1], 'as_of', ARGV[3])
 return 1

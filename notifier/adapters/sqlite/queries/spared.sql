@@ -20,6 +20,10 @@ UNION ALL
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
 UNION ALL
+-- Deleted the account.
+SELECT member FROM users
+WHERE deleted = 1 AND member BETWEEN :first AND :last
+UNION ALL
 -- Left the protected author; muting him changes nothing.
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024
