@@ -11,10 +11,10 @@ COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="m
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean quick
+.PHONY: help setup demo test check bench bench-peers lock clean quick
 
 help: ## list these commands
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## create .venv with everything pinned; done once, again when a pin changes
 
@@ -29,12 +29,16 @@ check: quick ## the same without the slow tests
 	@echo "== unit tests"
 	@$(PYTEST) $(wildcard tests/unit tests/repo)
 
-bench: setup ## how fast a burst reaches its audience
-	@$(BIN)/notifier bench fanout
+bench: setup ## measure what is promised about speed, and write docs/benchmarks.md anew; QUICK=1 takes fewer rounds
+	@$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+bench-peers: setup ## the same against other people's libraries, which it installs below build/peers
+	@$(BIN)/python -m bench peers $(if $(QUICK),--quick)
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt pyproject.toml requirements/everywhere.in
 	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra testing --extra dev pyproject.toml requirements/everywhere.in
+	@for peer in build stream_framework celery redis; do $(COMPILE) -o notifier/testing/bench/peers/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and whatever was built
 	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

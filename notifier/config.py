@@ -25,6 +25,8 @@ LONGEST_COLLAPSE = timedelta(days=1)
 """A burst is announced once: what opened yesterday is no place for what is said today."""
 MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
 """More often is a busy loop; more seldom, and the pressure is of an hour ago."""
+MOST_STREAMS = 50_000
+"""More connections than one process can be told to serve within a second."""
 SHORTEST_SECRET = 32
 """Bytes: HS256 is as strong as its hash only with a key of that length."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -46,6 +48,8 @@ class Settings:
     secret: str = ""
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
+    streams: int = 5_000
+    """Live streams of one API process; each is a connection and about 10 kB."""
     log_level: str = "info"
     demo: str = ""
     """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
@@ -87,6 +91,7 @@ RULES: Mapping[str, Rule] = {
     "monitor_every": Rule(
         words="a number of seconds from 0.1 to 3600", holds=lambda every: MONITORS[0] <= every <= MONITORS[1]
     ),
+    "streams": Rule(words="a whole number from 0 to 50000", holds=lambda streams: 0 <= streams <= MOST_STREAMS),
     "log_level": Rule(words=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", holds=lambda level: level.lower() in LEVELS),
     "demo": Rule(
         words="empty, or four user ids with commas between them",

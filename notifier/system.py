@@ -10,19 +10,20 @@ from notifier.domain.slice import Step
 from notifier.flow.audit import Audit
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
-from notifier.flow.dispatcher import Dispatcher, Rates
+from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Gateway
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.overview import Overview
 from notifier.flow.push import Push
+from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.router import Router, Sizes
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.work import Work
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
-from notifier.ports.bus import LiveBus
+from notifier.ports.bus import LiveBus, LiveReader
 from notifier.ports.cache import Activity, BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
@@ -83,6 +84,7 @@ class Reads:
     timeline: Timeline
     pull: PullReader
     activity: Activity
+    live: LiveReader
     clock: Clock
 
     def tab(self, watch: Watch = unwatched) -> Tab:

@@ -6,14 +6,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar, Router
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from notifier.api import demo, events, files, inbox, ops, overview
+from notifier.api import demo, events, files, inbox, ops, overview, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.keys import Keys
+from notifier.api.listening import HUB
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.problems import HANDLERS
@@ -40,6 +42,7 @@ def create(
             behind.storming.trickle()
 
     def close() -> None:
+        wired.hub.close()
         behind.storming.stop()
         wired.threads.shutdown(cancel_futures=True)
 
@@ -49,6 +52,7 @@ def create(
         exception_handlers=HANDLERS,
         on_startup=[begin],
         on_shutdown=[close],
+        state=State({HUB: wired.hub}),
         openapi_config=None,
         logging_config=None,
         debug=False,
@@ -68,7 +72,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/inbox",
-            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks],
+            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, stream.live],
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["inbox"],

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,14 +22,20 @@ from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
+from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
+from notifier.flow.hub import Hub
 from notifier.flow.tab import Opened, Tab, Watch
+from notifier.flow.walk import place_of
+from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.system import Reads, System
 
+RECENT_AT_ONCE = 500
+"""Bursts in one read of the store: some milliseconds."""
 THREADS = 64
 """So many requests may wait for one sync of the log; a thread that waits costs next to nothing."""
 
@@ -47,6 +54,8 @@ class Edge:
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
+    hub: Hub
+    pause: Pause
     roles: Roles
     looking: Looking
 
@@ -68,6 +77,19 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         call = partial(gateway, body, batch=batch)
         return await asyncio.get_running_loop().run_in_executor(threads, call)
 
+    async def recent(since: datetime) -> Sequence[Burst]:
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
+
+    tab = reads.tab(_watching(system, reads, pause))
+    hub = Hub(
+        tab=tab,
+        bus=reads.live,
+        recent=recent,
+        metrics=system.metrics,
+        clock=ports.clock,
+        pause=pause,
+        most=system.settings.streams,
+    )
     roles, overview = (
         Roles(folder=system.settings.data / "run" / "up", registry=system.metrics.registry),
         system.overview(),
@@ -90,15 +112,26 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
             log=ports.log,
             clock=ports.clock,
         ),
-        tab=reads.tab(_watching(system, reads, pause)),
+        tab=tab,
         clock=ports.clock,
         keys=keys,
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),
+        hub=hub,
+        pause=pause,
         roles=roles,
         looking=Looking(looked),
     )
+
+
+def _recent(bursts: RecentBursts, since: datetime) -> Sequence[Burst]:
+    """Oldest first; they are told in this order."""
+    found, behind = list[Burst](), None
+    while page := bursts.since(since, behind, RECENT_AT_ONCE):
+        found += page
+        behind = place_of(page[-1])
+    return found[::-1]
 
 
 def _watching(system: System, reads: Reads, pause: Pause) -> Watch:

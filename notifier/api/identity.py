@@ -50,6 +50,11 @@ def person(keys: Keys, authorization: str | None, now: datetime) -> UserId:
     return _user(keys, token, now)
 
 
+def ends_at(keys: Keys, authorization: str | None) -> float:
+    """The moment, in seconds since 1970, from which on `person` refuses this token. Raises BadToken."""
+    return _claims(keys, _bearer(authorization)).exp + LEEWAY.total_seconds()
+
+
 def require_service(keys: Keys, authorization: str | None, now: datetime) -> None:
     """Raises BadToken, and Forbidden for a person's token."""
     token = _bearer(authorization)

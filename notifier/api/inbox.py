@@ -74,10 +74,10 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     found, badge = await edge.tab.open(user, after=after, limit=limit)
     body = InboxBody(
-        items=[_item(item, edge.opaque.id(user, item.burst.key)) for item in found.items],
+        items=[item_body(item, edge.opaque.id(user, item.burst.key)) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,
         seen=edge.opaque.token(found.seen) if found.seen else None,
-        badge=_badge(badge) if badge else None,
+        badge=badge_body(badge) if badge else None,
         partial=found.partial,
     )
     headers = _headers(user, body, found)
@@ -93,7 +93,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
 async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     """How many items are unread; `more` beyond what is counted."""
     badge = await edge.tab.badge(request.user)
-    return Response(_badge(badge), headers={"Cache-Control": "private, no-store", "X-Poll-Interval": _poll()})
+    return Response(badge_body(badge), headers={"Cache-Control": "private, no-store", "X-Poll-Interval": _poll()})
 
 
 @put(
@@ -106,6 +106,7 @@ async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
 async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     """Marks as seen what the page showed that the token came with."""
     await edge.tab.see(request.user, edge.opaque.seen(request.user, data.token))
+    edge.hub.changed(request.user)
 
 
 @put(
@@ -123,9 +124,10 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
         raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
     bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await edge.tab.mark(request.user, bursts, Mark(data.mark))
+    edge.hub.changed(request.user)
 
 
-def _item(item: Item, id: str) -> ItemBody:
+def item_body(item: Item, id: str) -> ItemBody:
     burst = item.burst
     return ItemBody(
         burst=id,
@@ -140,7 +142,7 @@ def _item(item: Item, id: str) -> ItemBody:
     )
 
 
-def _badge(badge: Badge) -> BadgeBody:
+def badge_body(badge: Badge) -> BadgeBody:
     return BadgeBody(count=badge.count, more=badge.more)
 
 

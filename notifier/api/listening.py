@@ -16,12 +16,17 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 from litestar import Litestar
 
+from notifier.config import MOST_STREAMS
 from notifier.domain.errors import BadSetting, Environment, PortTaken
 
 DRAINS_WITHIN = timedelta(seconds=1.5)
 """After a SIGTERM; whoever is cut off asks again."""
 READY_WITHIN = timedelta(seconds=20)
 BACKLOG = 1024
+HUB = "hub"
+"""In the application's state; its live streams would never end by themselves."""
+REQUESTS = MOST_STREAMS + 1024
+"""At once; the streams are limited by a setting, and must not keep the others waiting."""
 TURNS_EVERY = 1.0
 """Seconds between two beats."""
 
@@ -100,6 +105,7 @@ async def _listen(
     if serving.done():
         serving.result()
         raise Environment("The HTTP server ended by itself.")
+    app.state[HUB].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
     await asyncio.wait({serving}, timeout=DRAINS_WITHIN.total_seconds())
 
@@ -111,6 +117,7 @@ def _server(app: Litestar, host: str, port: int) -> Server:
         port=port,
         interface=Interfaces.ASGI,
         backlog=BACKLOG,
+        backpressure=REQUESTS,
         websockets=False,
         log_level=LogLevels.error,
         log_dictconfig=TO_OUR_LOG,

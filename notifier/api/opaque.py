@@ -14,6 +14,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.marks import SeenToken
 from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.flow.live import Told
 from notifier.ports.timeline import Place
 
 VERSION = b"\x02"
@@ -39,6 +40,11 @@ class _Key(msgspec.Struct, array_like=True, frozen=True):
 class _Place(msgspec.Struct, array_like=True):
     opened_at: datetime
     burst: _Key
+
+
+class _Moment(msgspec.Struct, array_like=True):
+    as_of: datetime
+    sight: bytes
 
 
 class _Seen(msgspec.Struct, array_like=True):
@@ -91,6 +97,15 @@ class Opaque:
         if found is None:
             raise BadSeen("Load the inbox again for a new one.")
         return SeenToken(viewer=viewer, as_of=found.as_of, newer=frozenset(key.burst for key in found.newer))
+
+    def moment(self, viewer: UserId, told: Told) -> str:
+        """The id of an event of the viewer's stream."""
+        return self._seal("moment", viewer, _Moment(told.as_of, told.sight))
+
+    def told(self, viewer: UserId, moment: str) -> Told | None:
+        """None for what was never issued: then nothing is known of what the client has."""
+        found = self._open("moment", viewer, moment, _Moment)
+        return None if found is None else Told(as_of=found.as_of, sight=found.sight)
 
     def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))

@@ -33,6 +33,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.BadSeen: 400,
     errors.BadToken: 401,
     errors.Forbidden: 403,
+    errors.TooManyStreams: 429,
     errors.Refused: 400,
     errors.Unavailable: 503,
     errors.Full: 507,
@@ -42,6 +43,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
 
 HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": 'Bearer realm="notifier"'},
+    429: {"Retry-After": "10"},
     503: {"Retry-After": "1"},
     507: {"Retry-After": "10"},
 }

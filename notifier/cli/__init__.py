@@ -2,7 +2,7 @@
 
 import click
 
-from notifier.cli.verbs import Verbs, installed_version
+from notifier.cli.verbs import Verbs, example, installed_version
 
 PLACES = {
     "up": "notifier.cli.up:up",
@@ -13,6 +13,7 @@ PLACES = {
     "mention": "notifier.cli.mention:mention",
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",
+    "top": "notifier.cli.top:top",
     "ledger": "notifier.cli.ledger:ledger",
     "explain": "notifier.cli.explain:explain",
     "throttle": "notifier.cli.throttle:throttle",
@@ -27,10 +28,22 @@ PLACES = {
 """In the order in which a newcomer needs them; imported when asked for, so that `notifier --help` is quick."""
 
 
-@click.group(cls=Verbs, places=PLACES, context_settings={"help_option_names": ["-h", "--help"]})
+COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words complete with Tab; zsh_source, fish_source'
+
+
+@click.group(
+    cls=Verbs,
+    places=PLACES,
+    epilog=example("notifier demo", COMPLETION),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--no-color", envvar="NO_COLOR", hidden=True, help="Anything but nothing: no colours.")
 @click.version_option(installed_version(), prog_name="notifier")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context, no_color: str | None) -> None:
     """Celebrity mention notifications: from one mention to the tabs and phones of its audience.
 
     Exit codes: 0 ok, 1 a check failed, 2 wrong usage, 3 this machine or folder can't run it.
     """
+    if no_color:
+        ctx.color = False

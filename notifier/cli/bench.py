@@ -1,8 +1,9 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +12,14 @@ from notifier.cli.checks import Check, envelope
 from notifier.cli.demo import print_checks
 from notifier.cli.options import json_option
 from notifier.cli.output import print_lines
-from notifier.cli.verbs import example
+from notifier.cli.verbs import Family, example
 
 if TYPE_CHECKING:
+    from notifier.testing.bench.fanout import Parts
     from notifier.testing.bench.rounds import Figure
 
 
-@click.group(epilog=example("notifier bench fanout --quick"))
+@click.group(cls=Family, epilog=example("notifier bench fanout --quick"))
 def bench() -> None:
     """Measure what is promised about speed; nothing else should run on the machine meanwhile."""
 
@@ -31,18 +33,69 @@ def bench() -> None:
 @click.pass_context
 def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure how fast a burst reaches its audience, from one mention to 200,000,000 followers."""
+    from notifier.testing.bench.fanout import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
+@bench.command(epilog=example("notifier bench live --quick", "notifier bench live --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure how soon those who look are told: one alone, and 1,000 open streams of one API process."""
+    from notifier.testing.bench.live import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
+def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     from notifier.testing.bench.fanout import names, run
 
+    known = names(parts)
     for name in only:
-        if name not in names():
-            raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(names())}.")
+        if name not in known:
+            raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
+    figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
+    _report(ctx, figures, as_json=as_json)
+
+
+@bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds and smaller samples: under two minutes.")
+@click.option(
+    "--environments",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/peers"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the peers are installed, from hashed pins, when they aren't yet; that needs a package registry.",
+)
+@json_option
+@click.pass_context
+def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) -> None:
+    """Measure other people's ways of reaching the same followers, and ours, in turns."""
+    from notifier.testing.bench.fanout import run
+    from notifier.testing.bench.peers.contest import Contest, names
+    from notifier.testing.bench.peers.environment import Environments
+
+    contest = Contest(pythons=Environments(folder=environments))
+    figures = run(quick=quick, only=(), tell=_clock(), parts={"peers": (contest, names())})
+    _report(ctx, figures, as_json=as_json)
+
+
+def _clock() -> Callable[[str], None]:
+    """Tells what happens, and when since now, on standard error."""
     began = time.monotonic()
 
     def tell(words: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
         click.echo(f"{minutes}:{seconds:02} {words}", err=True)
 
-    figures = run(quick=quick, only=only, tell=tell)
+    return tell
+
+
+def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool) -> None:
     checks = [Check(**asdict(figure.finding)) for figure in figures]
     report = envelope("embedded", 1, checks) | _measured(figures)
     if as_json:
@@ -53,9 +106,9 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
 
 
 def _measured(figures: "Sequence[Figure]") -> dict[str, object]:
-    """By figure: the least, the middle and the most of what was measured. This bench runs against no peer."""
+    """By figure: the least, the middle and the most of what was measured."""
     return {
         "ours": {figure.finding.name: asdict(figure.ours) for figure in figures if figure.ours},
         "baseline": {figure.finding.name: asdict(figure.baseline) for figure in figures if figure.baseline},
-        "peers": {},
+        "peers": {figure.finding.name: asdict(figure.peers) for figure in figures if figure.peers},
     }

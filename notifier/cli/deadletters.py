@@ -10,7 +10,7 @@ from notifier.cli.verbs import example
 
 
 @click.command(epilog=example("notifier deadletters --limit 5"))
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many letters.")
 @data_option
 @json_option
 def deadletters(limit: int, data: Path | None, as_json: bool) -> None:

@@ -53,7 +53,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 )
 @click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
 @click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
-@click.option("--profile", default="embedded", show_default=True)
+@click.option("--profile", default="embedded", show_default=True, help="Which technologies.")
 @click.option(
     "--followers",
     type=click.IntRange(1),
@@ -66,11 +66,13 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     default=None,
     help="People in all.  [default: as many as followers; twice as many with --headless]",
 )
-@click.option("--celebrities", type=click.IntRange(1), default=None, help="[default: 1; 12 with --headless]")
-@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True)
+@click.option("--celebrities", type=click.IntRange(1), default=None, help="How many.  [default: 1; 12 with --headless]")
+@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
 @click.option("--collapse", type=click.FloatRange(0), default=None, help="Seconds; 0 is off.  [default: by policy, 60]")
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
+)
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=f"Of {', '.join(KINDS)}; with commas.")
 @click.option(
     "--keep",

@@ -9,6 +9,7 @@ from notifier.cli.checks import envelope
 from notifier.cli.findings import Finding, Level, machine_findings
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_lines
+from notifier.cli.screen import console, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
 
@@ -38,13 +39,16 @@ def _findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
+    """What to do stands under what was found."""
+    lines = [
+        line
+        for each in findings
+        for line in ((str(each.level), each.name, each.detail), ("", "", each.remedy))
+        if any(line)
+    ]
+    if watched():
+        console().print(grid([styled(cell) for cell in line] for line in lines))
+        return
     width = max(len(each.name) for each in findings)
-    for each in findings:
-        style = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[each.level]
-        console.print(f"[{style}]{each.level:<4}[/]", end="  ")
-        console.print(f"{each.name:<{width}}  {each.detail}", markup=False)
-        if each.remedy:
-            console.print(f"      {'':<{width}}  {each.remedy}", markup=False)
+    for level, name, words in lines:
+        click.echo(f"{level:<4}  {name:<{width}}  {words}")

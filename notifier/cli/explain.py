@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import maybe_stamp, print_json, stamp
+from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
 from notifier.cli.verbs import example
 from notifier.domain.audience import TIERS
 from notifier.domain.bits import holds, shard_of
@@ -141,24 +141,36 @@ def _marks(burst: Burst, viewer: Viewer) -> Facts:
 
 
 def _print(found: Facts) -> None:
-    click.echo(f"{found['burst']} and {found['user']}: {found['because']}")
-    click.echo(f"  opened {found['opened_at']}; visible to the person from {found['visible_from'] or 'never'}")
-    click.echo(f"  {_seal_sentence(found['seal'])}")
-    click.echo(f"  row: {found['row']}")
-    if found["note"]:
-        click.echo(f"  {found['note']}")
     slices, marks = found["slices"], found["marks"]
     assert isinstance(slices, list)
     assert isinstance(marks, dict)
-    for each in slices:
-        what = "alerts" if each["step"] == Step.PUSH else "rows"
-        click.echo(f"  {what} of {each['tier']}: {each['state']}" + (f" at {each['at']}" if each["at"] else ""))
-    click.echo(f"  marks: {marks['mark'] or 'none'}; seen up to {marks['seen_at'] or 'nothing'}")
+    print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
+    click.echo()
+    print_facts(
+        {
+            "opened": found["opened_at"],
+            "visible from": found["visible_from"] or "never",
+            "seal": _seal_sentence(found["seal"]),
+            "row": found["row"],
+            "note": found["note"],
+            **{_slice_name(each): _slice_words(each) for each in slices},
+            "mark": marks["mark"] or "none",
+            "seen up to": marks["seen_at"] or "nothing",
+        }
+    )
+
+
+def _slice_name(each: Facts) -> str:
+    return f"{each['tier']} {'alerts' if each['step'] == Step.PUSH else 'rows'}"
+
+
+def _slice_words(each: Facts) -> str:
+    return f"{each['state']} at {each['at']}" if each["at"] else f"{each['state']}"
 
 
 def _seal_sentence(seal: object) -> str:
     if not isinstance(seal, dict):
-        return "not sealed yet, or the seal has expired"
+        return "none yet, or it has expired"
     if seal["tier"] is None:
-        return f"sealed in no tier; shard {seal['shard']} counts {seal['dormant_in_shard']:,} dormant"
-    return f"sealed in {seal['tier']}" + (", with a phone" if seal["push"] else "")
+        return f"in no tier; shard {seal['shard']} counts {seal['dormant_in_shard']:,} dormant"
+    return f"in {seal['tier']}" + (", with a phone" if seal["push"] else "")

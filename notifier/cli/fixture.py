@@ -1,5 +1,6 @@
 """`notifier fixture`: loads a world of people and celebrities by a documented formula."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json
+from notifier.cli.options import data_option, json_option, settings_for, words_for
+from notifier.cli.output import print_json, print_sentence
+from notifier.cli.screen import console, watched
 from notifier.cli.verbs import example
 
 
@@ -22,8 +24,8 @@ from notifier.cli.verbs import example
     "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
 )
 @click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
-@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, another world.")
 @data_option
 @json_option
 def fixture(
@@ -60,18 +62,19 @@ def fixture(
         )
     else:
         first = world.names[0]
-        click.echo(f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}.")
-        click.echo(f"{first} has {world.size(0):,} followers. Next: notifier up --data {settings.data}")
+        print_sentence(
+            f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}."
+        )
+        print_sentence(f"{first} has {world.size(0):,} followers. Next: {words_for('up', data)}")
 
 
 @contextmanager
 def progress(steps: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A bar where somebody watches, silence elsewhere."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
+    seen = not quiet and watched(sys.stderr)
     columns = (TextColumn("loading people"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not seen) as shown:
         task = shown.add_task("load", total=steps)
         yield lambda done: shown.advance(task, done)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_table, stamp
+from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import example
 from notifier.domain.books import Books, books
 from notifier.domain.errors import NotFound
@@ -78,11 +78,11 @@ def _print(found: Mapping[str, object]) -> None:
     )
     click.echo()
     if sums["expired"]:
-        click.echo("The seals have expired; nothing to check against.")
+        print_sentence("The seals have expired; nothing to check against.")
     else:
         print_table(("people", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
         click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
     click.echo()
     print_table(("step", "tier", "state", "slices"), [tuple(line.values()) for line in slices])
     if parked_by:
-        click.echo(f"Parked by {', '.join(parked_by)}; see `notifier throttle list`.")
+        print_sentence(f"Parked by {', '.join(id[:SHOWN_OF_ID] for id in parked_by)}; see `notifier throttle list`.")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from notifier.config import Settings
 from notifier.domain.errors import NoData
+from notifier.flow.overview import Overview
 from notifier.profiles import Profile, choose
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
@@ -59,6 +60,10 @@ def require_schema(settings: Settings) -> None:
 def system_of(profile: Profile, settings: Settings, role: str) -> System:
     ports = profile.ports()
     return System(ports=ports, settings=settings, metrics=Metrics(), owner=owner(role, ports.nonces.new()))
+
+
+def overview_of(ports: Ports, settings: Settings) -> Overview:
+    return System(ports=ports, settings=settings, metrics=Metrics(), owner="nobody").overview()
 
 
 def owner(role: str, nonce: str) -> str:

@@ -60,6 +60,11 @@ def data_option(verb: F) -> F:
     return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(verb)
 
 
+def words_for(verb: str, data: Path | None) -> str:
+    """The command as one types it for the same folder."""
+    return f"notifier {verb}" + (f" --data {data}" if data else "")
+
+
 def json_option(verb: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(verb)
 

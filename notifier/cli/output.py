@@ -1,4 +1,4 @@
-"""How facts are printed: one JSON value, lines of JSON, or plain columns that a pipe can cut."""
+"""How facts are printed: JSON, columns that a pipe can cut, or what a terminal shows of the same."""
 
 import json
 import sys
@@ -6,6 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import click
+
+from notifier.cli.screen import console, distance, facts_grid, harmless, styled, table, watched
+
+SHOWN_OF_ID = 8
+"""Characters of a random id; JSON has it whole, and `throttle lift` takes as many as are clear."""
 
 
 def stamp(moment: datetime) -> str:
@@ -28,26 +33,44 @@ def print_lines(values: Iterable[Mapping[str, object]]) -> None:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
+def print_sentence(words: str) -> None:
+    """A terminal breaks it between words."""
+    if watched():
+        console().print(styled(words))
+    else:
+        click.echo(harmless(words))
+
+
 def print_facts(facts: Mapping[str, object]) -> None:
     """One fact a line, aligned; those that are not known are left out."""
-    width = max((len(name) for name in facts), default=0)
-    for name, value in facts.items():
-        if value is not None:
-            click.echo(f"{name:<{width}}  {value}")
+    known = {name: cell(value) for name, value in facts.items() if value is not None}
+    if watched():
+        console().print(facts_grid(known.items()))
+        return
+    width = max((len(name) for name in known), default=0)
+    for name, value in known.items():
+        click.echo(f"{name:<{width}}  {value}")
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; numbers to the right."""
-    lines = [tuple(headings), *(tuple(_cell(cell) for cell in row) for row in rows)]
+    """Columns as wide as their widest cell; numbers to the right. A terminal is told how far away a time is."""
+    listed = [tuple(row) for row in rows]
+    right = [i for i in range(len(headings)) if listed and all(_number(cell(row[i])) for row in listed)]
+    if watched():
+        console().print(table(headings, [[_near(value) for value in row] for row in listed], right=right))
+        return
+    lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in listed)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     for line in lines:
         cells = [
-            cell.rjust(width) if _number(cell) else cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+            word.rjust(width) if i in right else word.ljust(width)
+            for i, (word, width) in enumerate(zip(line, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Nothing a person wrote can steer who reads it: control characters are replaced."""
     match value:
         case None:
             return "-"
@@ -56,8 +79,12 @@ def _cell(value: object) -> str:
         case datetime():
             return stamp(value)
         case _:
-            return str(value)
+            return harmless(str(value))
 
 
-def _number(cell: str) -> bool:
-    return cell.replace(",", "").isdecimal()
+def _near(value: object) -> str:
+    return distance(value) if isinstance(value, datetime) else cell(value)
+
+
+def _number(word: str) -> bool:
+    return word.replace(",", "").isdecimal()

@@ -17,6 +17,8 @@ class Ready:
     """By role, `up` and `valkey` among them."""
     data: str
     version: str
+    since: str = ""
+    """When `up` began, which outlives every process that it replaces."""
 
 
 def ready_path(data: Path) -> Path:

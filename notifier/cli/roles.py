@@ -20,8 +20,13 @@ parent_option = click.option("--parent", type=int, default=None, hidden=True, he
 
 
 @click.command(epilog=example("notifier api --port 8080"))
-@click.option("--host", default=None)
-@click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes any free port.")
+@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
 @parent_option
 @data_option
 def api(host: str | None, port: int | None, parent: int | None, data: Path | None) -> None:

@@ -1,6 +1,7 @@
 """Who is up: each role leaves its process id in a file of its own once it can work."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from notifier.domain.errors import Unwritable
@@ -20,6 +21,12 @@ class Roster:
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
+
+    def since(self, role: str, pid: int) -> datetime | None:
+        """When it signed."""
+        if not self.signed(role, pid):
+            return None
+        return datetime.fromtimestamp((self.folder / role).stat().st_mtime, UTC)
 
     def signed(self, role: str, pid: int | None) -> bool:
         """A file that an earlier process left names another id."""

@@ -1,13 +1,15 @@
 """`notifier tab`: what a person sees, as the person's own app would show it."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, stamp
+from notifier.cli.output import cell, print_json, print_sentence, stamp
+from notifier.cli.screen import console, distance, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.subject import UserId
@@ -20,7 +22,7 @@ LONG_ENOUGH = timedelta(minutes=1)
 
 @click.command(epilog=example("notifier tab u7", "notifier tab u7 --limit 5 --json"))
 @click.argument("user")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many items.")
 @click.option("--url", default=None, help="Ask the service there, instead of the data folder itself.")
 @click.option("--token", default=None, help="The person's token for it.  [default: one made with the folder's secret]")
 @data_option
@@ -74,8 +76,13 @@ def _item(item: Item) -> Mapping[str, object]:
     }
 
 
+def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
+    opened_at = datetime.fromisoformat(item["opened_at"])
+    return "*" if item["unread"] else " ", distance(opened_at), item["text"]
+
+
 def _token(settings: Settings, user: UserId) -> str:
-    from datetime import UTC, datetime
+    from datetime import UTC
 
     from notifier.api.identity import issue, keys_of
     from notifier.cli.opening import require_folder
@@ -96,9 +103,12 @@ def _print(found: Mapping[str, object]) -> None:
     assert isinstance(items, list)
     unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
     click.echo(f"{found['user']}: {unread}")
-    for item in items:
-        click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {item['text']}")
+    if watched():
+        console().print(grid([styled(words) for words in _line(item)] for item in items))
+    else:
+        for item in items:
+            click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")
     if found["partial"]:
-        click.echo("The store doesn't answer completely; some may be missing.")
+        print_sentence("The store doesn't answer completely; some may be missing.")
     elif found["more"]:
-        click.echo("There are older ones.")
+        print_sentence("There are older ones.")

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from notifier.cli.options import Rate, Span, data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_table, stamp
-from notifier.cli.verbs import example
+from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.verbs import Family, example
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.errors import NotFound
 from notifier.domain.throttle import RAMP, Throttle, checked
@@ -29,9 +29,9 @@ who_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Family, epilog=example("notifier throttle list"))
 def throttle() -> None:
-    """Slow a tier down, or stop it, for a while.
+    """Slow a tier down, or stop it, for a while; nothing is lost by it.
 
     What is held back is parked: it is delivered when the throttle ends, and people's tabs show it meanwhile.
     """
@@ -44,11 +44,11 @@ def throttle() -> None:
         'notifier throttle set --tier p2 --pause --for 2h --reason "maintenance"',
     ),
 )
-@click.option("--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True)
+@click.option("--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Which.")
 @click.option("--rate", type=Rate(), default=None, help="Deliveries a second, like 500, 20k or 1.5M.")
 @click.option("--pause", is_flag=True, help="Stop the tier altogether.")
 @click.option("--for", "lasting", type=Span(), required=True, help="How long, like 30s, 20m or 2h; at most 7d.")
-@click.option("--reason", required=True)
+@click.option("--reason", required=True, help="For whoever sees it next.")
 @who_option
 @data_option
 @json_option
@@ -102,21 +102,39 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
         _print_all(found, now)
 
 
-@throttle.command(epilog=example("notifier throttle lift 01J8ZC"))
+@throttle.command(epilog=example("notifier throttle lift 2789d953", "notifier throttle lift p2"))
 @click.argument("id")
 @who_option
 @data_option
 @json_option
 def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
-    """End a throttle now; the tier comes back over half a minute."""
+    """End a throttle now; the tier comes back over half a minute.
+
+    ID is the throttle's, or as much of its beginning as is clear, or a tier: then every throttle of it ends.
+    """
     from notifier.cli.opening import opened
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        lifted = folder.ports.throttles.lift(id, who, now)
-    if lifted is None:
+        wanted = meant(id, folder.ports.throttles.since(now), now)
+        ended = [folder.ports.throttles.lift(each, who, now) for each in wanted]
+    lifted = [each for each in ended if each]
+    if not lifted:
         raise NotFound(f"No throttle {id} is in force.")
-    _print(lifted, now, as_json=as_json)
+    if as_json and id in TIERS:
+        print_json([facts(each, now) for each in lifted])
+        return
+    for each in lifted:
+        _print(each, now, as_json=as_json)
+
+
+def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
+    """The ids of those that are in force and meant; a beginning that several share means none."""
+    active = [each for each in known if each.active(now)]
+    if id in TIERS:
+        return [each.id for each in active if each.tier == id]
+    found = [each.id for each in active if id and each.id.startswith(id)]
+    return found if len(found) == 1 else []
 
 
 def facts(each: Throttle, now: datetime) -> dict[str, object]:
@@ -136,16 +154,16 @@ def _print(each: Throttle, now: datetime, *, as_json: bool) -> None:
     if as_json:
         print_json(facts(each, now))
     else:
-        print_facts(facts(each, now) | {"rate": _rate(each)})
+        print_facts(facts(each, now) | {"id": each.id[:SHOWN_OF_ID], "rate": _rate(each)})
 
 
 def _print_all(found: Sequence[Throttle], now: datetime) -> None:
     if not found:
-        click.echo("No tier is throttled.")
+        print_sentence("No tier is throttled.")
         return
     rows = [
         (
-            each.id,
+            each.id[:SHOWN_OF_ID],
             each.tier,
             _rate(each),
             "active" if each.active(now) else "ramping",
@@ -155,7 +173,7 @@ def _print_all(found: Sequence[Throttle], now: datetime) -> None:
         )
         for each in found
     ]
-    print_table(("id", "tier", "rate", "state", "ends at", "who", "reason"), rows)
+    print_table(("id", "tier", "rate", "state", "ends", "who", "reason"), rows)
 
 
 def _rate(each: Throttle) -> str:

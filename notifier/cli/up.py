@@ -4,6 +4,7 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from os import getpid
 from pathlib import Path
@@ -16,7 +17,8 @@ import click
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
-from notifier.cli.options import data_option, settings_for
+from notifier.cli.options import data_option, settings_for, words_for
+from notifier.cli.output import stamp
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
@@ -46,7 +48,13 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     default=None,
     help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
 )
-@click.option("--ready-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Says so here too.",
+)
 @click.option(
     "--hung-after",
     type=click.FloatRange(min=1.0),
@@ -99,6 +107,7 @@ class Upkeep:
         self.port = free_port(settings.host, settings.port)
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
+        self.since = stamp(datetime.now(UTC))
         self.patience = patience
         self.says = says or banner
         """Called once, when all is up, with how long that took."""
@@ -172,6 +181,7 @@ class Upkeep:
             pids=pids,
             data=str(self.settings.data),
             version=installed_version(),
+            since=self.since,
         )
         for path in self.ready_files:
             write_ready(path, ready)
@@ -181,10 +191,13 @@ class Upkeep:
 
 
 def banner(ready: Ready, seconds: float) -> None:
-    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s")
-    click.echo(f"  data  {ready.data}")
-    click.echo(f"  logs  {ready.data}/logs")
-    click.echo("  try   notifier mention --author ada --of nova; stop with Ctrl-C")
+    """With commands that work as they stand: for another folder than the default they name it."""
+    folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
+    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
+    click.echo(f"  data   {ready.data}")
+    click.echo(f"  logs   {ready.data}/logs")
+    click.echo(f"  try    {words_for('mention --author u7 --of nova', folder)}")
+    click.echo(f"  watch  {words_for('top', folder)}")
 
 
 def reachable(host: str) -> str:

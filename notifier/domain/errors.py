@@ -3,9 +3,9 @@
 NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark
+│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
-│   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable
+│   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning  PortTaken  NoValkey
@@ -103,6 +103,12 @@ class BadMark(Refused):
     code = "bad_mark"
 
 
+class TooManyStreams(Refused):
+    """The person has as many live streams open as one may have; close one of them."""
+
+    code = "too_many_streams"
+
+
 class BadThrottle(Refused):
     """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
 
@@ -137,6 +143,12 @@ class QueueUnavailable(Unavailable):
     """The task queue doesn't answer right now."""
 
     code = "queue_unavailable"
+
+
+class StreamsFull(Unavailable):
+    """This process has as many live streams open as it takes, or is just ending; poll, and try again later."""
+
+    code = "streams_full"
 
 
 class Full(NotifierError):

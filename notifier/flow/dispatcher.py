@@ -4,27 +4,29 @@ It is one process at a time, by lease. All it keeps in memory can be read from t
 one does first.
 """
 
+import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience import TIERS, Tier
 from notifier.domain.backlog import Backlog
-from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people, expired
-from notifier.domain.errors import CacheUnavailable, QueueUnavailable
-from notifier.domain.ledger import Entry, Fact
+from notifier.domain.dispatch import CREDITS, Decision, decide, expected_people, expired
+from notifier.domain.due import due
+from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
+from notifier.domain.ledger import Account, Entry, Fact
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
-from notifier.domain.throttle import RAMP, Allowance, allowance
 from notifier.flow.leadership import Leadership
-from notifier.ports.cache import BacklogReport, Pressure
+from notifier.flow.rates import Rates
+from notifier.ports.cache import BacklogReport
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
 from notifier.ports.queue import Queue
-from notifier.ports.throttles import Throttles
 from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.dispatcher")
 
 READ_EVERY = timedelta(milliseconds=50)
 """Of bursts in flight: the credits last a pool for longer. New bursts are looked for in every round."""
@@ -37,50 +39,6 @@ READ_AT_ONCE = 256
 TOLD_EVERY = timedelta(seconds=1)
 TOLD_FOR = timedelta(seconds=5)
 """How far the pools are behind; whoever asks later learns that nobody says."""
-THROTTLES_READ_EVERY = timedelta(seconds=1)
-SAVED_AT_MOST = timedelta(seconds=1)
-"""A throttled tier saves up this much of its rate and no more."""
-
-
-@dataclass(slots=True)
-class Rates:
-    """What the throttles say now, and what each throttled tier's rate has saved up."""
-
-    throttles: Throttles
-    pressure: Pressure
-    allowances: Mapping[Tier, Allowance] = field(default_factory=dict)
-    level: float = 0.0
-    saved: dict[Tier, float] = field(default_factory=dict)
-    read_at: datetime | None = None
-    saved_at: datetime | None = None
-
-    def refresh(self, now: datetime) -> None:
-        if self.read_at is None or now >= self.read_at + THROTTLES_READ_EVERY:
-            found = self.throttles.since(now - RAMP)
-            self.allowances = {tier: allowance(found, tier, now) for tier in TIERS}
-            self.level = self._level()
-            self.read_at = now
-        passed = (now - self.saved_at).total_seconds() if self.saved_at else 0.0
-        for tier, allowed in self.allowances.items():
-            if allowed.rate is None:
-                self.saved.pop(tier, None)
-            else:
-                most = allowed.rate * SAVED_AT_MOST.total_seconds()
-                self.saved[tier] = min(most, self.saved.get(tier, 0.0) + allowed.rate * passed)
-        self.saved_at = now
-
-    def _level(self) -> float:
-        try:
-            return self.pressure.level()
-        except CacheUnavailable:  # fails open: without a monitor's word nobody is held back
-            return 0.0
-
-    def holding(self) -> Mapping[Pool, str]:
-        """The throttle of each pool that has one, ramps included."""
-        return {Pool(tier): allowed.by for tier, allowed in self.allowances.items() if allowed.by is not None}
-
-    def credits(self) -> Mapping[Pool, Credit]:
-        return CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +55,7 @@ class Dispatcher:
     """What rests can't change without this stage; what moves is read anew."""
     unread: deque[BurstKey] = field(default_factory=deque)
     """Listed as open, and not read yet."""
+    unreadable: set[BurstKey] = field(default_factory=set)
     done_at: dict[str, datetime] = field(default_factory=dict)
     """When each of the duties was done last that a round may leave out."""
 
@@ -117,6 +76,7 @@ class Dispatcher:
     def _forget(self) -> None:
         self.backlog.clear()
         self.unread.clear()
+        self.unreadable.clear()
         self.done_at.clear()
 
     def _decision(self, now: datetime) -> Decision:
@@ -134,10 +94,10 @@ class Dispatcher:
             listed = self.ledger.open()
             self.backlog.drop(self.backlog.accounts.keys() - set(listed))
             self.unread = deque(listed)
-        wanted = [key for key in self.ledger.open(now - LATELY) if key not in self.backlog.accounts]
+        wanted = [key for key in self.ledger.open(now - LATELY) if self._new(key)]
         if self._due("read", READ_EVERY, now):
             wanted += self.backlog.moving
-        self.backlog.put(self.ledger.read(dict.fromkeys([*wanted, *self._older()])).values())
+        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._older()]))))
         if settled := list(self.backlog.settled):
             self.ledger.close(settled)
             self.backlog.drop(settled)
@@ -146,16 +106,30 @@ class Dispatcher:
         older: list[BurstKey] = []
         while self.unread and len(older) < self.read_at_once:
             key = self.unread.popleft()
-            if key not in self.backlog.accounts:
+            if self._new(key):
                 older.append(key)
         return older
 
+    def _new(self, key: BurstKey) -> bool:
+        return key not in self.backlog.accounts and key not in self.unreadable
+
+    def _read(self, keys: Sequence[BurstKey]) -> Sequence[Account]:
+        """An account that can't be read holds up no other; it stays open for whoever mends it."""
+        try:
+            return list(self.ledger.read(keys).values())
+        except Poison as cause:
+            if len(keys) > 1:
+                return [account for key in keys for account in self._read([key])]
+            LOGGER.error("%s can't be dispatched: %s", keys[0], cause)
+            self.metrics.dead.labels("dispatcher").inc()
+            self.unreadable.update(keys)
+            return ()
+
     def _due(self, duty: str, every: timedelta, now: datetime) -> bool:
-        before = self.done_at.get(duty)
-        due = before is None or now >= before + every
-        if due:
+        found = due(self.done_at.get(duty), every, now)
+        if found:
             self.done_at[duty] = now
-        return due
+        return found
 
     def _tell(self) -> None:
         behind = self.backlog.behind()
@@ -166,7 +140,7 @@ class Dispatcher:
 
     def _carry_out(self, decision: Decision, now: datetime) -> int:
         parked = [self._parked(piece, by, now) for piece, by in decision.park]
-        queued = [self._dispatched(piece, now) for piece in decision.queue]
+        queued = [self._dispatched(piece, now) for piece in self._with_room(decision.queue)]
         if not parked and not queued:
             return 0
         # The fact before the deed: a crash in between leaves a slice that nobody claims, and it is queued again when
@@ -175,6 +149,18 @@ class Dispatcher:
         self.backlog.enter(parked + queued)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
         return self._enqueue(mine, now)
+
+    def _with_room(self, slices: Sequence[Slice]) -> Sequence[Slice]:
+        """Without the repeats for a queue that is full: nobody empties it, and what waits there isn't lost."""
+        repeats = {piece for piece in slices if self.backlog.accounts[piece.burst].standings[piece].dispatched}
+        full = {pool for pool in {piece.pool for piece in repeats} if self._full(pool)}
+        return [piece for piece in slices if piece not in repeats or piece.pool not in full]
+
+    def _full(self, pool: Pool) -> bool:
+        try:
+            return self.queue.depth(pool) >= CREDITS[pool].slices
+        except QueueUnavailable:  # then nothing can be queued either, and it is tried again later
+            return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
         try:

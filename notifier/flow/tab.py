@@ -143,6 +143,10 @@ class Tab:
         )
 
     async def _badge(self, look: Look) -> Badge:
+        return badge_of(await self.unread(look))
+
+    async def unread(self, look: Look) -> set[BurstKey]:
+        """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
         marks, walk = look.viewer.marks, self._walk(look, None)
         found = await self._kept_unread(look)
         while not walk.ended and len(found) <= BADGE_MOST:
@@ -150,7 +154,7 @@ class Tab:
             found |= {burst.key for burst in run if look.admits(burst) and unread(burst, look.viewer)}
             if run and marks.seen_at is not None and run[-1].opened_at <= marks.seen_at:
                 break
-        return Badge(count=min(len(found), BADGE_MOST), more=len(found) > BADGE_MOST)
+        return found
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         look = await self._look(user)
@@ -198,6 +202,10 @@ class Tab:
     def _markable(self, look: Look, burst: Burst) -> bool:
         hidden = look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN
         return hidden or look.admits(burst)
+
+
+def badge_of(unread: Collection[BurstKey]) -> Badge:
+    return Badge(count=min(len(unread), BADGE_MOST), more=len(unread) > BADGE_MOST)
 
 
 def _proven(look: Look, walk: Walk) -> Look:

@@ -14,6 +14,7 @@ from notifier.adapters.redis import (
     RedisBacklogReport,
     RedisBuckets,
     RedisBus,
+    RedisLiveReader,
     RedisPressure,
     RedisPullIndex,
     RedisPullReader,
@@ -126,6 +127,7 @@ class Embedded:
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
             pull=RedisPullReader(redis, self._clock),
             activity=RedisActivity(redis),
+            live=RedisLiveReader(redis),
             clock=self._clock,
         )
 

@@ -58,7 +58,7 @@ class Instance:
                 stdout=log,
                 stderr=log,
                 env=environment_with(self.environment),
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
         try:
             self._wait()
@@ -105,7 +105,7 @@ class Instance:
         return " / ".join(self.log.read_text(errors="replace").splitlines()[-5:])
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Whatever ends a demo or a benchmark ends what it started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

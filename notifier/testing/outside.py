@@ -135,8 +135,9 @@ class Outside:
         return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
 
     def _uncollapsed(self, subject: Subject) -> bool:
-        size = 1 if subject.kind is Kind.SELF else self.world.size(self.world.stars[subject.owner])
-        return size <= POLICIES[subject.kind].collapse_off_limit
+        if subject.kind is not Kind.MENTION:
+            return False
+        return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
 
     def _wants_rows(self, found: Truth, key: BurstKey) -> bool:
         burst = found.bursts[key]

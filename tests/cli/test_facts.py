@@ -168,6 +168,7 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
         timeline=stage.ground.timeline,
         pull=stage.ground.pull,
         activity=MemoryActivity(),
+        live=stage.ground.bus,
         clock=stage.ground.clock,
     )
     *_, before, last = stage.bursts()

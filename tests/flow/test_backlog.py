@@ -2,11 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+import pytest
 
 from notifier.domain.audience import Tier
 from notifier.domain.dispatch import CREDITS
+from notifier.domain.errors import Poison
 from notifier.domain.ledger import Account
 from notifier.domain.slice import Pool
 from notifier.domain.subject import BurstKey
@@ -128,3 +131,55 @@ def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
     stage.dispatch()
     stage.pass_time(seconds=60)
     assert stage.system().monitor()() == 0
+
+
+@pytest.mark.parametrize("back", [timedelta(minutes=-30), timedelta(days=-1)])
+def test_nothing_stands_still_while_a_clock_that_was_set_back_catches_up(back: timedelta) -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.deliver()
+    stage.dispatch()
+    stage.ground.clock.advance(back)
+    stage.throttle(Tier.P2, seconds=HOUR)
+    stage.mention("lyra")
+    stage.deliver_others()
+    [account] = stage.ground.ledger.read(stage.bursts(LYRA)).values()
+    waiting = {piece.tier for piece, standing in account.standings.items() if not standing.ended}
+    assert waiting == {Tier.P2}
+
+
+def test_a_plan_that_cannot_be_read_holds_up_no_other() -> None:
+    stage = Stage()
+    for _ in range(5):
+        stage.mention("lyra")
+        stage.pass_time(seconds=61)
+    bad = stage.bursts(LYRA)[2]
+
+    class Broken(Counted):
+        def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+            if bad in bursts:
+                raise Poison("It can't be decoded.")
+            return super().read(bursts)
+
+    system = stage.system(ledger=Broken(stage.ground.ledger))
+    dispatcher = system.dispatcher()
+    for _ in range(5):
+        dispatcher()
+        stage.work()
+        stage.pass_time(seconds=1)
+    assert stage.ground.ledger.open() == [bad]
+    assert system.metrics.dead.labels("dispatcher")._value.get() == 1
+
+
+def test_a_queue_that_nobody_empties_is_not_filled_for_ever() -> None:
+    stage = Stage()
+    for _ in range(40):
+        stage.tweet("lyra")
+        stage.pass_time(seconds=61)
+        stage.sequence()
+    for _ in range(200):
+        stage.dispatch()
+        stage.pass_time(seconds=3)
+    assert stage.ground.queue.depth(Pool.P0) <= 2 * CREDITS[Pool.P0].slices
+    stage.ground.queue.wipe()
+    stage.deliver(rounds=60)

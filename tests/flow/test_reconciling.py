@@ -1,7 +1,7 @@
 """The reconciler's round: whoever missed an announcement, the index gets it; what fails fails alone."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +11,13 @@ from notifier import topics
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head
+from notifier.domain.ledger import Account
 from notifier.domain.seal import KEPT_FOR
-from notifier.domain.subject import Subject
+from notifier.domain.subject import BurstKey, Subject
 from notifier.flow.reconciler import LOG_KEPT_FOR, Reconciler
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.heads import Heads
+from notifier.ports.ledger import Ledger
 from notifier.ports.pull import FRESH_FOR
 from notifier.ports.timeline import Place
 from tests.flow.failing import Refusing
@@ -156,6 +158,40 @@ def test_a_record_of_an_unreadable_head_is_a_dead_letter_and_the_batch_goes_on()
     assert b"nova" in letters[0].body
     assert (stage.bursts(NOVA), len(stage.bursts(LYRA))) == ([], 1)
     assert stage.ground.log.uncommitted() == 0
+
+
+@dataclass(frozen=True)
+class Miscounted:
+    """A ledger whose ended slices tell of more people, or fewer, than their seals."""
+
+    ledger: Ledger
+    by: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ledger, name)
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        return {key: self._miscounted(account) for key, account in self.ledger.read(bursts).items()}
+
+    def _miscounted(self, account: Account) -> Account:
+        """One of the slices of the followers' burst that reached somebody."""
+        for piece, standing in account.standings.items():
+            if piece.burst.subject == NOVA and standing.ended and standing.ended.people:
+                ended = replace(standing.ended, people=standing.ended.people + self.by)
+                return replace(account, standings={**account.standings, piece: replace(standing, ended=ended)})
+        return account
+
+
+@pytest.mark.parametrize(("by", "unbalanced"), [(0, 0), (1, 1), (-1, 1)])
+def test_a_settled_burst_whose_books_do_not_balance_is_counted_once(by: int, unbalanced: int) -> None:
+    stage = Stage()
+    stage.mention("nova")
+    reconciler = stage.system(ledger=Miscounted(stage.ground.ledger, by)).reconciler()
+    reconciler()
+    stage.deliver()
+    reconciler()
+    reconciler()
+    assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == unbalanced
 
 
 def test_books_whose_seals_have_expired_count_as_nothing() -> None:

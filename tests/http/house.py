@@ -83,6 +83,7 @@ class House:
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
+        self.bus = MemoryBus()
         seals, claims = MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.log = BreakableLog(MemoryLog(clock), self.broken)
@@ -108,7 +109,7 @@ class House:
             buckets=MemoryBuckets(clock),
             pressure=BreakablePressure(clock, broken=self.broken),
             report=MemoryBacklogReport(clock),
-            bus=MemoryBus(),
+            bus=self.bus,
             queue=self.queue,
             sender=ConsoleSender(self.console),
             clock=clock,
@@ -119,6 +120,7 @@ class House:
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
             pull=pull,
             activity=self.activity,
+            live=self.bus,
             clock=clock,
         )
         self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")

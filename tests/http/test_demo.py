@@ -142,7 +142,7 @@ def test_the_worker_that_signed_last_is_killed(tmp_path: Path) -> None:
         assert_problem(visitor.post("/demo/kill", {"role": "p1"}), 404, "not_found")
 
 
-@pytest.mark.parametrize("role", ["up", "api", "../x", "", None, str(os.getpid())])
+@pytest.mark.parametrize("role", ["up", "api", "../x", "", None, "1"])
 def test_nothing_but_a_worker_is_killed(tmp_path: Path, role: object) -> None:
     (tmp_path / "run" / "up").mkdir(parents=True)
     (tmp_path / "run" / "up" / "up").write_text(str(os.getpid()))

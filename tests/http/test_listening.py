@@ -89,3 +89,27 @@ def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]
             yield process, f"http://{host}:{int(process.stdout.readline())}"
         finally:
             process.terminate()
+
+
+def test_a_sigterm_ends_an_open_stream_at_once_and_in_order() -> None:
+    with served("127.0.0.1", 0) as (process, url):
+        person = {"Authorization": f"Bearer {House().token('u1')}"}
+        with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
+            chunks = stream.iter_bytes()
+            assert next(chunks).startswith(b"retry: 2000\n\nid: ")
+            process.send_signal(signal.SIGTERM)
+            started = monotonic()
+            assert b"".join(chunks) == b""  # and no error: the answer has an end
+            assert monotonic() - started < 1
+        assert process.wait(10) == 0
+
+
+def test_a_listener_that_goes_is_noticed(url: str) -> None:
+    person = {"Authorization": f"Bearer {House().token('u1')}"}
+    with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
+        chunks = stream.iter_bytes()
+        next(chunks)
+        assert "notifier_streams 1.0" in httpx.get(f"{url}/metrics").text
+    deadline = monotonic() + 5
+    while "notifier_streams 0.0" not in httpx.get(f"{url}/metrics").text:
+        assert monotonic() < deadline

@@ -16,6 +16,7 @@ ROUTES = {
     ("/v1/events/{id}", "get"),
     ("/v1/inbox", "get"),
     ("/v1/inbox/unread", "get"),
+    ("/v1/inbox/stream", "get"),
     ("/v1/inbox/seen", "put"),
     ("/v1/inbox/marks", "put"),
     ("/healthz", "get"),
@@ -98,7 +99,7 @@ def test_the_description_is_whole(edge: Edge) -> None:
         for operation in methods.values():
             assert operation["responses"]
             assert all(set(code) <= set("0123456789") for code in operation["responses"])
-            assert all(parameter["in"] in ("query", "path") for parameter in operation.get("parameters", ()))
+            assert all(parameter["in"] in ("query", "path", "header") for parameter in operation.get("parameters", ()))
 
 
 def test_every_refusal_of_a_route_is_described_as_a_problem(edge: Edge) -> None:

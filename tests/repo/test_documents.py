@@ -9,7 +9,7 @@ from tests.repo.sources import ROOT, documents
 
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 HOME = re.compile(r"(?<![\w.])/(?:home|root|Users|work|mnt)/")
-MAKE = re.compile(r"(?:`|^\s*(?:\$ )?)make ((?:[a-z]+\b ?)+)", flags=re.MULTILINE)
+MAKE = re.compile(r"(?:`|^\s*(?:\$ )?)make ((?:[a-z]+(?:-[a-z]+)*\b ?)+)", flags=re.MULTILINE)
 
 each_document = pytest.mark.parametrize("document", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 
@@ -27,7 +27,7 @@ def test_nobodys_machine_is_spoken_of(document: Path) -> None:
 
 @each_document
 def test_commands_are_targets_of_the_makefile(document: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     used = {word for words in MAKE.findall(document.read_text(encoding="utf-8")) for word in words.split()}
     assert used <= targets
 

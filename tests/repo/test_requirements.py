@@ -4,24 +4,28 @@ import re
 from collections.abc import Collection
 from importlib.metadata import requires
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from notifier.testing.bench.peers.lineup import PEERS as LINEUP
 from tests.repo.sources import ROOT, pyproject
 
 PINS = ("run.txt", "dev.txt")
+OF_PEERS = tuple(f"peers/{name}" for name in ("build.txt", "celery.txt", "redis.txt", "stream_framework.txt"))
+PEERS = ROOT / "notifier" / "testing" / "bench"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
 
 
-@pytest.mark.parametrize("file", PINS)
+@pytest.mark.parametrize("file", [*PINS, *OF_PEERS])
 def test_pins_name_no_address(file: str) -> None:
     assert [line for line in text(file).splitlines() if ADDRESS.search(line)] == []
 
 
-@pytest.mark.parametrize("file", PINS)
+@pytest.mark.parametrize("file", [*PINS, *OF_PEERS])
 def test_every_pin_has_a_hash(file: str) -> None:
     entries = re.split(r"\n(?=[a-z])", text(file))[1:]
     assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
@@ -62,12 +66,19 @@ def test_checks_run_on_what_production_runs_on() -> None:
     assert pins("run.txt").items() <= pins("dev.txt").items()
 
 
+def test_every_environment_of_a_peer_has_pins_and_what_they_are_made_from() -> None:
+    pins = {f"peers/{path.name}" for path in (PEERS / "peers").glob("*.txt")}
+    assert pins == set(OF_PEERS)
+    assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
+    assert {f"peers/{peer.environment}.txt" for peer in LINEUP} < pins
+
+
 def test_there_is_no_lock_file_with_addresses() -> None:
     assert [name for name in LOCKS_WITH_ADDRESSES if (ROOT / name).exists()] == []
 
 
 def text(file: str) -> str:
-    return (ROOT / "requirements" / file).read_text(encoding="utf-8")
+    return ((PEERS if file in OF_PEERS else ROOT / "requirements") / file).read_text(encoding="utf-8")
 
 
 def pins(file: str) -> dict[str, str]:

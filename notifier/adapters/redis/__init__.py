@@ -3,6 +3,7 @@
 from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.cache import RedisActivity, RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect, connect_async
+from notifier.adapters.redis.listener import RedisLiveReader
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
 
@@ -11,6 +12,7 @@ __all__ = [
     "RedisBacklogReport",
     "RedisBuckets",
     "RedisBus",
+    "RedisLiveReader",
     "RedisPressure",
     "RedisPullIndex",
     "RedisPullReader",

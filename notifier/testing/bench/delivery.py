@@ -57,6 +57,11 @@ class Case:
     rounds: int
     """An even number, so that either side is the first equally often."""
 
+    @property
+    def world(self) -> World:
+        universe = self.shards * SHARD_MEMBERS
+        return World(universe=universe, followers=int(universe * self.share), celebrities=1, seed=1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bed:
@@ -69,11 +74,9 @@ class Bed:
     delivery: Delivery
 
     @classmethod
-    def make(cls, folder: Path, case: Case) -> "Bed":
+    def make(cls, folder: Path, world: World) -> "Bed":
         files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
         files.migrate()
-        universe = case.shards * SHARD_MEMBERS
-        world = World(universe=universe, followers=int(universe * case.share), celebrities=1, seed=1)
         sets = SqliteMemberSets(files.core)
         Load(directory=SqliteDirectory(files.core), sets=sets)(world)
         delivery = Delivery(
@@ -178,7 +181,7 @@ def _beds(folder: Path, case: Case) -> Iterator[tuple[Bed, Files]]:
     shards = range(case.shards)
     prefill(folder / "ours", shards, window=window_of(SystemClock().now()), member_rows=case.member_rows)
     shutil.copytree(folder / "ours", folder / "lean")
-    bed, lean = Bed.make(folder / "ours", case), Files.at(folder / "lean")
+    bed, lean = Bed.make(folder / "ours", case.world), Files.at(folder / "lean")
     try:
         yield bed, lean
     finally:

@@ -46,10 +46,10 @@ PARTS: Parts = {
 """Each part with the figures that it brings; planning first, while the process is small and its growth shows."""
 
 
-def names() -> list[str]:
+def names(parts: Parts = PARTS) -> list[str]:
     """What may be asked for: a figure, its name without the braces, or a part."""
-    figures = [figure for _, brings in PARTS.values() for figure in brings]
-    return [*PARTS, *dict.fromkeys([*figures, *(figure.partition("{")[0] for figure in figures)])]
+    figures = [figure for _, brings in parts.values() for figure in brings]
+    return [*parts, *dict.fromkeys([*figures, *(figure.partition("{")[0] for figure in figures)])]
 
 
 def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:

@@ -30,6 +30,7 @@ class Figure:
     finding: Finding
     ours: Spread | None = None
     baseline: Spread | None = None
+    peers: Spread | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

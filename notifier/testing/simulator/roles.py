@@ -76,6 +76,7 @@ class Roles:
             timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
             pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
             activity=MemoryActivity(),
+            live=g.bus,
             clock=g.clock,
         )
 

@@ -1,0 +1,56 @@
+"""Where something was measured: what of a machine matters to a figure, and nothing that names it or its owner."""
+
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def machine() -> Mapping[str, str]:
+    return {
+        "cores": str(os.cpu_count()),
+        "processor": _processor(),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB",
+        "python": platform.python_version(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "file system": _file_system(Path(tempfile.gettempdir()).resolve()),
+        "load before": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def commit(root: Path) -> str:
+    """What was measured; the pages themselves may differ."""
+    short = _git(root, "rev-parse", "--short=12", "HEAD")
+    changed = _git(root, "status", "--porcelain", "--", ".", ":!docs")
+    return f"{short}, with changes" if changed else short or "unknown"
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), flags=re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1] if found else platform.machine()
+
+
+def _file_system(folder: Path) -> str:
+    """Of the mount that the folder lies in."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    except OSError:
+        return "unknown"
+    around = [(len(place), kind) for place, kind in mounts if folder.is_relative_to(place)]
+    return max(around, default=(0, "unknown"))[1]

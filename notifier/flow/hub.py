@@ -1,0 +1,299 @@
+"""The hub: of one API process, the open streams by whom and what they follow; each burst is heard once for all of them.
+
+Two sources: the bus, at once, and once a second the store, which has every burst that a word on the bus was lost of.
+Only growth is the bus's alone; after a gap everybody is told to load the page again.
+"""
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable, NotFound, StreamsFull, TooManyStreams, Unavailable
+from notifier.domain.head import VISIBLE_WITHIN
+from notifier.domain.marks import SETTLED_AFTER
+from notifier.domain.subject import Subject, UserId
+from notifier.domain.visible import Viewer, unread
+from notifier.flow.live import A_PAGE, LONG_AGO, Event, Listener, Memory, Stream, Told, sight
+from notifier.flow.tab import Opened, Tab
+from notifier.ports.bus import LiveReader
+from notifier.ports.clock import Clock
+from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.live")
+
+OF_A_PERSON = 10
+"""Streams: a few devices with a few tabs each."""
+FRESH_FOR = timedelta(seconds=10)
+"""So old may be what a stream knows of its person's follows, blocks and marks, where another process changed them."""
+SWEPT_EVERY = 1.0
+"""Seconds: whatever the bus lost comes so much later."""
+OVERLAP = timedelta(seconds=10)
+"""A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
+HEARS_WITHIN = 0.5
+"""Seconds that the first stream waits for the bus, so that it needn't load its page twice."""
+HEARTBEAT = timedelta(seconds=15)
+"""Proxies and phones close what is silent for 30 s to a minute. A write that takes longer than this is cut off."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Hub:
+    """For one loop. Starts with its first stream."""
+
+    tab: Tab
+    bus: LiveReader
+    recent: Callable[[datetime], Awaitable[Sequence[Burst]]]
+    """The bursts opened since a moment, the oldest first. Raises StoreUnavailable."""
+    metrics: Metrics
+    clock: Clock
+    pause: Callable[[float], Awaitable[object]]
+    most: int
+    memory: Memory = field(default_factory=Memory)
+    listeners: dict[UserId, Listener] = field(default_factory=dict)
+    following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    opened: Counter[UserId] = field(default_factory=Counter)
+    swept_at: datetime | None = None
+    caught_up_at: datetime = LONG_AGO
+    deaf: bool = True
+    """No line to the bus: what grows is missed."""
+    ended: bool = False
+    going: "set[asyncio.Task[None]]" = field(default_factory=set)
+    hearing: asyncio.Event = field(default_factory=asyncio.Event)
+    started: "asyncio.Task[None] | None" = None
+
+    async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
+        """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
+        self._admit(user)
+        try:
+            await self._start()
+            listener = await self._listener(user)
+        except BaseException:
+            self._dismiss(user)
+            raise
+        now = self.clock.now()
+        # A burst of the last two seconds may not have been on a page that was made meanwhile.
+        stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
+        listener.streams.append(stream)
+        try:
+            await self.refresh(listener)
+        except BaseException:
+            self.leave(listener, stream)
+            raise
+        self.tab.watch(Opened(look=listener.look(now), after=None, page=None, badge=None))
+        return listener, stream
+
+    def leave(self, listener: Listener, stream: Stream) -> None:
+        listener.streams.remove(stream)
+        if not listener.streams:
+            self._unlist(listener)
+            del self.listeners[listener.user]
+        self._dismiss(listener.user)
+
+    def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
+        """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
+        look = listener.look(self.clock.now())
+        since = self.memory.since
+        if last is None or since is None or last.as_of < since or last.sight != listener.sight:
+            stream.reset()
+            return
+        subjects = {*look.subjects}
+        found = [b for b in self.memory.after(last.as_of) if b.key.subject in subjects and look.admits(b)]
+        if len(found) > A_PAGE:
+            stream.reset()
+            return
+        stream.as_of = last.as_of
+        for burst in reversed(found):
+            stream.put(Event.ROW if burst.opened_at > last.as_of else Event.GROUP, burst)
+
+    def as_of(self) -> datetime:
+        """Up to here everything has been heard, by the store and by the bus; the same for every listener."""
+        swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLED_AFTER - VISIBLE_WITHIN
+        return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLED_AFTER)
+
+    def hear(self, burst: Burst) -> None:
+        """Whoever follows its subject is told, if the predicate lets them see it; nobody else's stream moves."""
+        before, now = self.memory.known(burst.key), self.clock.now()
+        if before is not None and before.version >= burst.version:
+            return
+        self.memory.keep(burst, now)
+        for listener in self.following.get(burst.key.subject, {}).values():
+            listener.hear(burst, before, now)
+
+    def changed(self, user: UserId) -> None:
+        """The person's marks were changed in this process."""
+        if listener := self.listeners.get(user):
+            listener.loaded_at = LONG_AGO
+            self._go(self._once(partial(self._refreshed, listener)))
+
+    async def refresh(self, listener: Listener) -> None:
+        """Raises NotFound where the person is no more, and StoreUnavailable."""
+        async with listener.lock:
+            if await self.tab.people.member(listener.user) != listener.member:
+                raise NotFound(f"The user is {listener.user}.")
+            viewer = await self.tab.people.viewer(listener.user, listener.member)
+            now = self.clock.now()
+            if viewer != listener.viewer:
+                self._see_as(listener, viewer)
+            if listener.uncounted:
+                await self._count(listener, now)
+            listener.loaded_at = now
+        for stream in listener.streams:
+            if stream.counted != listener.badge:
+                stream.wake.set()
+
+    async def sweep(self) -> None:
+        """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""
+        now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
+        for burst in await self.recent((self.swept_at or now) - OVERLAP):
+            self.hear(burst)
+        self.swept_at = now
+
+    async def refresh_old(self) -> None:
+        for listener in [*self.listeners.values()]:
+            if listener.loaded_at <= self.clock.now() - FRESH_FOR:
+                await self._refreshed(listener)  # an outage ends the round: the others wait for the next
+
+    async def watch(self) -> None:
+        """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""
+        now = self.clock.now()
+        for listener in self.listeners.values():
+            for stream in listener.streams:
+                if stream.ends_at <= now.timestamp():
+                    stream.end()
+                if now - stream.written_at >= HEARTBEAT:
+                    stream.wake.set()
+                    if stream.writing:
+                        stream.cut_off()
+
+    def close(self) -> None:
+        """All streams end, and no other begins."""
+        self.ended = True
+        for listener in self.listeners.values():
+            for stream in listener.streams:
+                stream.end()
+                if stream.writing:
+                    stream.cut_off()
+        for task in self.going:
+            task.cancel()
+
+    def _admit(self, user: UserId) -> None:
+        if self.ended or self.opened.total() >= self.most:
+            raise StreamsFull(f"It takes {self.most}.")
+        if self.opened[user] >= OF_A_PERSON:
+            raise TooManyStreams(f"One may have {OF_A_PERSON}.")
+        self.opened[user] += 1
+        self.metrics.streams.set(self.opened.total())
+
+    async def _start(self) -> None:
+        if self.started is None:
+            self.started = asyncio.create_task(self._begin())
+        await asyncio.shield(self.started)
+
+    async def _begin(self) -> None:
+        """What the store has already is on the page that the first client loads; only later words are news."""
+        with suppress(Unavailable):
+            await self.sweep()
+        looks = self._repeated(self.sweep), self._repeated(self.refresh_old), self._repeated(self.watch)
+        for work in (self._listen(), *looks):
+            self._go(work)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARS_WITHIN):
+                await self.hearing.wait()
+
+    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self.going.add(task)
+        task.add_done_callback(self.going.discard)
+
+    async def _listener(self, user: UserId) -> Listener:
+        member = await self.tab.people.member(user)
+        if member is None:
+            raise NotFound(f"The user is {user}.")
+        return self.listeners.setdefault(user, Listener(user=user, member=member))
+
+    def _dismiss(self, user: UserId) -> None:
+        self.opened[user] -= 1
+        if not self.opened[user]:
+            del self.opened[user]
+        self.metrics.streams.set(self.opened.total())
+
+    def _see_as(self, listener: Listener, viewer: Viewer) -> None:
+        known, listener.sight = listener.sight, sight(viewer)
+        if listener.viewer is not None and known != listener.sight:
+            for stream in listener.streams:
+                stream.reset()
+        self._unlist(listener)
+        listener.viewer, listener.uncounted = viewer, True
+        for subject in listener.look(self.clock.now()).subjects:
+            self.following[subject][listener.user] = listener
+
+    def _unlist(self, listener: Listener) -> None:
+        if listener.viewer is None:
+            return
+        for subject in listener.look(self.clock.now()).subjects:
+            self.following[subject].pop(listener.user, None)
+            if not self.following[subject]:
+                del self.following[subject]
+
+    async def _count(self, listener: Listener, now: datetime) -> None:
+        """As `GET /v1/inbox/unread` does; then the set grows by what is heard, and nothing is counted twice."""
+        look = listener.look(now)
+        found = await self.tab.unread(look)
+        subjects = {*look.subjects}
+        # What was heard while the store was being read, or shortly before and is not in the index yet.
+        found |= {
+            burst.key
+            for burst in self.memory.after(now - OVERLAP)
+            if burst.key.subject in subjects and look.admits(burst) and unread(burst, look.viewer)
+        }
+        listener.unread, listener.uncounted = found, False
+
+    async def _refreshed(self, listener: Listener) -> None:
+        try:
+            await self.refresh(listener)
+        except NotFound:
+            for stream in listener.streams:
+                stream.end()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with aclosing(self.bus.listen()) as words:
+                    async for word in words:
+                        self._caught_up() if word is None else self.hear(word)
+            except CacheUnavailable:  # fails open: the store is swept meanwhile
+                self.metrics.outages.labels("cache").inc()
+            except Exception:
+                LOGGER.exception("The live bus could not be heard")
+            self.deaf = True
+            await self.pause(SWEPT_EVERY)
+
+    def _caught_up(self) -> None:
+        self.caught_up_at = self.clock.now()
+        if not self.deaf:
+            return
+        self.deaf = False
+        self.memory.since = self.caught_up_at
+        self.hearing.set()
+        for listener in self.listeners.values():
+            for stream in listener.streams:
+                stream.reset()
+
+    async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._once(work)
+            await self.pause(SWEPT_EVERY)
+
+    async def _once(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Unavailable:  # fails open: what is known stays until the store answers again
+            self.metrics.outages.labels("store").inc()
+        except Exception:
+            LOGGER.exception("A step of the live streams failed")

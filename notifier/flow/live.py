@@ -1,0 +1,193 @@
+"""Live: what an open stream is told of a burst, by the predicate that its page is made with; no I/O, no waiting."""
+
+from asyncio import Event as Wake
+from asyncio import Lock
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from hashlib import blake2b
+
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.visible import Viewer, unread, visible
+from notifier.flow.tab import Badge, Item, Look, badge_of
+
+REMEMBERED = 10_000
+"""Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""
+MOST_WAITING = 100
+"""Different bursts that wait to be sent on a stream; whoever is so far behind had better load the page."""
+A_PAGE = 20
+"""More than so many at once are a page, which is loaded in one request."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
+
+
+class Event(StrEnum):
+    ROW = "row"
+    """A burst that is new to the viewer."""
+    GROUP = "group"
+    """One that the viewer has, grown."""
+    COUNT = "count"
+    RESET = "reset"
+    """What the client has may lack something: it loads its first page again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Up to where a stream has told everything, and to whom: the id of its events."""
+
+    as_of: datetime
+    sight: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    event: Event
+    item: Item | None = None
+    badge: Badge | None = None
+
+
+def told(burst: Burst, before: Burst | None, look: Look, since: datetime) -> Event | None:
+    """What a viewer who has what was visible at `since` is told of a burst; None for nothing at all.
+
+    `before` is the burst as this process knew it, None when it hears of it for the first time.
+    """
+    if not look.admits(burst):
+        return None
+    if before is None:
+        return Event.ROW if burst.opened_at > since else Event.GROUP
+    # Somebody who isn't blocked may have joined those who are.
+    return Event.GROUP if visible(before, look.viewer, retracted=(), now=look.now) else Event.ROW
+
+
+def sight(viewer: Viewer) -> bytes:
+    """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
+    follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
+    rest = sorted(viewer.blocked), sorted(map(str, viewer.muted)), sorted((str(s), v) for s, v in viewer.volume.items())
+    return blake2b(repr((follows, rest)).encode(), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    burst: Burst
+    at: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """The bursts that a process heard last, each as it is now, in the order of hearing."""
+
+    most: int = REMEMBERED
+    since: datetime | None = None
+    """Everything that was published from this moment on is here; None while that is not so."""
+    heard: "OrderedDict[BurstKey, Heard]" = field(default_factory=OrderedDict)
+
+    def known(self, key: BurstKey) -> Burst | None:
+        found = self.heard.get(key)
+        return found.burst if found else None
+
+    def keep(self, burst: Burst, now: datetime) -> None:
+        self.heard[burst.key] = Heard(burst, now)
+        self.heard.move_to_end(burst.key)
+        if len(self.heard) > self.most:
+            _, oldest = self.heard.popitem(last=False)
+            self.since = max(self.since, oldest.at + TICK) if self.since else None
+
+    def after(self, moment: datetime) -> Iterator[Burst]:
+        """Those heard since then, the latest first."""
+        for heard in reversed(self.heard.values()):
+            if heard.at < moment:
+                return
+            yield heard.burst
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Stream:
+    """One open stream: what waits to be sent on it. A burst waits once, however often it grows meanwhile."""
+
+    since: datetime
+    """What opened later is new to the client."""
+    ends_at: float
+    """Seconds since 1970, when the client's token ends."""
+    written_at: datetime
+    as_of: datetime = LONG_AGO
+    waiting: dict[BurstKey, tuple[Event, Burst]] = field(default_factory=dict)
+    resets: bool = False
+    counted: Badge | None = None
+    writing: bool = False
+    """A write is under way, since `written_at`."""
+    closed: bool = False
+    """It ends when all has been sent."""
+    cut: bool = False
+    """It ends at once: its client reads too slowly."""
+    abort: Callable[[], object] = lambda: None
+    """Ends a write that is under way."""
+    wake: Wake = field(default_factory=Wake)
+
+    def put(self, event: Event, burst: Burst) -> None:
+        first = self.waiting.pop(burst.key, (event, burst))[0]
+        self.waiting[burst.key] = first, burst
+        if len(self.waiting) > MOST_WAITING:
+            self.cut_off()
+        self.wake.set()
+
+    def reset(self) -> None:
+        """Whatever waited is on the page that the client loads now."""
+        self.waiting.clear()
+        self.resets, self.counted = True, None
+        self.wake.set()
+
+    def cut_off(self) -> None:
+        self.cut = True
+        self.abort()
+
+    def end(self) -> None:
+        self.closed = True
+        self.wake.set()
+
+    def take(self, look: Look, badge: Badge | None) -> list[News]:
+        """All that waits, judged once more as it leaves: a burst may have been hidden since it was put there."""
+        news = [News(event=Event.RESET)] if self.resets else []
+        news += [
+            News(event=event, item=look.item(burst)) for event, burst in self.waiting.values() if look.admits(burst)
+        ]
+        if badge is not None and badge != self.counted:
+            news.append(News(event=Event.COUNT, badge=badge))
+            self.counted = badge
+        self.waiting.clear()
+        self.resets = False
+        return news
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Listener:
+    """A person with open streams. Without a viewer, nothing is known yet."""
+
+    user: UserId
+    member: Member
+    viewer: Viewer | None = None
+    sight: bytes = b""
+    unread: set[BurstKey] | None = None
+    """As far as a badge counts."""
+    loaded_at: datetime = LONG_AGO
+    uncounted: bool = True
+    streams: list[Stream] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    @property
+    def badge(self) -> Badge | None:
+        return None if self.unread is None else badge_of(self.unread)
+
+    def look(self, now: datetime) -> Look:
+        assert self.viewer is not None
+        return Look(viewer=self.viewer, member=self.member, now=now)
+
+    def hear(self, burst: Burst, before: Burst | None, now: datetime) -> None:
+        look = self.look(now)
+        for stream in self.streams:
+            if event := told(burst, before, look, stream.since):
+                stream.put(event, burst)
+        if self.unread is not None and look.admits(burst) and unread(burst, look.viewer):
+            self.unread.add(burst.key)

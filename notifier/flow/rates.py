@@ -1,0 +1,59 @@
+"""The rates: what throttles and overload leave of each tier, and what a throttled tier has saved up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.dispatch import CREDITS, Credit
+from notifier.domain.due import due
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.slice import Pool
+from notifier.domain.throttle import RAMP, Allowance, allowance
+from notifier.ports.cache import Pressure
+from notifier.ports.throttles import Throttles
+
+THROTTLES_READ_EVERY = timedelta(seconds=1)
+SAVED_AT_MOST = timedelta(seconds=1)
+"""A throttled tier saves up this much of its rate and no more."""
+
+
+@dataclass(slots=True)
+class Rates:
+    """What the throttles say now, and what each throttled tier's rate has saved up."""
+
+    throttles: Throttles
+    pressure: Pressure
+    allowances: Mapping[Tier, Allowance] = field(default_factory=dict)
+    level: float = 0.0
+    saved: dict[Tier, float] = field(default_factory=dict)
+    read_at: datetime | None = None
+    saved_at: datetime | None = None
+
+    def refresh(self, now: datetime) -> None:
+        if due(self.read_at, THROTTLES_READ_EVERY, now):
+            found = self.throttles.since(now - RAMP)
+            self.allowances = {tier: allowance(found, tier, now) for tier in TIERS}
+            self.level = self._level()
+            self.read_at = now
+        passed = max(0.0, (now - self.saved_at).total_seconds()) if self.saved_at else 0.0
+        for tier, allowed in self.allowances.items():
+            if allowed.rate is None:
+                self.saved.pop(tier, None)
+            else:
+                most = allowed.rate * SAVED_AT_MOST.total_seconds()
+                self.saved[tier] = min(most, self.saved.get(tier, 0.0) + allowed.rate * passed)
+        self.saved_at = now
+
+    def _level(self) -> float:
+        try:
+            return self.pressure.level()
+        except CacheUnavailable:  # fails open: without a monitor's word nobody is held back
+            return 0.0
+
+    def holding(self) -> Mapping[Pool, str]:
+        """The throttle of each pool that has one, ramps included."""
+        return {Pool(tier): allowed.by for tier, allowed in self.allowances.items() if allowed.by is not None}
+
+    def credits(self) -> Mapping[Pool, Credit]:
+        return CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}

@@ -1,0 +1,174 @@
+"""`notifier bench live`: how soon those who look are told of a mention: one alone, and a thousand at once."""
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from notifier.api.identity import issue, keys_of
+from notifier.api.keys import Keys
+from notifier.config import Settings
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.bus import LiveReader
+from notifier.ports.people import People
+from notifier.testing.bench.fanout import Parts
+from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
+from notifier.testing.bench.stage import Stage, staged
+from notifier.testing.finding import agreement
+from notifier.testing.world import World, user
+
+LISTENERS = 1_000
+LIVE_S, ALL_S = 1.0, 1.0
+ALONE, ALONE_QUICK, TOGETHER, TOGETHER_QUICK = 30, 10, 5, 3
+"""Rounds."""
+OPENS_AT_ONCE = 50
+WITHIN = 30.0
+APART = 0.5
+"""Seconds between two rounds: in them a second message about a burst would have come."""
+FILES = LISTENERS + 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Ear:
+    """One open stream over a connection of its own, which keeps when its rows came."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    rows: "asyncio.Queue[float]" = field(default_factory=asyncio.Queue)
+    task: "asyncio.Task[None] | None" = None
+
+    async def follow(self) -> None:
+        rest = b""
+        while chunk := await self.reader.read(65_536):
+            rest += chunk
+            for _ in range(rest.count(b"\nevent: row\n")):
+                self.rows.put_nowait(time.monotonic())
+            rest = rest[-len(b"\nevent: row\n") + 1 :]
+
+
+@dataclass(slots=True, kw_only=True)
+class Audience:
+    stage: Stage
+    people: People
+    bus: LiveReader
+    keys: Keys
+    subject: Subject
+    messages: list[tuple[int, int]] = field(default_factory=list)
+    """By burst and version: two publishers may finish one head, and say the same twice."""
+
+    async def followers(self, many: int) -> list[UserId]:
+        """People who are told of the subject: those who muted it would be waited for in vain."""
+        found: list[UserId] = []
+        for number in range(self.stage.world.universe):
+            viewer = await self.people.viewer(user(number), Member(number))
+            found += [viewer.user] if self.subject in viewer.follows else []
+            if len(found) == many:
+                return found
+        raise LookupError(f"The world has {len(found)} followers to listen, not {many}.")
+
+    @asynccontextmanager
+    async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[Ear]]:
+        ears: list[Ear] = []
+        counting = asyncio.create_task(self._count())
+        try:
+            for at in range(0, len(users), OPENS_AT_ONCE):
+                ears += await asyncio.gather(*map(self._open, users[at : at + OPENS_AT_ONCE]))
+            yield ears
+        finally:
+            for ear in ears:
+                ear.writer.close()
+            tasks = [counting, *(ear.task for ear in ears if ear.task)]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def round(self, ears: Sequence[Ear]) -> float:
+        """Seconds from the 202 of a mention until the last of them has its row."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
+        accepted = time.monotonic()
+        async with asyncio.timeout(WITHIN):
+            return max(await asyncio.gather(*(ear.rows.get() for ear in ears))) - accepted
+
+    async def apart(self, ears: Sequence[Ear]) -> float:
+        """Far enough from the next that what straggles is counted, and no stream is at its pace."""
+        found = await self.round(ears)
+        await asyncio.sleep(APART)
+        return found
+
+    async def _open(self, who: UserId) -> Ear:
+        place = urlsplit(self.stage.instance.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        token = issue(self.keys, who, self.stage.ports.clock.now(), timedelta(hours=1))
+        head = f"GET /v1/inbox/stream HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n"
+        writer.write(head.encode())
+        async with asyncio.timeout(WITHIN):
+            first = await reader.readuntil(b"event: count")
+        assert first.startswith(b"HTTP/1.1 200"), first
+        ear = Ear(reader=reader, writer=writer)
+        ear.task = asyncio.create_task(ear.follow())
+        return ear
+
+    async def _count(self) -> None:
+        """A listener on the bus beside the API's: it hears what the API hears."""
+        async with aclosing(self.bus.listen()) as words:
+            async for word in words:
+                if word is not None and word.key.subject == self.subject:
+                    self.messages.append((word.key.seq, word.version))
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    _make_room()
+    world = World(universe=2 * LISTENERS, followers=2 * LISTENERS, celebrities=1, seed=1)
+    with staged(folder / "live", world, tell=tell, threshold=1, collapse="0") as stage:
+        return asyncio.run(_measure(stage, quick=quick, tell=tell))
+
+
+async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    reads = stage.profile.reads()
+    audience = Audience(
+        stage=stage,
+        people=reads.people,
+        bus=reads.live,
+        keys=keys_of(Settings(data=stage.instance.data)),
+        subject=Subject(Kind.MENTION, stage.world.names[0]),
+    )
+    try:
+        users = await audience.followers(LISTENERS)
+        tell("one listener")
+        async with audience.listening(users[:1]) as ears:
+            alone = [await audience.apart(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
+        tell(f"{LISTENERS:,} listeners")
+        async with audience.listening(users) as ears:
+            audience.messages.clear()
+            rounds = TOGETHER_QUICK if quick else TOGETHER
+            together = [await audience.apart(ears) for _ in range(rounds)]
+    finally:
+        await stage.profile.leave()
+    different, said = len(set(audience.messages)), len(audience.messages)
+    words = f"{different} messages on the bus for {rounds} bursts to {LISTENERS:,} listeners each, {said} with repeats."
+    wrong = [words] if different != rounds or said > 2 * rounds else []
+    return [
+        worst_at_most("live_visible_s", alone, LIVE_S, detail="From the 202 to the row on a stream."),
+        worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {words}"),
+        Figure(
+            finding=agreement("live_messages_per_burst", wrong, n=rounds),
+            ours=Spread.of([different / rounds], "messages"),
+        ),
+    ]
+
+
+def _make_room() -> None:
+    """A connection is a file here and one in the API, which inherits the limit. What can't be had fails by itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < FILES:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (FILES if hard < 0 else min(FILES, hard), hard))
+
+
+PARTS: Parts = {"live": (run, ("live_visible_s", "sse_1000_s", "live_messages_per_burst"))}

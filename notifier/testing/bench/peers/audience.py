@@ -1,0 +1,75 @@
+"""Who is reached: a share of everybody active within a day, in worlds that differ in nothing else."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from notifier.domain.audience import Tier
+from notifier.domain.bits import SHARD_MEMBERS, offsets
+from notifier.domain.seal import Seal
+from notifier.testing.world import ACTIVE_24H, Members, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lively(World):
+    """The fixture's world, except for how many are active within 24 hours."""
+
+    active: int
+    """Of 1,000 people."""
+
+    def idleness(self, m: Members) -> Members:
+        return super().idleness(m) * ACTIVE_24H // self.active
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Density:
+    """The share of a block that a burst reaches, and how many shards it is measured on."""
+
+    per_cent: int
+    shards: int
+    quick_shards: int
+    judged: bool = True
+    member_rows: bool = False
+    """What the inboxes hold before, and get."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.per_cent}%"
+
+    def world(self, *, quick: bool) -> Lively:
+        universe = self.size(quick=quick) * SHARD_MEMBERS
+        return Lively(universe=universe, followers=universe, celebrities=1, seed=1, active=10 * self.per_cent)
+
+    def size(self, *, quick: bool) -> int:
+        return self.quick_shards if quick else self.shards
+
+
+DENSITIES = (
+    Density(per_cent=5, shards=128, quick_shards=64),
+    Density(per_cent=25, shards=128, quick_shards=64),
+    # A shard of member rows takes as long to fill as forty of block rows.
+    Density(per_cent=1, shards=4, quick_shards=2, judged=False, member_rows=True),
+)
+
+
+def people(seals: Mapping[int, Seal]) -> Members:
+    """Everybody in P1."""
+    return np.concatenate([offsets(seal.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, seal in seals.items()])
+
+
+def sample(everybody: Members, count: int) -> Members:
+    """So many of them at most, evenly through all shards."""
+    places = np.linspace(0, len(everybody), min(count, len(everybody)), endpoint=False).astype(np.int64)
+    return everybody[places]
+
+
+def written(folder: Path, everybody: Members, counts: Iterable[int]) -> Mapping[int, tuple[Path, int]]:
+    """A file of numbers for each size asked for, and how many are in it."""
+    files: dict[int, tuple[Path, int]] = {}
+    for count in set(counts):
+        some, path = sample(everybody, count), folder / f"people-{count}"
+        some.astype("=i8").tofile(path)
+        files[count] = path, len(some)
+    return files

@@ -1,0 +1,50 @@
+"""The loop of a peer's process: reads what to deliver as lines of JSON, says how long it took and whom it reached.
+
+`python serve.py FILE:NAME SOCKET`, where NAME in FILE makes the peer. Ends when its input does.
+"""
+
+import json
+import sys
+from array import array
+from collections.abc import Sequence
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol, TextIO
+
+
+class Peer(Protocol):
+    def deliver(self, people: Sequence[int], burst: int) -> None:
+        """Returns when all of them have it."""
+
+    def reached(self, people: Sequence[int]) -> int:
+        """How many of them hold exactly one row."""
+
+    def close(self) -> None: ...
+
+
+def main(place: str, socket: str) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not spoil an answer
+    file, _, name = place.partition(":")
+    with closing(getattr(import_module(file), name)(socket)) as peer:
+        say(answers, {"ready": True})
+        for line in sys.stdin:
+            asked = json.loads(line)
+            people = array("q", Path(asked["people"]).read_bytes()).tolist()
+            say(answers, measured(peer, people, asked["burst"]))
+
+
+def measured(peer: Peer, people: Sequence[int], burst: int) -> dict[str, float]:
+    began = perf_counter()
+    peer.deliver(people, burst)
+    return {"seconds": perf_counter() - began, "reached": peer.reached(people)}
+
+
+def say(answers: TextIO, words: dict[str, float]) -> None:
+    answers.write(json.dumps(words) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

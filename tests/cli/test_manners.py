@@ -1,0 +1,194 @@
+"""How every command behaves: an example, JSON where there are facts, plain text in a pipe, refusals in one line."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from notifier.cli import main
+from notifier.cli.verbs import Family
+from tests.cli.conftest import Notifier
+from tests.cli.delivered import deliver
+from tests.cli.terminal import drawn
+from tests.repo.sources import ROOT
+
+WITHOUT_FACTS = {
+    "up": "runs until it is stopped; its ready file is JSON",
+    "api": "runs until it is stopped",
+    "pump": "runs until it is stopped",
+    "worker": "runs until it is stopped",
+    "dump": "prints lines of JSON and nothing else",
+}
+ESCAPE = "\x1b"
+BOXES = re.compile("[\u2500-\u259f]")
+BURST = "mention:nova#1"
+SHOWS = [
+    ("tab", "u7"),
+    ("ledger", BURST),
+    ("explain", BURST, "u42"),
+    ("throttle", "list"),
+    ("deadletters",),
+    ("doctor",),
+    ("top", "--once", "--every", "0.05"),
+]
+
+
+def commands(
+    group: click.Group = main, before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command of the tree, groups too, with the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found
+        yield (*before, name), found
+        if isinstance(found, click.Group):
+            yield from commands(found, (*before, name))
+
+
+COMMANDS = dict(commands())
+each_command = pytest.mark.parametrize(("words", "command"), COMMANDS.items(), ids=str)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A delivered burst, a throttle that holds p2, and a burst that it holds."""
+    folder = tmp_path_factory.mktemp("world")
+    for words in (
+        ("fixture", "--followers", "2000", "--universe", "4000", "--celebrities", "2"),
+        ("throttle", "set", "--tier", "p2", "--pause", "--for", "20m", "--reason", "the store is\x1b[31m busy \u202e"),
+    ):
+        done = piped(folder, *words)
+        assert (done.returncode, done.stderr) == (0, "")
+    deliver(folder, "nova", "u7")
+    return folder
+
+
+def piped(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "notifier", *words, "--data", str(folder)]
+    environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@each_command
+def test_every_help_shows_the_command_at_work(words: tuple[str, ...], command: click.Command) -> None:
+    shown = command.get_help(click.Context(command, info_name=" ".join(("notifier", *words))))
+    example = shown.partition("Example:")[2]
+    assert f"notifier {' '.join(words)}" in example
+
+
+@each_command
+def test_every_option_says_what_it_means(words: tuple[str, ...], command: click.Command) -> None:
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    assert [each.opts[0] for each in options if not each.help] == []
+
+
+def test_whatever_prints_facts_prints_json_too() -> None:
+    with_json = {words for words, command in COMMANDS.items() if "--json" in opts(command)}
+    verbs = {words for words, command in COMMANDS.items() if not isinstance(command, click.Group)}
+    assert {words[0] for words in verbs - with_json} == WITHOUT_FACTS.keys()
+
+
+def test_one_thing_has_one_option() -> None:
+    """What takes a folder, a page or JSON is called the same everywhere."""
+    names = {name for command in COMMANDS.values() for name in opts(command)}
+    assert names & {"--folder", "--dir", "--directory", "--format", "--output", "--max", "--count", "--n"} == set()
+    folders = {words for words, command in COMMANDS.items() if "--data" in opts(command)}
+    verbs = {words for words, command in COMMANDS.items() if not isinstance(command, click.Group)}
+    assert {words[0] for words in verbs - folders} == {"demo", "bench"}  # they make folders of their own
+
+
+def opts(command: click.Command) -> set[str]:
+    return {name for each in command.params for name in each.opts}
+
+
+@pytest.mark.parametrize("words", SHOWS, ids=lambda words: str(words[0]))
+def test_a_pipe_gets_plain_text_and_a_terminal_what_fits_it(words: tuple[str, ...], world: Path) -> None:
+    done = piped(world, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ESCAPE not in done.stdout
+    assert BOXES.findall(done.stdout) == []
+    lines = drawn((*words, "--data", str(world)), width=60)
+    assert lines
+    assert max(len(line) for line in lines) <= 60
+
+
+def test_what_people_wrote_does_not_steer_the_terminal(world: Path) -> None:
+    assert "the store is\ufffd[31m busy \ufffd" in piped(world, "throttle", "list").stdout
+    shown = " ".join(drawn(("throttle", "list", "--data", str(world)), width=200, raw=True))
+    assert "\x1b[31m busy" not in shown
+    assert "\u202e" not in shown
+
+
+def test_no_color_leaves_no_colours_on_a_terminal(world: Path) -> None:
+    colours = re.compile(r"\x1b\[[\d;]*3\d")
+    words = ("doctor", "--data", str(world))
+    assert colours.search("".join(drawn(words, width=80, raw=True)))
+    assert not colours.search("".join(drawn(words, width=80, raw=True, env={"NO_COLOR": "1"})))
+
+
+def test_a_throttle_is_lifted_by_the_beginning_of_its_id(folder: Path, notifier: Notifier) -> None:
+    words = ("throttle", "set", "--tier", "p2", "--pause", "--for", "1m", "--reason", "a", "--data", str(folder))
+    assert notifier(*words).exit_code == 0
+    shown = notifier("throttle", "list", "--data", str(folder)).stdout.splitlines()[1].split()[0]
+    assert len(shown) == 8
+    assert notifier("throttle", "lift", "", "--data", str(folder)).exit_code == 2
+    assert notifier("throttle", "lift", shown, "--data", str(folder)).exit_code == 0
+    assert notifier("throttle", "lift", shown, "--data", str(folder)).exit_code == 2
+
+
+def test_lifting_a_tier_lifts_all_of_it_and_nothing_else(folder: Path, notifier: Notifier) -> None:
+    for tier in ("p1", "p2", "p2"):
+        words = ("--tier", tier, "--pause", "--for", "1m", "--reason", "a", "--data", str(folder))
+        assert notifier("throttle", "set", *words).exit_code == 0
+    lifted = json.loads(notifier("throttle", "lift", "p2", "--json", "--data", str(folder)).stdout)
+    assert [each["tier"] for each in lifted] == ["p2", "p2"]
+    states = [line.split()[1:4] for line in notifier("throttle", "list", "--data", str(folder)).stdout.splitlines()[1:]]
+    assert sorted(states) == [["p1", "pause", "active"], ["p2", "pause", "ramping"], ["p2", "pause", "ramping"]]
+    assert notifier("throttle", "lift", "p2", "--data", str(folder)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ledgr",), "There is no command 'ledgr'; did you mean 'ledger'? See `notifier --help`."),
+        (("throttle", "lst"), "There is no command 'lst'; did you mean 'list'? See `notifier throttle --help`."),
+        (("frobnicate",), "There is no command 'frobnicate'. See `notifier --help`."),
+        (("tab", "u1", "--limt", "3"), "No such option '--limt'; did you mean '--limit'? See `notifier tab --help`."),
+        (("tab",), "Missing argument 'USER'. See `notifier tab --help`."),
+        (("--frob",), "No such option '--frob'. See `notifier --help`."),
+        (
+            ("throttle", "set", "--tier", "p9"),
+            "Invalid value for '--tier': 'p9' is not one of 'p0', 'p1', 'p2'. See `notifier throttle set --help`.",
+        ),
+    ],
+    ids=lambda each: str(each[0]),
+)
+def test_wrong_usage_is_one_line_on_standard_error(words: tuple[str, ...], said: str, notifier: Notifier) -> None:
+    done = notifier(*words)
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n")
+
+
+def test_who_asks_for_nothing_gets_the_help(notifier: Notifier) -> None:
+    assert "Commands:" in notifier().output
+    assert "Commands:" in notifier("throttle").output
+
+
+def test_no_command_is_cut_short_in_the_list() -> None:
+    groups = [main, *(command for command in COMMANDS.values() if isinstance(command, click.Group))]
+    assert [group.name for group in groups if not isinstance(group, Family)] == []
+    assert [group.name for group in groups if "...\n" in listed(group)] == []
+
+
+def listed(group: click.Group) -> str:
+    return group.get_help(click.Context(group)).partition("Commands:")[2]
+
+
+def test_the_help_tells_how_words_are_completed(notifier: Notifier) -> None:
+    assert "_NOTIFIER_COMPLETE=bash_source" in notifier("--help").output

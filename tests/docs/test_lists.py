@@ -1,0 +1,90 @@
+"""What the documents list is what the code has, and the other way round: routes, codes, metrics; and anchors."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from litestar.testing import TestClient
+
+from notifier.api.problems import NoSuchMethod, status_of
+from notifier.domain import errors
+from notifier.domain.errors import NotifierError
+from notifier.telemetry import Metrics
+from tests.docs.pages import PAGES, Page
+from tests.http.house import House
+
+HTTP = Page("docs/http.md")
+OPERATIONS = Page("docs/operations.md")
+METHODS = {"get", "put", "post", "delete", "patch"}
+NOT_OVER_HTTP = {
+    "queue_unavailable": "the API queues nothing; the dispatcher waits",
+    "poison": "goes to the dead letters",
+    "bad_throttle": "throttles are set on the command line and, in a demo, on its page",
+}
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)")
+
+
+def kinds(above: type[NotifierError] = NotifierError) -> Iterator[type[NotifierError]]:
+    yield above
+    for kind in above.__subclasses__():
+        yield from kinds(kind)
+
+
+def documented_codes() -> set[tuple[int, str]]:
+    return {(int(status), code) for status, codes in HTTP.table("status") for code in re.findall(r"`([a-z_]+)`", codes)}
+
+
+def test_every_error_code_of_the_api_is_documented_with_its_status() -> None:
+    ours: set[type[NotifierError]] = {
+        *(kind for kind in kinds() if kind.__module__.startswith("notifier.")),
+        NoSuchMethod,
+    }
+    over_http = {kind for kind in ours if not issubclass(kind, errors.Environment) and kind.code not in NOT_OVER_HTTP}
+    assert {code for _, code in documented_codes()} == {kind.code for kind in over_http}
+    assert documented_codes() == {(status_of(kind()), kind.code) for kind in over_http}
+
+
+def test_every_route_is_documented_and_every_documented_route_is_there() -> None:
+    with TestClient(House().app()) as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    served = {(method.upper(), path) for path, methods in paths.items() for method in methods if method in METHODS}
+    listed = {tuple(route.strip("`").partition("?")[0].split()) for route, *_ in HTTP.table("route")}
+    assert listed == served
+
+
+def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:
+    listed = [(name.strip("`"), kind, labels, meaning) for name, kind, labels, meaning in OPERATIONS.table("metric")]
+    made = [metric for name, metric in vars(Metrics()).items() if name != "registry"]
+    assert listed == [
+        (
+            metric._name + ("_total" if metric._type == "counter" else ""),
+            metric._type,
+            ", ".join(f"`{label}`" for label in metric._labelnames) or "-",
+            metric._documentation,
+        )
+        for metric in made
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_metrics_named_anywhere_exist(page: Page) -> None:
+    known = {name.strip("`") for name, *_ in OPERATIONS.table("metric")}
+    named = set(re.findall(r"\b(notifier_[a-z_]+)", page.text.replace("notifier_deliveries_total ", "")))
+    assert {name.removesuffix("_bucket") for name in named} - known == set()
+
+
+def test_every_alarm_says_what_to_do() -> None:
+    alarms = OPERATIONS.table("alarm")
+    assert len(alarms) > 5
+    assert all(all(cells) for cells in alarms)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_lead_to_headings(page: Page) -> None:
+    lost = []
+    for file, anchor in LINK.findall(page.text):
+        folder = page.name.rpartition("/")[0]
+        target = page if not file else Page(f"{folder}/{file}" if folder else file)
+        if anchor not in target.anchors:
+            lost.append(f"{file}#{anchor}")
+    assert lost == []

@@ -1,0 +1,131 @@
+"""The written part of docs/benchmarks.md: a figure that missed its limit says so, and the rest of the page is kept."""
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.page import BEGIN, END, number, pictures, results, with_results
+from bench.plot import Share, share_of_limit
+from bench.stored import Run
+
+
+def check(name: str, **facts: object) -> dict[str, Any]:
+    return {"name": name, "ok": True, "value": None, "limit": None, "unit": "s", "n": 3, "detail": ""} | facts
+
+
+def spread(low: float, middle: float, high: float, unit: str = "s") -> dict[str, Any]:
+    return {"min": low, "median": middle, "max": high, "unit": unit, "n": 3}
+
+
+def run(*checks: dict[str, Any], **sides: dict[str, Any]) -> Run:
+    return Run(
+        command="notifier bench fanout",
+        commit="0123456789ab",
+        date="2026-01-31",
+        machine={"cores": "2", "load before": "0.1"},
+        envelope={"checks": [*checks], "ours": {}, "baseline": {}, "peers": {}} | sides,
+    )
+
+
+FANOUT = run(
+    check("plan_200m_s", value=0.123, limit=1.0, n=5, detail="the worst;\nleast 0.1"),
+    check("fanout_ratio{block}", ok=False, value=0.71, limit=0.8, unit="ratio"),
+    check("fanout_ratio{told}", value=0.5, unit="ratio"),
+    check("storm_fanouts", ok=False, limit=6, n=0, detail="It ended with <script>`"),
+    ours={"plan_200m_s": spread(0.1, 0.12, 0.123), "fanout_ratio{block}": spread(1, 1.5, 2)},
+    baseline={"fanout_ratio{block}": spread(0.5, 1234.5, 2000.0)},
+)
+
+ALTERNATIVE = "How much of its limit each figure takes: missed by fanout_ratio{block}, storm_fanouts"
+
+GOLDEN = """\
+### `notifier bench fanout`
+
+2026-01-31, commit 0123456789ab. 1 of 3 limits kept. **Some were missed.**
+
+- cores: 2
+- load before: 0.1
+
+![{ALTERNATIVE}](pictures/bench-fanout-limits.svg)
+
+| figure | | value | limit | ours: min / median / max | against: min / median / max | n |
+|---|---|---:|---:|---|---|---:|
+| `plan_200m_s` | kept | 0.123 s | ≤ 1 | 0.1 / 0.12 / 0.123 s |  | 5 |
+| `fanout_ratio{block}` | **missed** | 0.71 ratio | ≥ 0.8 | 1 / 1.5 / 2 s | 0.5 / 1,234 / 2,000 s | 3 |
+| `fanout_ratio{told}` | told | 0.5 ratio |  |  |  | 3 |
+| `storm_fanouts` | **not measured** | – | 6 |  |  | 0 |
+
+<details><summary>What the bench says of each</summary>
+
+- `plan_200m_s`: the worst; least 0.1
+- `storm_fanouts`: It ended with &lt;script>'
+
+</details>
+""".replace("{ALTERNATIVE}", ALTERNATIVE)
+
+
+def test_a_page_tells_every_figure_of_an_envelope_with_its_verdict() -> None:
+    assert results({"fanout": FANOUT}) == GOLDEN
+
+
+def test_what_stands_around_the_written_part_is_kept_and_writing_twice_changes_nothing() -> None:
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    once = with_results(page, GOLDEN)
+    assert once == f"before\n{BEGIN}\n\n{GOLDEN}\n{END}\nafter\n"
+    assert with_results(once, GOLDEN) == once
+
+
+@pytest.mark.parametrize("page", ["", BEGIN, END, f"{END} {BEGIN}"])
+def test_a_page_that_lost_its_marks_is_not_written(page: str) -> None:
+    with pytest.raises(ValueError, match="needs the lines"):
+        with_results(page, GOLDEN)
+
+
+def test_a_picture_is_well_formed_follows_the_readers_mode_and_says_in_words_what_was_missed() -> None:
+    drawn = pictures({"fanout": FANOUT})
+    assert [*drawn] == ["bench-fanout-limits.svg"]
+    svg = drawn["bench-fanout-limits.svg"]
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("}text")]
+    assert "12%" in texts
+    assert "113%, missed" in texts
+    assert "prefers-color-scheme: dark" in svg
+    assert pictures({"fanout": FANOUT}) == drawn
+
+
+def test_peers_are_drawn_beside_ours_and_told_to_who_cannot_see_it() -> None:
+    name = "peer_ratio_at{zadd,5%}"
+    ours, peer = spread(10, 1000, 2000, "deliveries/s"), spread(1, 100, 300, "deliveries/s")
+    measured = run(check(name, value=10, unit="ratio"), ours={name: ours}, peers={name: peer})
+    drawn = pictures({"peers": measured})
+    assert [*drawn] == ["bench-peers-speeds.svg"]
+    assert "zadd at 5%" in drawn["bench-peers-speeds.svg"]
+    assert "by the peers: 1,000 against 100 of zadd,5%](pictures/bench-peers-speeds.svg)" in results(
+        {"peers": measured}
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "ok", "share"),
+    [
+        (0.5, 1.0, True, Share(of=0.5, at_least=False)),
+        (2.0, 1.0, False, Share(of=2.0, at_least=False)),
+        (2.0, 1.0, True, Share(of=0.5, at_least=True)),
+        (0.5, 1.0, False, Share(of=2.0, at_least=True)),
+        (6, 6, True, Share(of=1.0, at_least=None)),
+        (0, 6, True, Share(of=0.0, at_least=False)),
+        (0, 6, False, None),
+        (None, 6, False, None),
+        (1.0, None, True, None),
+    ],
+)
+def test_the_verdict_says_on_which_side_of_a_limit_it_is_good_to_be(
+    value: float | None, limit: float | None, ok: bool, share: Share | None
+) -> None:
+    assert share_of_limit({"value": value, "limit": limit, "ok": ok}) == share
+
+
+def test_numbers_are_as_long_as_they_need_to_be() -> None:
+    assert [number(value) for value in (0.12345, 12.345, 0, 3.0, 1234567.8, None, "x")] == [
+        *("0.123", "12.3", "0", "3", "1,234,568", "–", "x")
+    ]

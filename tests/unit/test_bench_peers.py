@@ -1,0 +1,91 @@
+"""Ours against the peers: a ratio is made within a round, the worse density is judged, a failed peer fails alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, count
+from notifier.testing.bench.peers.audience import DENSITIES, Density, sample, written
+from notifier.testing.bench.peers.contest import names
+from notifier.testing.bench.peers.figures import Rounds, figures
+from notifier.testing.bench.peers.lineup import PEERS, Peer
+from notifier.testing.bench.peers.ours import Delivered
+from notifier.testing.bench.rounds import Spread
+from notifier.testing.crowd import Crowd
+from tests.repo.sources import ROOT
+
+PEER = Peer(name="slow", place="f:n", environment="e", people=10, quick_people=5, limit=5.0)
+
+
+def rounds(density: str, ours: list[float], peer: list[float], *, judged: bool = True) -> Rounds:
+    return Rounds(
+        density=density,
+        judged=judged,
+        ours=[Delivered(people=int(rate), seconds=1.0, sealing=1.0) for rate in ours],
+        peer=[Delivered(people=int(rate) * 2, seconds=2.0) for rate in peer],
+    )
+
+
+def test_the_worse_of_the_judged_densities_decides_and_all_are_told() -> None:
+    """The medians of the sides would say 8 at 5%; the rounds' own ratios say 4."""
+    five = rounds("5%", [80, 40, 80], [10, 10, 20])
+    many, few = rounds("25%", [900, 900, 900], [10, 10, 10]), rounds("1%", [1], [10], judged=False)
+    worst, *told = [figure.finding for figure in figures({PEER: [five, many, few]}, ["5%", "25%", "1%"])]
+    assert (worst.name, worst.value, worst.limit, worst.ok, worst.n) == ("peer_ratio{slow}", 4.0, 5.0, False, 3)
+    assert "4.0 at 5% (4.0 to 8.0)" in worst.detail
+    assert "90.0 at 25%" in worst.detail
+    assert [(one.name, one.value, one.limit, one.ok) for one in told] == [
+        ("peer_ratio_at{slow,5%}", 4.0, None, True),
+        ("peer_ratio_at{slow,25%}", 90.0, None, True),
+        ("peer_ratio_at{slow,1%}", 0.1, None, True),
+    ]
+    assert "45.0 with sealing on our side" in told[1].detail
+
+
+def test_the_speeds_are_told_of_the_density_that_was_judged() -> None:
+    found = figures({PEER: [rounds("5%", [60, 40, 50], [10, 12, 14]), rounds("25%", [900], [10])]}, ["5%", "25%"])[0]
+    assert found.ours == Spread(min=40, median=50, max=60, unit="deliveries/s", n=3)
+    assert found.peers == Spread(min=10, median=12, max=14, unit="deliveries/s", n=3)
+
+
+def test_a_peer_that_failed_fails_all_its_figures_with_the_cause() -> None:
+    found = [figure.finding for figure in figures({PEER: "slow ended."}, ["5%"])]
+    assert [(one.name, one.ok, one.value, one.n, one.detail) for one in found] == [
+        ("peer_ratio{slow}", False, None, 0, "slow ended."),
+        ("peer_ratio_at{slow,5%}", False, None, 0, "slow ended."),
+    ]
+
+
+def test_the_figures_that_were_promised_are_brought_with_their_limits() -> None:
+    assert {peer.figure: peer.limit for peer in PEERS} == {
+        "peer_ratio{stream_framework_notification}": 100.0,
+        "peer_ratio{stream_framework_flat}": 30.0,
+        "peer_ratio{pipelined_zadd}": 5.0,
+        "peer_ratio{celery_per_follower}": 500.0,
+    }
+    assert len(names()) == len(PEERS) * (1 + len(DENSITIES))
+    assert [density.per_cent for density in DENSITIES if density.judged] == [5, 25]
+
+
+def test_the_document_says_what_each_peer_does() -> None:
+    document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert [peer.name for peer in PEERS if f"| `{peer.name}` |" not in document] == []
+
+
+@pytest.mark.parametrize("density", DENSITIES, ids=lambda density: density.name)
+def test_the_audience_is_as_dense_as_its_name_says(density: Density) -> None:
+    world = density.world(quick=True)
+    active = count(Crowd(world).everybody(SetKind.ACTIVE_24H, 0))
+    assert active / SHARD_MEMBERS == pytest.approx(density.per_cent / 100, abs=0.001)
+    assert world.followers == world.universe
+
+
+def test_a_sample_is_spread_evenly_and_never_larger_than_the_audience(tmp_path: Path) -> None:
+    everybody = np.arange(0, 1000, 2)
+    assert sample(everybody, 5).tolist() == [0, 200, 400, 600, 800]
+    assert sample(everybody, 9999).tolist() == everybody.tolist()
+    files = written(tmp_path, everybody, [5, 9999])
+    assert {size: held for size, (_, held) in files.items()} == {5: 5, 9999: 500}
+    assert np.fromfile(files[5][0], dtype="=i8").tolist() == [0, 200, 400, 600, 800]
