@@ -13,7 +13,7 @@ import pytest
 from notifier.adapters.sqlite.files import INBOXES
 from tests.repo.sources import PRODUCT, ROOT
 
-READ_BY_THE_CODE = {".sql", ".cql", ".lua", ".toml", ".txt", ".typed"}
+READ_BY_THE_CODE = {".css", ".html", ".js", ".sql", ".cql", ".lua", ".toml", ".txt", ".typed"}
 
 
 @pytest.fixture(scope="module")
