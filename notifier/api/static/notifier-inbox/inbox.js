@@ -100,16 +100,19 @@ export class Inbox {
   }
 
   // What the stream says.
-  hear({ type, data, id }) {
+  hear({ type, data }) {
     const value = type === "reset" ? {} : parsed(data);
-    if (type === "row" && value) this.tell(Number(this.store.take(value, this.idle())));
+    if (type === "row" && value) {
+      this.tell(Number(this.store.take(value, this.idle())));
+      this.store.uncovered = true;
+      this.look.again();
+    }
     if (type === "group" && value && this.store.has(value.burst)) this.store.take(value, false);
     if (type === "count" && value) {
       this.store.badge = value;
       this.later("settle", () => this.store.surprised() && this.load(), PACE.settle);
     }
     if (type === "reset") this.later("reload", () => this.load(), Math.random() * PACE.settle);
-    this.store.advance(id);
     this.soon();
   }
 
@@ -118,8 +121,13 @@ export class Inbox {
     return this.view.scroller.scrollTop < 8 && !this.host.matches(":hover, :focus-within") && !this.store.waiting.size;
   }
 
+  // What came live has no token of its own: a page that shows it brings one.
   async looked() {
     const { store } = this;
+    if (store.uncovered && store.unseen() && !store.waiting.size) {
+      store.uncovered = false;
+      if (!(await this.load())) return;
+    }
     if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
     this.saw = store.seen;
     store.looked(); // before the server says so: its next count then tells whether it agrees
@@ -169,6 +177,7 @@ export class Inbox {
       await this.load(true);
     } else this.store.reveal();
     this.show();
+    this.look.again();
     this.view.scroller.scrollTop = 0;
     this.view.list.querySelector(".open")?.focus({ preventScroll: true });
   }

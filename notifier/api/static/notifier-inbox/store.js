@@ -12,6 +12,7 @@ export class Store {
   cut = false; // the newest rows are not at hand: far down, or away for long
   seen = null; // covers what is shown, never what waits
   latest = null;
+  uncovered = false; // rows came live since the last page, and no token covers them yet
   badge = { count: 0, more: false };
   elsewhere = 0; // unread rows on pages that aren't loaded
   fresh = new Set(); // were unread when this look began
@@ -31,7 +32,7 @@ export class Store {
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
     else this.prune(page);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items) news += this.take(item, show || first || !(at(item) > at(last)));
+    for (const item of page.items.toReversed()) news += this.take(item, show || first || !(at(item) > at(last)));
     this.loaded = true;
     this.partial = page.partial;
     this.advance(page.seen);
@@ -85,7 +86,7 @@ export class Store {
     const news = !this.waiting.has(item.burst);
     if (show && !this.cut) {
       this.waiting.delete(item.burst);
-      this.items = [...this.items, item].sort(newestFirst);
+      this.items = [item, ...this.items].sort(newestFirst); // the newer of the same second goes first
     } else this.waiting.set(item.burst, item);
     if (this.waiting.size > MOST_ROWS) this.cut = true;
     while (this.waiting.size > MOST_ROWS) this.waiting.delete(this.waiting.keys().next().value);
@@ -94,7 +95,7 @@ export class Store {
   }
 
   reveal() {
-    this.items = [...this.waiting.values(), ...this.items].sort(newestFirst);
+    this.items = [...[...this.waiting.values()].reverse(), ...this.items].sort(newestFirst);
     this.waiting.clear();
     this.advance(this.latest);
     this.trim();
