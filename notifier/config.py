@@ -137,7 +137,11 @@ def _shown(name: str, text: str) -> str:
     """What somebody wrote, without what nobody may read."""
     if name == "secret":
         return f"{len(text)} characters long"
-    return repr(re.sub(r"[^/@]*@", "…@", text) if name == "redis_url" else text)
+    return repr(without_password(text) if name == "redis_url" else text)
+
+
+def without_password(url: str) -> str:
+    return re.sub(r"[^/@]*@", "…@", url)
 
 
 def _convert(kind: type, value: object) -> object:

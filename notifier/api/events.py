@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from litestar.params import FromPath, FromQuery
 
 from notifier.api.edge import Call, Wired
-from notifier.api.guards import media_type, takes_plain
+from notifier.api.guards import delivers, media_type, takes_plain
 from notifier.api.openapi import EventsOperation
 from notifier.api.problems import Problem, described, problem
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
@@ -77,7 +77,7 @@ class FateBody(msgspec.Struct, kw_only=True):
 @post(
     "/",
     status_code=202,
-    guards=[takes_plain],
+    guards=[delivers, takes_plain],
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
     responses=described(400, 401, 403, 409, 413, 415, 503, 507),

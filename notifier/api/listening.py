@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from errno import EADDRINUSE
 from typing import NoReturn
 
 from granian.constants import Interfaces
@@ -85,7 +86,9 @@ def _bind(one: socket.socket, address: tuple[object, ...], *, shared: bool) -> N
         one.bind(address)
     except OSError as error:
         one.close()
-        raise PortTaken(f"It is {address[1]} on {address[0]} ({error.strerror}).") from error
+        if error.errno == EADDRINUSE:
+            raise PortTaken(f"It is {address[1]} on {address[0]} ({error.strerror}).") from error
+        raise BadSetting(f"It can't listen on {address[0]}:{address[1]}: {error.strerror}.") from error
 
 
 async def _listen(

@@ -42,7 +42,8 @@ async def readyz(edge: Wired) -> Readiness:
 async def metrics(edge: Wired) -> Response[str]:
     """In the format of Prometheus; of all processes where they share a folder for it."""
     text = await edge.in_thread(exposition, edge.system.metrics.registry)
-    return Response(text.decode(), media_type=CONTENT_TYPE_LATEST)
+    # As a header: to a media type the framework would add its charset again.
+    return Response(text.decode(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @get("/openapi.json", sync_to_thread=False)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from notifier.cli.checks import Check, envelope
+from notifier.cli.folder import prepare
 from notifier.cli.options import json_option
 from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
+from notifier.domain.errors import NotEmpty
 
 if TYPE_CHECKING:
     from notifier.testing.finding import Finding
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from notifier.testing.world import World
 
 KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
+COLLAPSE_HELP = "Seconds; 0 is off, for who has at most 100,000 followers.  [default: by policy, 60]"
 LEAST_BURSTS = 20
 """Of the demo as it is by default."""
 
@@ -66,9 +69,11 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     default=None,
     help="People in all.  [default: as many as followers; twice as many with --headless]",
 )
-@click.option("--celebrities", type=click.IntRange(1), default=None, help="How many.  [default: 1; 12 with --headless]")
+@click.option(
+    "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 1; 12 with --headless]"
+)
 @click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
-@click.option("--collapse", type=click.FloatRange(0), default=None, help="Seconds; 0 is off.  [default: by policy, 60]")
+@click.option("--collapse", type=click.FloatRange(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
@@ -170,7 +175,11 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
+    """An empty one: what an earlier run delivered would be taken for lost. Raises Unwritable or NotEmpty."""
     if keep is not None:
+        prepare(keep)
+        if any(keep.iterdir()):
+            raise NotEmpty(f"It is {keep}.")
         yield keep.absolute()
         return
     with tempfile.TemporaryDirectory(prefix="notifier-demo-", ignore_cleanup_errors=True) as folder:

@@ -31,7 +31,10 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
+    from notifier.cli.folder_findings import services_finding
+
     yield from machine_findings(settings.data)
+    yield services_finding(settings)
     if settings.data.is_dir():
         from notifier.cli.folder_findings import folder_findings
 

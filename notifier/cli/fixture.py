@@ -24,7 +24,13 @@ from notifier.cli.verbs import example
     "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
 )
 @click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
-@click.option("--celebrities", type=click.IntRange(1), default=12, show_default=True, help="How many.")
+@click.option(
+    "--celebrities",
+    type=click.IntRange(1, 10_000),
+    default=12,
+    show_default=True,
+    help="How many; each takes up to a second.",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, another world.")
 @data_option
 @json_option
@@ -34,11 +40,13 @@ def fixture(
     """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
     Who follows whom, who is active, muted or a VIP follows from a few formulas on their numbers (docs/fixture.md), so
-    anybody can compute who must see what. Loading the same again changes nothing; a running notifier may go on.
+    anybody can compute who must see what. Loading the same again changes nothing; a folder that holds another world is
+    refused. A running notifier may go on.
     """
     from notifier.cli.folder import prepare
     from notifier.cli.opening import opened
     from notifier.testing.load import Load, steps
+    from notifier.testing.loaded import claim
     from notifier.testing.world import World
 
     try:
@@ -49,6 +57,7 @@ def fixture(
     prepare(settings.data)
     began = time.monotonic()
     with opened(settings) as folder, progress(steps(world), quiet=as_json) as advance:
+        claim(settings.data, world)
         Load(directory=folder.ports.directory, sets=folder.ports.sets)(world, advance)
     took = time.monotonic() - began
     if as_json:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from notifier.cli.findings import Finding, Level
 from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
-from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning
+from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 
@@ -40,6 +40,22 @@ def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
         return look()
     except NotifierError as error:
         return Finding(name=name, level=Level.FAIL, detail=str(error))
+
+
+def services_finding(settings: Settings) -> Finding:
+    """Whether `up` could start; of this machine alone, so it needs no folder."""
+    profile = choose(settings)
+    try:
+        profile.require_services()
+    except NoValkey as error:
+        return Finding(name="valkey", level=Level.FAIL, detail=error.detail, remedy=error.title)
+    except NotifierError as error:
+        remedy = "Start that server, or mend the address; without one `notifier up` starts its own."
+        return Finding(name="valkey", level=Level.FAIL, detail=str(error), remedy=remedy)
+    finally:
+        profile.close()
+    given = settings.redis_url != ""
+    return Finding(name="valkey", detail="The given server answers." if given else "Its binary is here.")
 
 
 def schema_finding(profile: Profile) -> Finding:

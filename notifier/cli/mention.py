@@ -12,6 +12,7 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json
 from notifier.cli.service import ask
 from notifier.cli.verbs import example
+from notifier.config import Settings
 from notifier.domain.event import EVENT_TYPE
 
 
@@ -40,7 +41,7 @@ def mention(
     as_json: bool,
 ) -> None:
     """Send one event, and print its receipt."""
-    url, key = (url, key) if url and key else _where(settings_for(data).data, url, key)
+    url, key = (url, key) if url and key else _where(settings_for(data), url, key)
     name = id or token_hex(8)
     words = text if text is not None else " ".join(["hello", *(f"@{each}" for each in mentioned)])
     body = event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC))
@@ -51,10 +52,16 @@ def mention(
         print_facts(receipt)
 
 
-def _where(data: Path, url: str | None, key: str | None) -> tuple[str, str]:
+def _where(settings: Settings, url: str | None, key: str | None) -> tuple[str, str]:
+    """Another service may share the folder's secret, whether or not anything runs on the folder."""
+    from notifier.api.keys import keys_of
     from notifier.cli.ready import read_ready
 
-    ready = read_ready(data)
+    if url:
+        if not settings.data.is_dir():
+            raise click.UsageError(f"--url needs --key: there is no folder {settings.data} whose key it could be.")
+        return url, keys_of(settings).service_key
+    ready = read_ready(settings.data)
     return url or ready.url, key or ready.service_key
 
 

@@ -23,7 +23,11 @@ def maybe_stamp(moment: datetime | None) -> str | None:
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """One line, as programs read it; indented on a terminal, where a person does."""
+    if sys.stdout.isatty():
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    else:
+        click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def print_lines(values: Iterable[Mapping[str, object]]) -> None:

@@ -5,14 +5,14 @@ from http.client import HTTPException
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from notifier.domain.errors import NotRunning, Refused, Unavailable
+from notifier.domain.errors import NoAnswer, Refused, Unavailable
 
 ANSWERS_WITHIN = 10.0
 """Seconds."""
 
 
 def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
-    """A GET, or a POST when there is a body. Raises Refused with the service's own words, Unavailable or NotRunning."""
+    """A GET, or a POST when there is a body. Raises Refused with the service's own words, Unavailable or NoAnswer."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     try:
         with urlopen(Request(url, data=body, headers=headers), timeout=ANSWERS_WITHIN) as answer:
@@ -22,7 +22,7 @@ def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/
             words = _words(error)
         raise (Refused(words) if error.code < 500 else Unavailable(words)) from error
     except (OSError, HTTPException) as error:
-        raise NotRunning(f"Nothing answers at {url}.") from error
+        raise NoAnswer(f"It is {url}.") from error
     except ValueError as error:
         raise Refused(f"{url}: {error}.") from error
 

@@ -168,10 +168,13 @@ class Show:
         return {PREFIX + name: value for name, value in own.items()}
 
     def _remembers(self) -> bool:
-        """Raises BadSetting where the folder holds another world: people would have follows of both."""
+        """Raises BadSetting or OtherWorld where the folder holds another world: people would have follows of both."""
+        from notifier.testing.loaded import require_same
+
         try:
             found = json.loads((self.data / NOTE).read_text(encoding="utf-8"))
         except FileNotFoundError:
+            require_same(self.data, self.world)
             return False
         except (OSError, ValueError):
             found = None

@@ -15,6 +15,9 @@ from notifier.domain.audience import TIERS, Tier
 from notifier.domain.errors import NotFound
 from notifier.domain.throttle import RAMP, Throttle, checked
 
+SHORTEST = 6
+"""Characters of an id: nobody lifts another's throttle by a slip of the finger."""
+
 
 def me() -> str:
     """The name of this process's user, or the number where nobody gave it a name; a container sets no USER."""
@@ -110,7 +113,8 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
 def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
     """End a throttle now; the tier comes back over half a minute.
 
-    ID is the throttle's, or as much of its beginning as is clear, or a tier: then every throttle of it ends.
+    ID is as `notifier throttle list` shows it, or its first six characters if they are clear; or it is a tier: then
+    every throttle of it ends.
     """
     from notifier.cli.opening import opened
 
@@ -129,12 +133,18 @@ def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
 
 
 def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
-    """The ids of those that are in force and meant; a beginning that several share means none."""
+    """The ids of those that are in force and meant. Raises UsageError for a beginning that isn't clear."""
     active = [each for each in known if each.active(now)]
     if id in TIERS:
         return [each.id for each in active if each.tier == id]
-    found = [each.id for each in active if id and each.id.startswith(id)]
-    return found if len(found) == 1 else []
+    if any(each.id == id for each in active):
+        return [id]
+    if len(id) < SHORTEST:
+        raise click.UsageError(f"{id!r} is too little of an id: give its first {SHORTEST} characters, or a tier.")
+    found = [each.id for each in active if each.id.startswith(id)]
+    if len(found) > 1:
+        raise click.UsageError(f"The ids of {len(found)} throttles begin with {id}; give more of the one you mean.")
+    return found
 
 
 def facts(each: Throttle, now: datetime) -> dict[str, object]:

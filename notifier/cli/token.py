@@ -11,6 +11,9 @@ from notifier.cli.verbs import example
 from notifier.domain.errors import NotFound
 from notifier.domain.subject import UserId
 
+SHORTEST = timedelta(seconds=1)
+"""A token counts in seconds."""
+
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
 @click.argument("user")
@@ -22,6 +25,8 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     from notifier.api.identity import issue, keys_of
     from notifier.cli.opening import opened
 
+    if ttl < SHORTEST:
+        raise click.UsageError("--ttl is less than a second; the token would have ended before anybody used it.")
     settings = settings_for(data)
     with opened(settings) as folder:
         known = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))

@@ -5,8 +5,9 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from errno import EADDRINUSE
 from http.client import HTTPConnection, HTTPException
-from os import getpid
+from os import getpid, strerror
 from pathlib import Path
 from threading import Event as Signal
 from time import monotonic
@@ -215,5 +216,7 @@ def free_port(host: str, port: int) -> int:
         except socket.gaierror as error:
             raise BadSetting(f"There is no host {host!r}.") from error
         except OSError as error:
-            raise PortTaken(f"It is {host}:{port}.") from error
+            if error.errno == EADDRINUSE:
+                raise PortTaken(f"It is {host}:{port}.") from error
+            raise BadSetting(f"It can't listen on {host}:{port}: {strerror(error.errno or 0)}.") from error
         return int(probe.getsockname()[1])

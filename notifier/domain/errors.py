@@ -3,12 +3,13 @@
 NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
-│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams
+│   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
-│   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull
+│   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning  PortTaken  NoValkey
+│   ├── NotEmpty  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
 
@@ -109,6 +110,12 @@ class TooManyStreams(Refused):
     code = "too_many_streams"
 
 
+class NotSupported(Refused):
+    """This service can't do that yet; nothing was done."""
+
+    code = "not_supported"
+
+
 class BadThrottle(Refused):
     """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
 
@@ -149,6 +156,12 @@ class StreamsFull(Unavailable):
     """This process has as many live streams open as it takes, or is just ending; poll, and try again later."""
 
     code = "streams_full"
+
+
+class NoAnswer(Unavailable):
+    """No service answers at this address; `notifier up` starts one."""
+
+    code = "no_answer"
 
 
 class Full(NotifierError):
@@ -203,6 +216,18 @@ class NoValkey(Environment):
     """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
+
+
+class NotEmpty(Environment):
+    """The folder isn't empty, and what is in it would be judged too; name another, or one that is to be made."""
+
+    code = "not_empty"
+
+
+class OtherWorld(Environment):
+    """The data folder holds another world, and people would have the follows of both; name another folder."""
+
+    code = "other_world"
 
 
 class NoData(Environment):

@@ -1,4 +1,4 @@
-"""The only choosers of technology: `embedded.py` and `cluster.py`, meant to be read side by side."""
+"""The only chooser of technology; there is one profile, `embedded.py`."""
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting

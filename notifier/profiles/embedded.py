@@ -19,6 +19,7 @@ from notifier.adapters.redis import (
     RedisPullIndex,
     RedisPullReader,
     RedisRecent,
+    await_answer,
     connect,
     connect_async,
 )
@@ -45,14 +46,17 @@ from notifier.adapters.sqlite import (
     SqliteTimeline,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.adapters.valkey import ValkeyServer, empty
-from notifier.config import PREFIX, Settings
-from notifier.domain.errors import DataLocked, Unwritable
+from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
+from notifier.config import PREFIX, Settings, without_password
+from notifier.domain.errors import CacheUnavailable, DataLocked, Unwritable
 from notifier.domain.slice import Pool
 from notifier.system import Ports, Reads
 
 NOWHERE = "redis://127.0.0.1:1"
 """While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""
+
+ANSWERS_WITHIN = 5.0
+"""Seconds that a given Redis has for its first answer: one that is started beside `up` needs one or two."""
 
 
 class Embedded:
@@ -75,9 +79,17 @@ class Embedded:
     def services(self) -> Iterator[Mapping[str, str]]:
         _writable(self._run)
         with _locked(self._run / "lock"), ExitStack() as stack:
+            if self._settings.redis_url:
+                _require_redis(self._settings.redis_url, ANSWERS_WITHIN)
             url = self._settings.redis_url or stack.enter_context(self._valkey())
             stack.enter_context(_remembered(self._run / "redis.url", url))
             yield {PREFIX + "REDIS_URL": url, PREFIX + "DATA": str(self._settings.data.absolute())}
+
+    def require_services(self) -> None:
+        if self._settings.redis_url:
+            _require_redis(self._settings.redis_url, 0.0)
+        else:
+            valkey_binary()
 
     def pids(self) -> Mapping[str, int]:
         pid = self._server.pid if self._server else None
@@ -160,6 +172,14 @@ class Embedded:
             return (self._run / "redis.url").read_text()
         except FileNotFoundError:
             return NOWHERE
+
+
+def _require_redis(url: str, within: float) -> None:
+    """One that doesn't answer at the first start is mostly a wrong address; later it is an outage, and survived."""
+    try:
+        await_answer(url, within)
+    except CacheUnavailable as error:
+        raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 
 
 def _writable(folder: Path) -> None:

@@ -20,8 +20,13 @@ class Profile(Protocol):
     def services(self) -> AbstractContextManager[Mapping[str, str]]:
         """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
 
-        Gives the environment with which the other processes find it. Raises DataLocked or NoValkey.
+        Gives the environment with which the other processes find it. Raises DataLocked or NoValkey,
+        and CacheUnavailable where a given Redis never answered.
         """
+        ...
+
+    def require_services(self) -> None:
+        """Returns where `services` finds what it needs, and starts nothing. Raises NoValkey or CacheUnavailable."""
         ...
 
     def pids(self) -> Mapping[str, int]:

@@ -18,12 +18,12 @@ EVERYBODY = (SetKind.ACTIVE_24H, SetKind.ACTIVE_30D, SetKind.ACTIVE_7D, SetKind.
 """In the order in which the store keeps them."""
 
 Advance = Callable[[int], None]
-"""Told of every few shards that are done."""
+"""Told of every few shards that are done, and of every celebrity's head."""
 
 
 def steps(world: World) -> int:
     """What a load advances by in all."""
-    return world.shards * (1 + 2 * world.celebrities)
+    return world.celebrities + world.shards * (1 + 2 * world.celebrities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class Load:
         crowd = Crowd(world)
         for star in range(world.celebrities):
             self.sets.put_head(world.subject(star), _head(crowd, star))
+            advance(1)
         self.sets.put(_everybody(crowd, advance))
         self.sets.put(_of_celebrities(crowd, advance))
         self.sets.put_follows(_follows(crowd, advance))

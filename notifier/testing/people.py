@@ -39,6 +39,15 @@ def sample(world: World, seed: int) -> list[Person]:
     return list({person.user: person for person in (*found, *stars)}.values())
 
 
+def any_dormant(world: World) -> bool:
+    """Whether somebody follows and sees the first celebrity and was away for so long that no row is written."""
+    for first in range(0, world.universe, SHARD_MEMBERS):
+        m = np.arange(first, min(first + SHARD_MEMBERS, world.universe), dtype=np.int64)
+        if np.any(world.follows(0, m) & ~world.mutes(0, m) & (world.idleness(m) >= ACTIVE_30D)):
+            return True
+    return False
+
+
 def _classes(world: World, m: Members) -> Iterator[tuple[str, Flags]]:
     follows, idle = _any(world, m), world.idleness(m)
     first, mutes = world.follows(0, m), world.mutes(0, m)

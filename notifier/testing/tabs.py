@@ -19,7 +19,10 @@ PAGES = 2_000
 
 
 Placed = tuple[str, datetime]
-"""Subject and opening: what people and the store both know a burst by, as an id says nothing to anybody."""
+"""Subject and second of opening: what people and the store both know a burst by, as an id says nothing to anybody.
+
+Two bursts may share it, so that lists are compared by order and not as sets.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,22 +98,23 @@ class Tabs:
             wire.close()
         return wrong
 
-    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, set[Placed]]:
-        """What the people of `see_some` have hidden."""
-        return {person.user: set(before[person.user].places[1:2]) for person in self.people[::3]}
+    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, slice]:
+        """Where in their lists the people of `see_some` have hidden what."""
+        return {person.user: slice(1, 2) for person in self.people[::3] if len(before[person.user].items) > 1}
 
-    def differences(self, truth: Truth, hidden: Mapping[UserId, set[Placed]]) -> Iterator[str]:
-        places = {key: (str(key.subject), burst.opened_at) for key, burst in truth.bursts.items()}
-        counts = {places[key]: n for key, n in truth.counts().items() if key in places}
+    def differences(self, truth: Truth, hidden: Mapping[UserId, slice]) -> Iterator[str]:
+        places = {key: (str(key.subject), burst.opened_in) for key, burst in truth.bursts.items()}
+        counts = truth.counts()
         for person in self.people:
             shown = self.shown[person.user]
-            wanted = [places[key] for key in truth.tab(person)]
-            expected = [place for place in wanted if place not in hidden.get(person.user, ())]
+            wanted = list(truth.tab(person))
+            del wanted[hidden.get(person.user, slice(0))]
+            expected = [places[key] for key in wanted]
             if shown.trouble or shown.places != expected:
                 lost, more = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
                 order = "" if lost or more else ", in another order or twice"
                 yield f"{person.user} ({person.kind}): {lost} missing, {more} too many{order} {shown.trouble}"
-            elif any(item["count"] != counts[place] for item, place in zip(shown.items, shown.places, strict=True)):
+            elif any(item["count"] != counts[key] for item, key in zip(shown.items, wanted, strict=True)):
                 yield f"{person.user} ({person.kind}): another count of mentions"
 
     def twice(self) -> list[str]:

@@ -13,7 +13,7 @@ from notifier.config import Settings
 from notifier.domain.audience import Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Account
-from notifier.domain.subject import UserId
+from notifier.domain.subject import POLICIES, Kind, UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing import latency, people
@@ -21,6 +21,7 @@ from notifier.testing.faults import Fault, Saboteur, schedule
 from notifier.testing.finding import Finding, agreement, at_most, quantile
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
+from notifier.testing.loaded import claim
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import Sent, Storm, Tweet, tweets
 from notifier.testing.tabs import Tabs
@@ -41,6 +42,11 @@ LARGE = 10_000_000
 STORM_FANOUTS = 3
 
 Tell = Callable[[str], None]
+
+MENTION = POLICIES[Kind.MENTION]
+NOBODY_DORMANT = Finding(
+    name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="Nobody is dormant in this world."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,14 @@ class Script:
         """Seconds that the storm lasts: with faults, long enough for all of them."""
         calm = min(LONGEST, self.mentions / PACE)
         return max(calm, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
+
+    @property
+    def unheard(self) -> Sequence[UserId]:
+        """Celebrities with too many followers for a wish not to be collapsed: that many fan-outs nobody gets."""
+        if self.collapse != 0:
+            return ()
+        sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
+        return [name for name, size in sizes.items() if size > MENTION.collapse_off_limit]
 
     def environment(self) -> dict[str, str]:
         given = {"NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
@@ -88,7 +102,14 @@ class Trial:
 
     def run(self) -> list[Finding]:
         """Everything that was started has ended when it returns or raises."""
+        if unheard := self.script.unheard:
+            most, least = MENTION.collapse_off_limit, MENTION.collapse.total_seconds()
+            self.tell(
+                f"note: a collapse of 0 isn't heard for {', '.join(unheard)}, with more than {most:,} followers: "
+                f"their window is {least:.0f} s or more"
+            )
         self.tell("loading the world")
+        claim(self.script.data, self.script.world)
         Load(directory=self.ports.directory, sets=self.ports.sets)(self.script.world)
         self.tell("starting")
         with self.instance:
@@ -153,7 +174,8 @@ class Trial:
         tabs = Tabs(url=self.instance.url, token=token, people=some)
         tabs.look()
         first, wrong, badges = tabs.shown, list(tabs.differences(truth, {})), tabs.badges()
-        twice, dormant = tabs.twice() + outside.twice(), tabs.dormant_by_pull(truth)
+        twice = tabs.twice() + outside.twice()
+        dormant = tabs.dormant_by_pull(truth) if people.any_dormant(self.script.world) else NOBODY_DORMANT
         items = sum(len(shown.items) for shown in first.values())
         yield agreement("tabs_equal_oracle", wrong, n=items)
         yield agreement("shown_once", twice, n=items)

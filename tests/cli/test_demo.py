@@ -73,6 +73,9 @@ def test_the_fixture_loads_twice_to_the_same_effect_and_says_what_it_loaded(tmp_
         ("demo", "--headless", "--followers", "5", "--universe", "4"),
         ("demo", "--headless", "--faults", "kill-everything"),
         ("demo", "--headless", "--mentions", "0"),
+        ("demo", "--headless", "--collapse", "100000"),
+        ("demo", "--headless", "--celebrities", "10001"),
+        ("fixture", "--celebrities", "10001"),
         ("bench", "fanout", "--only", "nothing"),
     ],
 )
@@ -81,3 +84,38 @@ def test_numbers_that_make_no_sense_are_wrong_usage(wrong: tuple[str, ...], tmp_
     ran = notifier(*wrong, *where)
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.timeout(180)
+def test_a_world_of_one_person_passes_though_nobody_is_dormant(tmp_path: Path) -> None:
+    ran = notifier(
+        *("demo", "--headless", "--followers", "1", "--universe", "1", "--celebrities", "1", "--mentions", "3"),
+        *("--keep", str(tmp_path / "made"), "--json"),
+    )
+    dormant = checks(ran)["dormant_by_pull"]
+    assert (ran.returncode, dormant["ok"], dormant["n"]) == (0, True, 0), ran.stdout
+    assert dormant["detail"] == "Nobody is dormant in this world."
+
+
+def test_a_folder_that_was_used_is_not_judged_as_if_it_were_new(tmp_path: Path) -> None:
+    (tmp_path / "core.db").touch()
+    ran = notifier("demo", "--headless", *WORLD, "--keep", str(tmp_path), "--json")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+    assert ran.stderr.startswith("The folder isn't empty")
+    assert [path.name for path in tmp_path.iterdir()] == ["core.db"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence() -> None:
+    ran = notifier("demo", "--headless", *WORLD, "--keep", "/proc/notifier-demo")
+    assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
+    assert ran.stderr.startswith("The data folder can't be written to.")
+
+
+def test_a_fixture_is_refused_by_a_folder_that_holds_another(tmp_path: Path) -> None:
+    arguments = ["fixture", "--universe", "4000", "--celebrities", "2", "--data", str(tmp_path)]
+    assert notifier(*arguments, "--followers", "1000").returncode == 0
+    ran = notifier(*arguments, "--followers", "2000")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+    assert ran.stderr.startswith("The data folder holds another world")
+    assert "--universe 4000 --followers 1000 --celebrities 2 --seed 1" in ran.stderr
+    assert notifier(*arguments, "--followers", "1000").returncode == 0

@@ -16,7 +16,18 @@ def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
     assert done.exit_code == 0
     assert found["ok"]
     names = {check["name"] for check in found["checks"]}
-    assert names >= {"python", "sqlite", "folder", "room", "schema", "cache", "heads", "bursts", "dead_letters"}
+    assert names >= {
+        "python",
+        "sqlite",
+        "valkey",
+        "folder",
+        "room",
+        "schema",
+        "cache",
+        "heads",
+        "bursts",
+        "dead_letters",
+    }
 
 
 def test_nothing_running_is_a_warning_with_a_remedy(folder: Path, notifier: Notifier) -> None:

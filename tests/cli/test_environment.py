@@ -1,6 +1,7 @@
 """A machine or a folder that can't: real processes end with one sentence on stderr and code 3, or 2 for wrong usage."""
 
 import fcntl
+import json
 import os
 import socket
 import sqlite3
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,9 +107,37 @@ def test_without_a_valkey_the_remedy_is_named_and_a_redis_is_enough(binary: str,
     said = refused("up", "--data", str(folder), "--port", "0", env=hidden)
     assert said.startswith("There is no Valkey binary for this platform; install a Redis or Valkey")
     assert "NOTIFIER_REDIS_URL" in said
+    found = doctored(folder, hidden)
+    assert not found["ok"]
+    assert "NOTIFIER_REDIS_URL" in found["detail"]
     # With the remedy it gets past this point, to the next refusal.
-    remedied = {**hidden, "NOTIFIER_REDIS_URL": "redis://127.0.0.1:1", "NOTIFIER_HOST": "nowhere.invalid"}
-    assert "nowhere.invalid" in refused("up", "--data", str(folder), "--port", "0", env=remedied)
+    remedied = {**hidden, "NOTIFIER_REDIS_URL": "redis://127.0.0.1:1"}
+    assert "'redis://127.0.0.1:1'" in refused("up", "--data", str(folder), "--port", "0", env=remedied)
+
+
+def test_a_redis_that_never_answered_is_one_sentence_and_its_password_is_not_told(folder: Path) -> None:
+    env = {"NOTIFIER_REDIS_URL": "redis://:hunter2@127.0.0.1:1/0"}
+    said = refused("up", "--data", str(folder), "--port", "0", env=env)
+    assert said.startswith("Redis doesn't answer right now. NOTIFIER_REDIS_URL is 'redis://…@127.0.0.1:1/0'.")
+    assert "hunter2" not in said
+    found = doctored(folder, env)
+    assert not found["ok"]
+    assert "127.0.0.1:1" in found["detail"]
+
+
+def doctored(folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
+    """The doctor's check of what `up` needs beside the folder."""
+    command = [sys.executable, "-m", "notifier", "doctor", "--json", "--data", str(folder)]
+    done = subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    [found] = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "valkey"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("verb", ["up", "api"])
+def test_an_address_that_is_not_this_machine_s_is_no_taken_port(verb: str, folder: Path) -> None:
+    said = refused(verb, "--data", str(folder), "--host", "203.0.113.77", "--port", "0")
+    assert said.startswith("A setting can't be read. It can't listen on 203.0.113.77:0")
 
 
 @pytest.mark.parametrize(

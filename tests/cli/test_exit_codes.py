@@ -68,3 +68,27 @@ def test_a_mention_needs_somebody_who_runs(folder: Path, notifier: Notifier) -> 
     done = notifier("mention", "--author", "ada", "--of", "nova", "--data", str(folder))
     assert done.exit_code == 3
     assert "notifier up" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("mention", "--author", "ada", "--of", "nova"), ("tab", "u1")], ids=lambda words: str(words[0])
+)
+def test_an_address_where_nobody_answers_is_named(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    done = notifier(*words, "--url", "http://127.0.0.1:1", "--data", str(folder))
+    assert done.exit_code == 3
+    assert done.stderr.startswith(
+        "No service answers at this address; `notifier up` starts one. It is http://127.0.0.1:1/"
+    )
+
+
+def test_a_mention_elsewhere_needs_a_key_and_says_so(tmp_path: Path, notifier: Notifier) -> None:
+    words = ("mention", "--author", "ada", "--of", "nova", "--url", "http://127.0.0.1:1")
+    done = notifier(*words, "--data", str(tmp_path / "nowhere"))
+    assert (done.exit_code, "--key" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("ttl", ["0s", "0d", "999ms"])
+def test_a_token_that_has_ended_is_not_made(ttl: str, folder: Path, notifier: Notifier) -> None:
+    done = notifier("token", "u1", "--ttl", ttl, "--data", str(folder))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--ttl" in done.stderr

@@ -6,13 +6,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 import pytest
 
 from notifier.cli import main
+from notifier.cli.throttle import meant
 from notifier.cli.verbs import Family
+from notifier.domain.audience import Tier
+from notifier.domain.throttle import Throttle
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.terminal import drawn
@@ -192,3 +197,39 @@ def listed(group: click.Group) -> str:
 
 def test_the_help_tells_how_words_are_completed(notifier: Notifier) -> None:
     assert "_NOTIFIER_COMPLETE=bash_source" in notifier("--help").output
+
+
+@pytest.mark.parametrize("words", [each for each in SHOWS if each[0] != "doctor"], ids=lambda words: str(words[0]))
+def test_json_is_a_line_for_a_program_and_indented_for_a_person(words: tuple[str, ...], world: Path) -> None:
+    for_programs = piped(world, *words, "--json").stdout
+    assert for_programs.count("\n") == 1
+    json.loads(for_programs)
+    if json.loads(for_programs):
+        assert len(drawn((*words, "--json", "--data", str(world)), width=200)) > 1
+
+
+def test_an_id_that_is_not_clear_lifts_nothing(folder: Path, notifier: Notifier) -> None:
+    data = ("--data", str(folder))
+    words = ("throttle", "set", "--tier", "p2", "--pause", "--for", "1m", "--reason", "a")
+    made = json.loads(notifier(*words, *data, "--json").stdout)
+    short = notifier("throttle", "lift", made["id"][:5], *data)
+    assert (short.exit_code, "first 6 characters" in short.stderr) == (2, True)
+    assert notifier("throttle", "lift", made["id"][:6], *data).exit_code == 0
+
+
+def test_a_beginning_of_several_ids_is_refused_with_how_many() -> None:
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    first = Throttle(
+        id="abcdef1",
+        tier=Tier.P2,
+        rate=None,
+        reason="a",
+        who="ada",
+        starts_at=now,
+        ends_at=now + timedelta(minutes=1),
+    )
+    known = [first, replace(first, id="abcdef12"), replace(first, id="abcdef3", ends_at=now)]
+    with pytest.raises(click.UsageError, match="2 throttles begin with abcdef"):
+        meant("abcdef", known, now)
+    assert meant("abcdef1", known, now) == ["abcdef1"]
+    assert meant("abcdef3", known, now) == []

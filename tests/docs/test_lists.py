@@ -17,6 +17,7 @@ HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")
 METHODS = {"get", "put", "post", "delete", "patch"}
 NOT_OVER_HTTP = {
+    "no_answer": "what the command line says of a service that doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
     "poison": "goes to the dead letters",
     "bad_throttle": "throttles are set on the command line and, in a demo, on its page",

@@ -2,7 +2,7 @@
 
 from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.cache import RedisActivity, RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.client import connect, connect_async
+from notifier.adapters.redis.client import await_answer, connect, connect_async
 from notifier.adapters.redis.listener import RedisLiveReader
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
@@ -17,6 +17,7 @@ __all__ = [
     "RedisPullIndex",
     "RedisPullReader",
     "RedisRecent",
+    "await_answer",
     "connect",
     "connect_async",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import redis.asyncio
@@ -20,6 +20,9 @@ TIMEOUT = 0.5
 REST = 1.0
 """Seconds after a call without an answer in which nobody asks: a hung server costs a process one time-out a second,
 and not one for each event, burst and batch."""
+
+ASKS_EVERY = 0.1
+"""Seconds between two questions to a server that is waited for."""
 
 READERS = 64
 """Connections of one reading process; the next reader waits in line for one instead of opening more."""
@@ -103,6 +106,26 @@ def connect(url: str) -> Client:
         raise BadSetting(f"The Redis URL: {error}.") from error
     assert isinstance(client, Client)
     return client
+
+
+def await_answer(url: str, within: float) -> None:
+    """Returns once the server answers, tried at least once. Raises CacheUnavailable with the last cause, or BadSetting.
+
+    A server that still loads is given the time; a wrong password too, for it costs no more.
+    """
+    deadline, client = monotonic() + within, connect(url)
+    try:
+        while True:
+            try:
+                with Breaker().answered():
+                    client.ping()
+                return
+            except CacheUnavailable:
+                if monotonic() >= deadline:
+                    raise
+            sleep(ASKS_EVERY)
+    finally:
+        client.close()
 
 
 def connect_async(url: str) -> AsyncClient:

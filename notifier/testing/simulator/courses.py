@@ -1,6 +1,6 @@
 """Courses of events to be struck at every point: one thread dies, fails or sleeps before or behind each port call."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -134,17 +134,6 @@ def points(
         for n in [] if thread.startswith("people/") else busy[start::every]:
             struck = Happening(point=(thread, n + 1), what=fault(thread))
             yield f"{thread} at {labels[n]}", n + 1, trial(script.with_more(struck))
-
-
-def sleeps_and_dies(course: Script, lanes: Sequence[str] = ("celebrity", "standard")) -> Iterator[Trial]:
-    """The pump sleeps longer than a page needs to settle, at each point of its coordinators, and never wakes up."""
-    for lane in lanes:
-        thread = f"pump-1/{lane}"
-        for n in range(len(trial(course).points[thread])):
-            slept = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
-            died = Happening(point=(thread, n + 2), what=dies(thread))
-            yield trial(course.with_more(slept))
-            yield trial(course.with_more(slept, died))
 
 
 def _call(label: str) -> str:

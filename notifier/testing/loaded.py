@@ -1,0 +1,47 @@
+"""Which world a data folder holds: the four numbers of its formulas, in a file beside the stores."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from notifier.domain.errors import OtherWorld, Unwritable
+from notifier.testing.world import World
+
+NOTE = "fixture.json"
+NOTES = (NOTE, "demo.json")
+"""The demo in a browser has a note of its own: by it a folder is known as the demo's, which may be thrown away."""
+
+
+def claim(data: Path, world: World) -> None:
+    """The folder is this world's from now on. Raises OtherWorld for one that is another's, and Unwritable.
+
+    To be called before anything is loaded: a load that was cut off has left people behind, so only the same world may
+    follow it, to the same effect.
+    """
+    require_same(data, world)
+    draft = data / f"{NOTE}.new"
+    try:
+        draft.write_text(json.dumps(asdict(world)), encoding="utf-8")
+        draft.replace(data / NOTE)
+    except OSError as error:
+        raise Unwritable(f"{data}: {error.strerror}.") from error
+
+
+def require_same(data: Path, world: World) -> None:
+    """Raises OtherWorld. A folder that nothing was loaded into fits every world."""
+    for note in NOTES:
+        try:
+            found = json.loads((data / note).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            found = None
+        if found != asdict(world):
+            raise OtherWorld(f"{data} has {_told(found)}.")
+
+
+def _told(found: object) -> str:
+    """As one writes it for the command line."""
+    if not isinstance(found, dict):
+        return "one that can't be read"
+    return " ".join(f"--{name} {number}" for name, number in found.items())
