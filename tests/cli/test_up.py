@@ -156,5 +156,5 @@ def _delivered(notifier: Notifier, data: str) -> bool:
 
 
 def _settled(item: dict[str, Any]) -> dict[str, Any]:
-    """Moments are spelled in more ways than one, and a burst has a name of its own for every person."""
-    return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"])}
+    """People are told the second, operators the moment, and a burst has a name of its own for every person."""
+    return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"]).replace(microsecond=0)}
