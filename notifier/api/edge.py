@@ -22,6 +22,7 @@ from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
+from notifier.api.turns import Turns
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
@@ -111,6 +112,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
             recent=ports.recent,
             log=ports.log,
             clock=ports.clock,
+            turn=Turns(),
         ),
         tab=tab,
         clock=ports.clock,

@@ -1,10 +1,10 @@
 """The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
-from threading import Lock
 
 from notifier import topics
 from notifier.codec import pack, unpack
@@ -26,9 +26,6 @@ from notifier.ports.throttles import Throttles
 PULLED_ALONE = "Served by pull: the budget of restricted fan-outs was spent."
 LOOKED_THROUGH = 20_000
 """Records of a stream: 40 s of the peak's 500 a second."""
-PATIENCE = timedelta(milliseconds=50)
-"""A log that isn't behind is looked through in a few milliseconds: nobody need be refused for that. Who finds a longer
-look under way would hold a thread that the senders of events need."""
 
 
 class Status(StrEnum):
@@ -82,8 +79,8 @@ class Fates:
     recent: Recent
     log: EventLog
     clock: Clock
-    looking: Lock = field(default_factory=Lock)
-    """Held by the one question that looks through the log."""
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Held by whoever looks through the log; raises Unavailable where somebody else has it for too long."""
 
     def __call__(self, source: str | None, id: str) -> Fate:
         """Of the event, or of every event with this id when no source is named.
@@ -110,12 +107,8 @@ class Fates:
             return False
 
     def _waits(self, source: str | None, id: str) -> bool:
-        if not self.looking.acquire(timeout=PATIENCE.total_seconds()):
-            raise Unavailable("Another event is looked for in the log right now.")
-        try:
+        with self.turn():
             return self._looked_through(source, id)
-        finally:
-            self.looking.release()
 
     def _looked_through(self, source: str | None, id: str) -> bool:
         """Along the way of an event, so that one that moves on meanwhile is met at the next look."""

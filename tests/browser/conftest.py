@@ -1,4 +1,4 @@
-"""One browser for all tests; a server, a context and an inbox for each."""
+"""One browser for a file of tests; a server, a context and an inbox for each of them."""
 
 import os
 import shutil
@@ -25,8 +25,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
+    """Ends with its file: while it lives, its thread has a running event loop, and other tests can't run theirs."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
