@@ -1,5 +1,6 @@
 """`notifier bench fanout`: how fast a burst reaches its audience, every figure against its limit or its baseline."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping
@@ -66,6 +67,7 @@ def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], part
 def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     measure, brings = parts[part]
     folder.mkdir()
+    os.sync()  # what an earlier part left to be written would be in this one's times
     place = f"{[*parts].index(part) + 1}/{len(parts)} {part}"
     try:
         return measure(folder, quick=quick, tell=lambda words: tell(f"{place}: {words}"))
