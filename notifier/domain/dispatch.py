@@ -113,8 +113,12 @@ def expected_people(account: Account, piece: Slice) -> float:
     ]
     if ended:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * piece.width
-    shards = sum(last - first + 1 for first, last in account.plan.ranges) or 1
-    return account.plan.followers / shards * piece.width * expected_share(account.plan.lane, piece.tier)
+    return (
+        account.plan.followers
+        / (account.plan.shards or 1)
+        * piece.width
+        * expected_share(account.plan.lane, piece.tier)
+    )
 
 
 def _sort(

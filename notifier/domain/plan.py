@@ -50,6 +50,10 @@ class Plan:
     """Shards in a slice of each tier that the burst has."""
     pushed: tuple[Tier, ...]
 
+    @property
+    def shards(self) -> int:
+        return _shards(self.ranges)
+
     def slices(self) -> Iterator[Slice]:
         """Every slice of the burst, in the order in which they should start."""
         for tier in self.widths:
@@ -70,8 +74,7 @@ class Plan:
 
 def plan(burst: Burst, head: SetHead) -> Plan:
     ranges = tuple(_runs(head.counts))
-    shards = sum(last - first + 1 for first, last in ranges) or 1
-    mean = max(1.0, head.total / shards)
+    mean = max(1.0, head.total / (_shards(ranges) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
     return Plan(
         burst=burst.key,
@@ -98,6 +101,10 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 
 def _width(tier: Tier, followers_a_shard: float) -> int:
     return min(WIDEST[tier], ceil(WORTH_A_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier])))
+
+
+def _shards(ranges: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
 
 
 def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:

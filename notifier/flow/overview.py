@@ -143,7 +143,7 @@ class Overview:
         return Running(
             burst=burst,
             followers=account.plan.followers,
-            shards=_shards(account),
+            shards=account.plan.shards,
             fillings=filling(account, throttles=holding, now=now),
             books=books(account, self.tallies.values(), throttles=holding, now=now),
             sealed=len(self.tallies),
@@ -177,7 +177,3 @@ class Overview:
 def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | None:
     large = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
     return next((burst for burst in large if burst.key in unsettled), next(iter(large), None))
-
-
-def _shards(account: Account) -> int:
-    return sum(last - first + 1 for first, last in account.plan.ranges)
