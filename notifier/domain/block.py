@@ -67,8 +67,8 @@ def cut(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: 
     by_block = bits.reshape(SHARD_BLOCKS, -1)
     reached = np.bitwise_count(by_block).sum(axis=1, dtype=np.int64)
     dense = np.flatnonzero(reached >= threshold)
-    sparse = by_block.copy()
-    sparse[dense] = 0
+    sparse = np.flatnonzero((reached > 0) & (reached < threshold))
+    number, place = np.divmod(offsets(by_block[sparse].reshape(-1)), BLOCK_MEMBERS)
     return Rows(
         burst=burst,
         opened_at=opened_at,
@@ -76,7 +76,7 @@ def cut(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: 
         shard=shard,
         blocks=dense + shard * SHARD_BLOCKS,
         bitmaps=by_block[dense].tobytes(),
-        members=offsets(sparse.reshape(-1)) + shard * SHARD_BLOCKS * BLOCK_MEMBERS,
+        members=(sparse[number] + shard * SHARD_BLOCKS) * BLOCK_MEMBERS + place,
         deliveries=int(reached.sum()),
     )
 

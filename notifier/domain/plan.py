@@ -16,7 +16,7 @@ PUSHED_TIERS = (Tier.P0, Tier.P1)
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
 """Of a subject's followers; the planner knows no tier counts, and calls nobody to learn them."""
 
-WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 200_000, Tier.P2: 800_000}
+WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Deliveries: about a quarter of a second of work, so that a claim is short and a task's cost is lost in it."""
 
 WIDEST = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}

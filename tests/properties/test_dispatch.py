@@ -71,7 +71,7 @@ def test_credit_is_never_exceeded(
             assert len(new) + len(busy) <= purses[pool].slices
         # What is only released is no work for the shards' credit, and a slice alone may be wider than all of it.
         work = [one for one in new if not expired(plans[one.burst], one, now)]
-        if work and len(busy) + len(new) > 1:
+        if work and len(busy) + len(work) > 1:
             assert sum(one.width for one in busy + work) <= purses[pool].shards
 
 

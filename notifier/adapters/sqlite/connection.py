@@ -32,11 +32,12 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
     # KiB for each connection, of which a process has one a thread and file: ten files of 16 MB would be too much. The
     # system's own cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
-    "PRAGMA cache_size = -4000",
+    "PRAGMA cache_size = -2000",
     # No mmap: an error of the disk would kill the process (SIGBUS) instead of becoming ours, and the pages of a large
     # file count as the process's memory. That costs 0.1 ms a sealed shard, and 2 to 3 % of a delivery.
     "PRAGMA mmap_size = 0",
-    "PRAGMA wal_autocheckpoint = 2000",
+    # Pages: with 2,000 an inbox file is emptied into twice as often, which costs bulk 2 to 3 % of its speed.
+    "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
     # SQLite's own waiting sleeps up to 100 ms at a time; in short turns a writer gets in soon after it could.
     "PRAGMA busy_timeout = 5",

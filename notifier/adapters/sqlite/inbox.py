@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -33,9 +33,7 @@ class SqliteInbox:
             for batch in _batches(some):
                 # In the key's order, so that each page of the tree is found and changed once.
                 with self._inboxes[file].write() as c:
-                    for one in batch:
-                        c.executemany(_INSERT, _block_rows(one))
-                        c.executemany(_INSERT, _member_rows(one))
+                    c.executemany(_INSERT, chain.from_iterable(map(_values, batch)))
 
     def sweep(self, now: datetime, limit: int) -> int:
         swept = 0
@@ -64,6 +62,10 @@ def _batches(rows: Sequence[Rows]) -> Iterator[list[Rows]]:
         written += one.written
     if batch:
         yield batch
+
+
+def _values(rows: Rows) -> Iterator[Values]:
+    return chain(_block_rows(rows), _member_rows(rows))
 
 
 def _block_rows(rows: Rows) -> Iterator[Values]:

@@ -15,7 +15,7 @@ BURSTS = 3
 
 WORKER_MB = 150.0
 GROWTH_MB = 40.0
-"""What a small world is too small to fill, whatever a large one's size: a connection keeps 4 MB of pages of each of the
+"""What a small world is too small to fill, whatever a large one's size: a connection keeps 2 MB of pages of each of the
 eight inbox files, and a slice's seals are 8 MB. Anything held for each shard would be more: 25 MB a bitmap."""
 
 Peaks = Mapping[int, Mapping[str, float]]
