@@ -18,7 +18,7 @@ import click
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
-from notifier.cli.options import data_option, settings_for, words_for
+from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
@@ -58,7 +58,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 )
 @click.option(
     "--hung-after",
-    type=click.FloatRange(min=1.0),
+    type=Between(min=1.0),
     default=SILENT_FOR,
     hidden=True,
     help="Seconds without a sign of life.",
