@@ -67,6 +67,9 @@ class Hub:
     hearing: asyncio.Event = field(default_factory=asyncio.Event)
     started: "asyncio.Task[None] | None" = None
 
+    def __post_init__(self) -> None:
+        self.metrics.streams.set(0)  # a predecessor that was killed left its own number
+
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
         """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
         self._admit(user)
