@@ -5,11 +5,28 @@ from dataclasses import asdict
 from pathlib import Path
 
 from notifier.domain.errors import OtherWorld, Unwritable
+from notifier.domain.subject import Member
+from notifier.ports.directory import Directory
+from notifier.ports.sets import MemberSets
 from notifier.testing.world import World
 
 NOTE = "fixture.json"
 NOTES = (NOTE, "demo.json")
 """The demo in a browser has a note of its own: by it a folder is known as the demo's, which may be thrown away."""
+
+FIRST = tuple(Member(number) for number in range(1_024))
+"""Whoever put people into a store without a note began with one of these."""
+
+
+def require_nobody(data: Path, world: World, directory: Directory, sets: MemberSets) -> None:
+    """Raises OtherWorld where there are people and no note of who they are: they may be anybody.
+
+    To be called before `claim`. The first celebrity's follower count is what every load writes first, and the names last.
+    """
+    if any((data / note).exists() for note in NOTES):
+        return
+    if sets.head(world.subject(0)).total or directory.users(FIRST):
+        raise OtherWorld(f"{data} has people, and no {NOTE} that says of which world.")
 
 
 def claim(data: Path, world: World) -> None:
