@@ -70,6 +70,7 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
+    from notifier.api.roles import loading_file
     from notifier.cli.folder import prepare
     from notifier.profiles import choose
 
@@ -81,6 +82,7 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     try:
         with told_to_stop() as stopping, profile.services() as environment:
             profile.migrate()
+            loading_file(settings.data).unlink(missing_ok=True)  # of a demo that was killed: nobody loads now
             patience = Patience(silent_for=hung_after)
             upkeep = Upkeep(settings, profile, environment, ready_file=ready_file, patience=patience, began=began)
             upkeep.run(stopping)
