@@ -20,7 +20,12 @@ class Metrics:
             return Histogram(f"notifier_{name}", text, labels, registry=registry, buckets=SECONDS)
 
         def gauge(name: str, text: str, *labels: str) -> Gauge:
+            """Of the whole system: whoever looked last is right."""
             return Gauge(f"notifier_{name}", text, labels, registry=registry, multiprocess_mode="mostrecent")
+
+        def share(name: str, text: str) -> Gauge:
+            """Of one process: those of all are added, and each begins by setting its own, which outlives it."""
+            return Gauge(f"notifier_{name}", text, registry=registry, multiprocess_mode="sum")
 
         self.events = counter("events_total", "Events at the gateway.", "status")
         self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
@@ -35,7 +40,7 @@ class Metrics:
         self.rows = counter("rows_total", "Inbox rows written, repeats included.", "tier")
         self.delivery = histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
         self.alerts = counter("alerts_total", "Alerts handed to the sender.", "tier")
-        self.streams = gauge("streams", "Live streams open.")
+        self.streams = share("streams", "Live streams open, in all API processes together.")
         self.told = counter("stream_events_total", "Events sent on live streams.", "event")
         self.cut = counter("streams_cut_total", "Live streams closed because their client read too slowly.")
         self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")

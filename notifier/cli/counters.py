@@ -5,7 +5,7 @@ from pathlib import Path
 from notifier.config import set_in_environment
 from notifier.domain.errors import Full
 
-KINDS = ("counter", "histogram", "gauge_mostrecent")
+KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
 """As the library names the files of `telemetry.Metrics`, each with the role behind it."""
 
 ROOM = 32 << 10

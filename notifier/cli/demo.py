@@ -11,7 +11,7 @@ import click
 
 from notifier.cli.checks import Check, envelope
 from notifier.cli.folder import prepare
-from notifier.cli.options import json_option
+from notifier.cli.options import Between, json_option
 from notifier.cli.output import print_lines
 from notifier.cli.verbs import example
 from notifier.domain.errors import NotEmpty
@@ -73,7 +73,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 1; 12 with --headless]"
 )
 @click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
-@click.option("--collapse", type=click.FloatRange(0, 86400), default=None, help=COLLAPSE_HELP)
+@click.option("--collapse", type=Between(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."

@@ -40,13 +40,13 @@ def fixture(
     """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
     Who follows whom, who is active, muted or a VIP follows from a few formulas on their numbers (docs/fixture.md), so
-    anybody can compute who must see what. Loading the same again changes nothing; a folder that holds another world is
-    refused. A running notifier may go on.
+    anybody can compute who must see what. Loading the same again changes nothing; a folder that holds another world, or
+    people of whom nothing is known, is refused. A running notifier may go on.
     """
     from notifier.cli.folder import prepare
     from notifier.cli.opening import opened
     from notifier.testing.load import Load, steps
-    from notifier.testing.loaded import claim
+    from notifier.testing.loaded import claim, require_nobody
     from notifier.testing.world import World
 
     try:
@@ -57,6 +57,7 @@ def fixture(
     prepare(settings.data)
     began = time.monotonic()
     with opened(settings) as folder, progress(steps(world), quiet=as_json) as advance:
+        require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         Load(directory=folder.ports.directory, sets=folder.ports.sets)(world, advance)
     took = time.monotonic() - began

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
+
+LONGEST = timedelta(days=36_500)
+"""A calendar has room for so much from now on."""
 
 
 class Span(click.ParamType[timedelta]):
@@ -28,7 +32,10 @@ class Span(click.ParamType[timedelta]):
         found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
         if not found:
             self.fail(f"{value!r} is not a duration; write 15s, 20m or 2h.", param, ctx)
-        return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+        seconds = float(found[1]) * _UNITS[found[2]]
+        if seconds > LONGEST.total_seconds():
+            self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
+        return timedelta(seconds=seconds)
 
 
 class Rate(click.ParamType[float]):
@@ -42,7 +49,20 @@ class Rate(click.ParamType[float]):
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
         if not found:
             self.fail(f"{value!r} is not a rate; write 500, 20k or 1.5M deliveries a second.", param, ctx)
-        return float(found[1]) * _TIMES[found[2]]
+        rate = float(found[1]) * _TIMES[found[2]]
+        if not isfinite(rate):
+            self.fail(f"{value!r} is more than any number that can be counted.", param, ctx)
+        return rate
+
+
+class Between(click.FloatRange):
+    """A number, which `nan` isn't though it is outside of no range, and `inf` isn't though a range has no end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 class Folder(click.Path):

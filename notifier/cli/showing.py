@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path("notifier-demo")
 """Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
-NOTE = "demo.json"
-"""In the folder once its world is whole."""
 COLLAPSE = 20
 """Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
 LOOKED_AMONG = 1 << 20
@@ -48,6 +46,8 @@ class Loading:
     profile: "Profile"
     stopping: Signal
     begun: bool = False
+    again: bool = False
+    """An earlier load was cut off."""
     ending: Signal = field(default_factory=Signal)
     served: Signal = field(default_factory=Signal)
     afterwards: Callable[[], None] = lambda: None
@@ -55,6 +55,14 @@ class Loading:
     failed: BaseException | None = None
 
     def start(self) -> None:
+        """Raises OtherWorld or Unwritable."""
+        from notifier.testing.loaded import DEMO_BEGUN, claim, require_nobody
+
+        ports = self.profile.ports()
+        require_nobody(self.data, self.world, ports.directory, ports.sets)
+        self.again = (self.data / DEMO_BEGUN).exists()
+        # Before the first of its people: whatever cuts the load off, the next start knows whose they are.
+        claim(self.data, self.world, DEMO_BEGUN)
         self.begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
@@ -73,13 +81,15 @@ class Loading:
             raise self.failed
 
     def _run(self) -> None:
+        from notifier.api.roles import loading_file
+
         try:
             self._load()
             self.served.wait()
             if not self.ending.is_set():
                 self.afterwards()
         except Cut:
-            pass
+            loading_file(self.data).unlink(missing_ok=True)
         except BaseException as error:
             self.failed = error
             self.stopping.set()
@@ -87,6 +97,7 @@ class Loading:
     def _load(self) -> None:
         from notifier.api.roles import loading_file
         from notifier.testing.load import Load, steps
+        from notifier.testing.loaded import DEMO, DEMO_BEGUN
 
         ports, file = self.profile.ports(), loading_file(self.data)
         whole, done, told = steps(self.world), 0, -1
@@ -103,7 +114,7 @@ class Loading:
         advance(0)
         Load(directory=ports.directory, sets=ports.sets)(self.world, advance)
         # Last: a load that was cut off is done again, to the same effect.
-        (self.data / NOTE).write_text(json.dumps(asdict(self.world)), encoding="utf-8")
+        (self.data / DEMO_BEGUN).replace(self.data / DEMO)
         file.unlink()
 
 
@@ -123,6 +134,7 @@ class Show:
 
     def run(self) -> None:
         """Until Ctrl-C."""
+        from notifier.api.roles import loading_file
         from notifier.cli.beats import Patience
         from notifier.profiles import choose
 
@@ -135,7 +147,9 @@ class Show:
             with told_to_stop() as stopping, profile.services() as environment:
                 profile.migrate()
                 loading = Loading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
-                if not remembered:
+                if remembered:
+                    loading_file(settings.data).unlink(missing_ok=True)  # of one who was killed as it ended
+                else:
                     loading.start()
                 try:
                     Upkeep(
@@ -169,10 +183,10 @@ class Show:
 
     def _remembers(self) -> bool:
         """Raises BadSetting or OtherWorld where the folder holds another world: people would have follows of both."""
-        from notifier.testing.loaded import require_same
+        from notifier.testing.loaded import DEMO, require_same
 
         try:
-            found = json.loads((self.data / NOTE).read_text(encoding="utf-8"))
+            found = json.loads((self.data / DEMO).read_text(encoding="utf-8"))
         except FileNotFoundError:
             require_same(self.data, self.world)
             return False
@@ -189,6 +203,8 @@ class Show:
         from notifier.api.keys import keys_of
 
         kept = "being loaded" if loading.begun else "as you left them"
+        if loading.again:
+            kept = "being loaded anew, because the last time it was cut off"
         click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} people, {kept}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
         click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
@@ -210,9 +226,11 @@ class Show:
 
 def forget(data: Path) -> None:
     """Throws a demo's folder away. Raises BadSetting for one that isn't a demo's."""
+    from notifier.testing.loaded import DEMO, DEMO_BEGUN
+
     if not data.exists():
         return
-    if not (data / NOTE).exists() and any(data.iterdir()):
+    if not any((data / note).exists() for note in (DEMO, DEMO_BEGUN)) and any(data.iterdir()):
         raise BadSetting(f"{data} wasn't made by the demo, and is left alone.")
     shutil.rmtree(data)
 

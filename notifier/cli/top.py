@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.options import Between, data_option, json_option, settings_for
 from notifier.cli.screen import console, watched
 from notifier.cli.verbs import example
 from notifier.domain.errors import Unavailable
@@ -24,7 +24,7 @@ QUITS = {"q", "Q", "\x03", "\x1b", ""}
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
 @click.option("--once", is_flag=True, help="Look once and end, as in a pipe.")
-@click.option("--every", type=click.FloatRange(0.05, 60), default=1.0, show_default=True, help="Seconds between looks.")
+@click.option("--every", type=Between(0.05, 60), default=1.0, show_default=True, help="Seconds between looks.")
 @data_option
 @json_option
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:

@@ -18,7 +18,7 @@ import click
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
-from notifier.cli.options import data_option, settings_for, words_for
+from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
@@ -58,7 +58,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 )
 @click.option(
     "--hung-after",
-    type=click.FloatRange(min=1.0),
+    type=Between(min=1.0),
     default=SILENT_FOR,
     hidden=True,
     help="Seconds without a sign of life.",
@@ -70,6 +70,7 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
+    from notifier.api.roles import loading_file
     from notifier.cli.folder import prepare
     from notifier.profiles import choose
 
@@ -81,6 +82,7 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     try:
         with told_to_stop() as stopping, profile.services() as environment:
             profile.migrate()
+            loading_file(settings.data).unlink(missing_ok=True)  # of a demo that was killed: nobody loads now
             patience = Patience(silent_for=hung_after)
             upkeep = Upkeep(settings, profile, environment, ready_file=ready_file, patience=patience, began=began)
             upkeep.run(stopping)

@@ -1,5 +1,6 @@
 """The gateway: an event is validated, made durable and answered; the tweet service never waits for more."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record
 from notifier.telemetry import Metrics
+
+DIGEST_BYTES = 16
+DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
 class Answer(StrEnum):
@@ -64,7 +68,9 @@ class Gateway:
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
-            return self.recent.digests(ids)
+            found = self.recent.digests(ids)
+            # What isn't a digest is somebody else's word, and no reason to call an event a conflict. Fails open.
+            return {id: known for id, known in found.items() if DIGEST.fullmatch(known)}
         except CacheUnavailable:  # fails open: duplicates are then found by the coordinator
             self.metrics.outages.labels("cache").inc()
             return {}
@@ -72,7 +78,7 @@ class Gateway:
 
 def digest(event: Event) -> str:
     """Of what the event says; when it was accepted and how it was spelled don't matter."""
-    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=16).hexdigest()
+    return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _receipt(event: Event | NotifierError, before: Mapping[EventId, str]) -> Receipt:

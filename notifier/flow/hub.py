@@ -7,12 +7,11 @@ Only growth is the bus's alone; after a gap everybody is told to load the page a
 import asyncio
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, NotFound, StreamsFull, TooManyStreams, Unavailable
@@ -21,6 +20,7 @@ from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import Subject, UserId
 from notifier.domain.visible import Viewer, unread
 from notifier.flow.live import A_PAGE, LONG_AGO, Event, Listener, Memory, Stream, Told, sight
+from notifier.flow.shift import Shift
 from notifier.flow.tab import Opened, Tab
 from notifier.ports.bus import LiveReader
 from notifier.ports.clock import Clock
@@ -40,11 +40,13 @@ HEARS_WITHIN = 0.5
 """Seconds that the first stream waits for the bus, so that it needn't load its page twice."""
 HEARTBEAT = timedelta(seconds=15)
 """Proxies and phones close what is silent for 30 s to a minute. A write that takes longer than this is cut off."""
+RESTS_AFTER = timedelta(minutes=2)
+"""Without a stream. Who was cut off is back within a minute, and is still told what was missed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Hub:
-    """For one loop. Starts with its first stream."""
+    """For one loop. Starts with its first stream, and rests while there is none: it asks neither bus nor store then."""
 
     tab: Tab
     bus: LiveReader
@@ -63,15 +65,20 @@ class Hub:
     deaf: bool = True
     """No line to the bus: what grows is missed."""
     ended: bool = False
-    going: "set[asyncio.Task[None]]" = field(default_factory=set)
     hearing: asyncio.Event = field(default_factory=asyncio.Event)
-    started: "asyncio.Task[None] | None" = None
+    left_at: datetime = LONG_AGO
+    """When somebody went last."""
+    shift: Shift = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shift = Shift(begin=self._begin)
+        self.metrics.streams.set(0)  # a predecessor that was killed left its own number
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
         """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
         self._admit(user)
         try:
-            await self._start()
+            await self.shift.attend()
             listener = await self._listener(user)
         except BaseException:
             self._dismiss(user)
@@ -97,13 +104,11 @@ class Hub:
 
     def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
         """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
-        look = listener.look(self.clock.now())
-        since = self.memory.since
+        look, since = listener.look(self.clock.now()), self.memory.since
         if last is None or since is None or last.as_of < since or last.sight != listener.sight:
             stream.reset()
             return
-        subjects = {*look.subjects}
-        found = [b for b in self.memory.after(last.as_of) if b.key.subject in subjects and look.admits(b)]
+        found = [*self.memory.shown(look, last.as_of)]
         if len(found) > A_PAGE:
             stream.reset()
             return
@@ -129,7 +134,7 @@ class Hub:
         """The person's marks were changed in this process."""
         if listener := self.listeners.get(user):
             listener.loaded_at = LONG_AGO
-            self._go(self._once(partial(self._refreshed, listener)))
+            self.shift.go(self._once(partial(self._refreshed, listener)))
 
     async def refresh(self, listener: Listener) -> None:
         """Raises NotFound where the person is no more, and StoreUnavailable."""
@@ -162,25 +167,27 @@ class Hub:
     async def watch(self) -> None:
         """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""
         now = self.clock.now()
-        for listener in self.listeners.values():
-            for stream in listener.streams:
-                if stream.ends_at <= now.timestamp():
-                    stream.end()
-                if now - stream.written_at >= HEARTBEAT:
-                    stream.wake.set()
-                    if stream.writing:
-                        stream.cut_off()
+        for stream in self._streams():
+            if stream.ends_at <= now.timestamp():
+                stream.end()
+            if now - stream.written_at >= HEARTBEAT:
+                stream.wake.set()
+                if stream.writing:
+                    stream.cut_off()
+        if not self.opened and self.shift.on() and now - self.left_at >= RESTS_AFTER:
+            self._rest()
 
     def close(self) -> None:
         """All streams end, and no other begins."""
         self.ended = True
-        for listener in self.listeners.values():
-            for stream in listener.streams:
-                stream.end()
-                if stream.writing:
-                    stream.cut_off()
-        for task in self.going:
-            task.cancel()
+        for stream in self._streams():
+            stream.end()
+            if stream.writing:
+                stream.cut_off()
+        self.shift.end()
+
+    def _streams(self) -> list[Stream]:
+        return [stream for listener in self.listeners.values() for stream in listener.streams]
 
     def _admit(self, user: UserId) -> None:
         if self.ended or self.opened.total() >= self.most:
@@ -190,26 +197,23 @@ class Hub:
         self.opened[user] += 1
         self.metrics.streams.set(self.opened.total())
 
-    async def _start(self) -> None:
-        if self.started is None:
-            self.started = asyncio.create_task(self._begin())
-        await asyncio.shield(self.started)
-
     async def _begin(self) -> None:
         """What the store has already is on the page that the first client loads; only later words are news."""
         with suppress(Unavailable):
             await self.sweep()
-        looks = self._repeated(self.sweep), self._repeated(self.refresh_old), self._repeated(self.watch)
-        for work in (self._listen(), *looks):
-            self._go(work)
+        self.shift.go(self._listen())
+        for look in (self.sweep, self.refresh_old, self.watch):
+            self.shift.go(self._repeated(look))
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARS_WITHIN):
                 await self.hearing.wait()
 
-    def _go(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self.going.add(task)
-        task.add_done_callback(self.going.discard)
+    def _rest(self) -> None:
+        """As one that was just made: what is remembered would have a gap from here on, and be taken for whole."""
+        self.shift.end()
+        self.memory = Memory(most=self.memory.most)
+        self.swept_at, self.caught_up_at, self.deaf = None, LONG_AGO, True
+        self.hearing.clear()
 
     async def _listener(self, user: UserId) -> Listener:
         member = await self.tab.people.member(user)
@@ -221,6 +225,7 @@ class Hub:
         self.opened[user] -= 1
         if not self.opened[user]:
             del self.opened[user]
+        self.left_at = self.clock.now()
         self.metrics.streams.set(self.opened.total())
 
     def _see_as(self, listener: Listener, viewer: Viewer) -> None:
@@ -245,13 +250,8 @@ class Hub:
         """As `GET /v1/inbox/unread` does; then the set grows by what is heard, and nothing is counted twice."""
         look = listener.look(now)
         found = await self.tab.unread(look)
-        subjects = {*look.subjects}
         # What was heard while the store was being read, or shortly before and is not in the index yet.
-        found |= {
-            burst.key
-            for burst in self.memory.after(now - OVERLAP)
-            if burst.key.subject in subjects and look.admits(burst) and unread(burst, look.viewer)
-        }
+        found |= {b.key for b in self.memory.shown(look, now - OVERLAP) if unread(b, look.viewer)}
         listener.unread, listener.uncounted = found, False
 
     async def _refreshed(self, listener: Listener) -> None:
@@ -281,9 +281,8 @@ class Hub:
         self.deaf = False
         self.memory.since = self.caught_up_at
         self.hearing.set()
-        for listener in self.listeners.values():
-            for stream in listener.streams:
-                stream.reset()
+        for stream in self._streams():
+            stream.reset()
 
     async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -102,6 +102,11 @@ class Memory:
                 return
             yield heard.burst
 
+    def shown(self, look: Look, moment: datetime) -> Iterator[Burst]:
+        """Those of them that a viewer sees."""
+        subjects = {*look.subjects}
+        return (burst for burst in self.after(moment) if burst.key.subject in subjects and look.admits(burst))
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:

@@ -14,7 +14,7 @@ class Recent(Protocol):
     """Event ids of the last day, each with the digest of its body. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Of those that are remembered, in one round trip."""
+        """Of those that are remembered, in one round trip; one that can't be read isn't."""
         ...
 
     def remember(self, digests: Mapping[EventId, str]) -> None:

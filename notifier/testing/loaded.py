@@ -5,24 +5,44 @@ from dataclasses import asdict
 from pathlib import Path
 
 from notifier.domain.errors import OtherWorld, Unwritable
+from notifier.domain.subject import Member
+from notifier.ports.directory import Directory
+from notifier.ports.sets import MemberSets
 from notifier.testing.world import World
 
 NOTE = "fixture.json"
-NOTES = (NOTE, "demo.json")
-"""The demo in a browser has a note of its own: by it a folder is known as the demo's, which may be thrown away."""
+DEMO = "demo.json"
+DEMO_BEGUN = "demo.loading.json"
+"""The demo in a browser has notes of its own, one while it loads and one once its world is whole: by them a folder is
+known as the demo's, which may be thrown away."""
+NOTES = (NOTE, DEMO, DEMO_BEGUN)
+
+FIRST = tuple(Member(number) for number in range(1_024))
+"""Whoever put people into a store without a note began with one of these."""
 
 
-def claim(data: Path, world: World) -> None:
+def require_nobody(data: Path, world: World, directory: Directory, sets: MemberSets) -> None:
+    """Raises OtherWorld where there are people and no note of who they are: they may be anybody.
+
+    To be called before `claim`. Every load writes the first celebrity's follower count first, and the names last.
+    """
+    if any((data / note).exists() for note in NOTES):
+        return
+    if sets.head(world.subject(0)).total or directory.users(FIRST):
+        raise OtherWorld(f"{data} has people, and no {NOTE} that says of which world.")
+
+
+def claim(data: Path, world: World, note: str = NOTE) -> None:
     """The folder is this world's from now on. Raises OtherWorld for one that is another's, and Unwritable.
 
     To be called before anything is loaded: a load that was cut off has left people behind, so only the same world may
     follow it, to the same effect.
     """
     require_same(data, world)
-    draft = data / f"{NOTE}.new"
+    draft = data / f"{note}.new"
     try:
         draft.write_text(json.dumps(asdict(world)), encoding="utf-8")
-        draft.replace(data / NOTE)
+        draft.replace(data / note)
     except OSError as error:
         raise Unwritable(f"{data}: {error.strerror}.") from error
 

@@ -15,8 +15,11 @@ FOLLOWERS = 20_000_000
 
 
 @contextmanager
-def demo(data: Path) -> Iterator[str]:
-    """Its address, once its world is whole; it is told to stop as by Ctrl-C, and must end cleanly."""
+def demo(data: Path, said: list[str] | None = None) -> Iterator[str]:
+    """Its address, once its world is whole; it is told to stop as by Ctrl-C, and must end cleanly.
+
+    What it said is added to `said` at its end.
+    """
     words = ["demo", "--keep", str(data), "--port", "0", "--no-open", "--followers", str(FOLLOWERS)]
     own = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
     process = subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.PIPE, text=True, env=own)
@@ -26,6 +29,8 @@ def demo(data: Path) -> Iterator[str]:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20)
     assert process.returncode == 0, out
+    if said is not None:
+        said.append(out)
 
 
 def _address(process: "subprocess.Popen[str]", data: Path) -> str:

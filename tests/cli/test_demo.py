@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,22 @@ def test_numbers_that_make_no_sense_are_wrong_usage(wrong: tuple[str, ...], tmp_
     ran = notifier(*wrong, *where)
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_fixture_is_refused_by_a_folder_with_people_of_whom_there_is_no_note(cut_off: bool, tmp_path: Path) -> None:
+    words = ["--followers", "1000", "--universe", "4000", "--celebrities", "2", "--data", str(tmp_path)]
+    assert notifier("fixture", *words).returncode == 0
+    (tmp_path / "fixture.json").unlink()
+    with sqlite3.connect(tmp_path / "core.db") as core:
+        for table in ("users", "members", "user_ranges") if cut_off else ():  # their names are loaded last
+            core.execute(f"DELETE FROM {table}")
+    for again in (words, ["--followers", "2000", *words[2:]]):
+        ran = notifier("fixture", *again)
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+        assert ran.stderr.startswith("The data folder holds another world")
+        assert "has people, and no fixture.json" in ran.stderr
+    assert not (tmp_path / "fixture.json").exists()
 
 
 @pytest.mark.timeout(180)

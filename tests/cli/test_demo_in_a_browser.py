@@ -4,12 +4,14 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from signal import SIGINT, SIGKILL
+from time import monotonic, sleep
 
 import pytest
 
-from notifier.cli.showing import people
+from notifier.cli.showing import forget, people
 from notifier.testing.world import World
-from tests.browser.demo import demo
+from tests.browser.demo import FOLLOWERS, demo
 
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
@@ -36,6 +38,59 @@ def refused(*words: str) -> str:
     )
     assert done.returncode == 3, done.stdout
     return done.stderr
+
+
+def cut_off(data: Path, followers: int, signal: int) -> None:
+    """A demo that ends while it loads its world."""
+    words = ["demo", "--followers", str(followers), "--port", "0", "--no-open", "--keep", str(data)]
+    process = subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.DEVNULL)
+    deadline = monotonic() + 40
+    while not (data / "run" / "loading").exists():
+        assert process.poll() is None, "the demo has ended"
+        assert monotonic() < deadline
+        sleep(0.01)
+    process.send_signal(signal)
+    process.wait(20)
+    assert not (data / "demo.json").exists(), "it was whole before it could be cut off"
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("signal", [SIGKILL, SIGINT])
+def test_a_load_that_was_cut_off_is_done_anew_and_told_of(signal: int, tmp_path: Path) -> None:
+    cut_off(tmp_path, FOLLOWERS, signal)
+    assert "has --universe 20000000 --followers 20000000" in refused("--keep", str(tmp_path))
+    said: list[str] = []
+    with demo(tmp_path, said):
+        assert not (tmp_path / "demo.loading.json").exists()
+    assert "loaded anew, because the last time it was cut off" in said[0]
+    with demo(tmp_path, said):
+        pass
+    assert "as you left them" in said[1]
+
+
+@pytest.mark.timeout(60)
+def test_a_world_that_was_cut_off_is_the_demo_s_to_throw_away(tmp_path: Path) -> None:
+    data = tmp_path / "kept"
+    cut_off(data, FOLLOWERS, SIGKILL)
+    forget(data)
+    assert not data.exists()
+
+
+def test_a_folder_with_people_of_whom_there_is_no_note_is_refused(tmp_path: Path) -> None:
+    words = ["fixture", "--followers", "300000", "--universe", "300000", "--celebrities", "1", "--data", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", "notifier", *words], check=True, capture_output=True)
+    (tmp_path / "fixture.json").unlink()
+    assert "has people, and no fixture.json" in refused("--keep", str(tmp_path))
+    assert not (tmp_path / "demo.loading.json").exists()
+
+
+@pytest.mark.timeout(150)
+def test_who_was_killed_as_the_world_became_whole_leaves_nothing_that_says_otherwise(tmp_path: Path) -> None:
+    with demo(tmp_path):
+        pass
+    (tmp_path / "run" / "loading").write_text("100")
+    with demo(tmp_path):
+        assert not (tmp_path / "run" / "loading").exists()
 
 
 def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path) -> None:

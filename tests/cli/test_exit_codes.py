@@ -92,3 +92,28 @@ def test_a_token_that_has_ended_is_not_made(ttl: str, folder: Path, notifier: No
     done = notifier("token", "u1", "--ttl", ttl, "--data", str(folder))
     assert (done.exit_code, done.stdout) == (2, "")
     assert "--ttl" in done.stderr
+
+
+HUGE = "9" * 400
+THROTTLED = ("throttle", "set", "--tier", "p2", "--reason", "r")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("demo", "--headless", "--collapse", said) for said in ("nan", "inf", "-inf", "-1")),
+        *(("top", "--once", "--every", said) for said in ("nan", "inf", "0", "-1")),
+        *(("up", "--hung-after", said) for said in ("nan", "inf", "0")),
+        *((*THROTTLED, "--pause", "--for", said) for said in ("nan", "inf", "-1s", "9999999999d", f"{HUGE}s", "0s")),
+        *((*THROTTLED, "--for", "1h", "--rate", said) for said in ("nan", "inf", "-1", HUGE, f"{HUGE}k", "0")),
+        *(("storm", "--for", said) for said in ("nan", "-1s", "9999999999d")),
+        *(("storm", "--rate", said) for said in ("nan", "inf", "1e3", "-10")),
+        *(("token", "u1", "--ttl", said) for said in ("nan", "inf", "3000000d", f"{HUGE}d")),
+    ],
+    ids=lambda words: " ".join(words)[:60],
+)
+def test_a_number_that_is_none_is_wrong_usage(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    where = ("--keep",) if words[0] == "demo" else ("--data",)
+    done = notifier(*words, *where, str(folder))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1

@@ -1,5 +1,7 @@
 """The task queues, on every backend: they carry slices, each to its pool, and may be emptied without harm."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.celery.application import TASK, application, broker_url, queue_name
+from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, broker_url, queue_name
+from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.domain.audience import Tier
 from notifier.domain.errors import QueueUnavailable
@@ -114,3 +117,62 @@ def test_without_a_broker_it_says_so_at_once() -> None:
         queue.depth(Pool.P1)
     assert time.monotonic() - began < 4
     queue.close()
+
+
+def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(valkey: Valkey) -> None:
+    queue, pid = CeleryQueue(valkey.url), valkey.server.pid
+    assert pid
+    everything = [piece(1, Tier.P0), piece(2, Tier.P1), piece(3, Tier.P2), piece(4, Tier.P1, Step.PUSH)]
+    queue.enqueue(everything)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        for _ in range(10):
+            with pytest.raises(QueueUnavailable):
+                queue.enqueue(everything)
+            for pool in Pool:
+                with pytest.raises(QueueUnavailable):
+                    queue.depth(pool)
+        waited = time.monotonic() - began
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert ANSWER_WITHIN / 2 < waited < 2 * ANSWER_WITHIN
+    deadline = time.monotonic() + 5 * REST
+    while (depth := depth_of(queue, Pool.P0)) is None:
+        assert time.monotonic() < deadline, "a broker that woke isn't asked again"
+        time.sleep(0.01)
+    assert depth >= 1
+    queue.close()
+
+
+def depth_of(queue: Queue, pool: Pool) -> int | None:
+    try:
+        return queue.depth(pool)
+    except QueueUnavailable:
+        return None
+
+
+def test_after_a_wait_in_vain_one_call_asks_for_all_and_a_refusal_at_once_keeps_nobody_away() -> None:
+    now = [10.0]
+    breaker = Breaker(lambda: now[0])
+
+    def fails(after: float) -> None:
+        began = breaker.admit()
+        now[0] += after
+        breaker.failed(began)
+
+    for _ in range(3):
+        fails(0.0)
+    fails(VAIN)
+    with pytest.raises(QueueUnavailable):
+        breaker.admit()
+    now[0] += REST
+    fails(VAIN)  # one asks
+    with pytest.raises(QueueUnavailable):
+        breaker.admit()
+    now[0] += REST
+    breaker.admit()
+    with pytest.raises(QueueUnavailable):
+        breaker.admit()  # while that one waits
+    breaker.answered()
+    breaker.admit()

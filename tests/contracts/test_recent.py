@@ -99,3 +99,26 @@ def test_every_key_has_an_end(valkey: Valkey) -> None:
 def test_without_a_server_it_says_so() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisRecent(client).digests([ONE])
+
+
+STRANGERS = [b"\xff\xfe\x00", b"", b"a list"]
+
+
+@pytest.mark.parametrize("said", STRANGERS)
+def test_what_a_stranger_wrote_costs_at_most_the_memory_of_that_event(said: bytes, valkey: Valkey) -> None:
+    recent = RedisRecent(valkey.client)
+    recent.remember({ONE: "a", TWO: "b"})
+    [name] = [key for key in valkey.client.scan_iter() if key.endswith(b"1:1:tweets")]
+    valkey.client.set(name, said)
+    assert recent.digests([ONE, TWO])[TWO] == "b"
+
+
+def test_a_key_of_another_kind_fails_as_a_cache_does(valkey: Valkey) -> None:
+    recent = RedisRecent(valkey.client)
+    recent.remember({ONE: "a"})
+    for name in valkey.client.scan_iter():
+        valkey.client.delete(name)
+        valkey.client.lpush(name, "x")
+    with pytest.raises(CacheUnavailable):
+        recent.digests([ONE])
+    recent.remember({ONE: "a"})

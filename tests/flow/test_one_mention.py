@@ -11,6 +11,7 @@ from notifier.domain.outcome import Again, Dead
 from notifier.domain.reach import Refusal
 from notifier.domain.slice import Pool
 from notifier.domain.subject import UserId
+from notifier.flow.gateway import Answer
 from notifier.ports.log import Record
 from notifier.testing.simulator.visits import driven
 from tests.flow.failing import Broken, Refusing
@@ -45,6 +46,17 @@ def test_an_event_sent_twice_is_one_mention() -> None:
     stage.tweet("nova", id="e1")
     stage.ground.recent.wipe()
     stage.tweet("nova", id="e1")
+    stage.sequence()
+    assert [burst.count for burst in stage.ground.bursts.by_key.values()] == [1, 1]
+
+
+@pytest.mark.parametrize("garbled", ["", "x", "�" * 32, "0" * 31, "0" * 33])
+def test_a_garbled_digest_is_no_conflict_and_counts_nothing_twice(garbled: str) -> None:
+    stage = Stage()
+    stage.tweet("nova", id="e1")
+    recent = stage.ground.recent
+    recent.known = {event: (garbled, until) for event, (_, until) in recent.known.items()}
+    assert stage.tweet("nova", id="e1").answer is Answer.ACCEPTED
     stage.sequence()
     assert [burst.count for burst in stage.ground.bursts.by_key.values()] == [1, 1]
 

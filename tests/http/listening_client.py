@@ -177,7 +177,7 @@ class Studio:
         self.hub.close()
         for ear in self.ears:
             await ear.leave()
-        await asyncio.gather(*self.hub.going, return_exceptions=True)
+        await asyncio.gather(*self.hub.shift.tasks, return_exceptions=True)
 
 
 def on_air(play: Callable[[Studio], Awaitable[T]]) -> T:

@@ -60,6 +60,28 @@ def test_who_replaces_a_killed_process_counts_on_in_its_files(tmp_path: Path) ->
         assert total(tmp_path, "notifier_lag_records", stream="mentions") == 3
 
 
+OPENS_STREAMS_AND_IS_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from notifier.cli.counters import share
+share(Path(sys.argv[1]), sys.argv[2])
+from tests.http.listening_client import on_air
+async def play(studio):
+    for user in ("u1", "u2", "u3")[: int(sys.argv[3])]:
+        await studio.listen(user)
+    os.kill(os.getpid(), signal.SIGKILL)
+on_air(play)
+"""
+
+
+def test_the_streams_of_all_processes_are_added_and_a_new_process_has_none(tmp_path: Path) -> None:
+    for role, streams in (("api", "2"), ("api-2", "3")):
+        assert ran(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), role, streams).returncode == -signal.SIGKILL
+    assert total(tmp_path, "notifier_streams") == 5
+    assert ran(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), "api", "0").returncode == -signal.SIGKILL
+    assert total(tmp_path, "notifier_streams") == 3
+
+
 def ran(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)

@@ -9,6 +9,7 @@ from celery import Celery
 from kombu.exceptions import KombuError
 
 from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, queue_name
+from notifier.adapters.celery.breaker import Breaker
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool, Slice
 
@@ -22,7 +23,8 @@ class CeleryQueue:
     """Thread-safe. Connects at the first use, and again at the first use after an error."""
 
     def __init__(self, url: str) -> None:
-        self._lanes = {pool: Lane(application(url, pool, answer_within=ANSWER_WITHIN), pool) for pool in Pool}
+        breaker = Breaker()
+        self._lanes = {pool: Lane(application(url, pool, answer_within=ANSWER_WITHIN), pool, breaker) for pool in Pool}
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
         by_pool: dict[Pool, list[Slice]] = defaultdict(list)
@@ -42,8 +44,9 @@ class CeleryQueue:
 class Lane:
     """One pool's way into its queue."""
 
-    def __init__(self, app: Celery, pool: Pool) -> None:
+    def __init__(self, app: Celery, pool: Pool, breaker: Breaker) -> None:
         self._app = app
+        self._breaker = breaker
         self._queue = queue_name(pool)
         self._connection = app.connection_for_write()
         self._errors = (*self._connection.connection_errors, *self._connection.channel_errors, KombuError, OSError)
@@ -74,14 +77,18 @@ class Lane:
 
     def _answered(self, work: Callable[[Producer], T]) -> T:
         with self._lock:
+            began = self._breaker.admit()
             try:
                 if self._producer is None:
                     self._producer = self._app.amqp.Producer(self._connection, auto_declare=False)
-                return work(self._producer)
+                found = work(self._producer)
             except self._errors as error:
+                self._breaker.failed(began)
                 # Half a batch may have been queued, and the ledger bears that; the connection isn't used again.
                 self._drop()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
+            self._breaker.answered()
+            return found
 
     def _drop(self) -> None:
         self._producer = None

@@ -30,7 +30,8 @@ class RedisRecent:
             for event in asked:
                 pipe.get(_recent(event))
             found = pipe.execute()
-        return {event: digest.decode() for event, digest in zip(asked, found, strict=True) if digest is not None}
+        read = ((event, _text(said)) for event, said in zip(asked, found, strict=True) if said is not None)
+        return {event: digest for event, digest in read if digest is not None}
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
         with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
@@ -113,6 +114,13 @@ def _level(said: bytes) -> float:
     except ValueError:  # fails open, as if the monitor had said nothing
         return 0.0
     return level if 0 <= level <= 1 else 0.0
+
+
+def _text(said: bytes) -> str | None:
+    try:
+        return said.decode()
+    except UnicodeDecodeError:  # fails open, as if the event had not come before
+        return None
 
 
 def _recent(event: EventId) -> str:
