@@ -27,8 +27,13 @@ MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
 """More often is a busy loop; more seldom, and the pressure is of an hour ago."""
 MOST_STREAMS = 50_000
 """More connections than one process can be told to serve within a second."""
+ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+"""As a browser writes it, for it is compared as it stands: in small letters, without a path."""
+OWN_PORTS = {"http": ":80", "https": ":443"}
+"""Left out by browsers."""
 SHORTEST_SECRET = 32
 """Bytes: HS256 is as strong as its hash only with a key of that length."""
+MOST_PORT = 65535
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -50,6 +55,8 @@ class Settings:
     monitor_every: timedelta = timedelta(seconds=10)
     streams: int = 5_000
     """Live streams of one API process; each is a connection and about 10 kB."""
+    origins: str = ""
+    """Of other pages that may ask for inboxes in a browser; empty: none."""
     log_level: str = "info"
     demo: str = ""
     """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
@@ -92,6 +99,11 @@ RULES: Mapping[str, Rule] = {
         words="a number of seconds from 0.1 to 3600", holds=lambda every: MONITORS[0] <= every <= MONITORS[1]
     ),
     "streams": Rule(words="a whole number from 0 to 50000", holds=lambda streams: 0 <= streams <= MOST_STREAMS),
+    "origins": Rule(
+        # No *: who may show people their inboxes is for whoever runs this to say, page by page.
+        words="empty, or origins like https://app.example or http://localhost:3000 with commas between them, and no *",
+        holds=lambda origins: not origins or all(_is_origin(one) for one in origins.split(",")),
+    ),
     "log_level": Rule(words=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", holds=lambda level: level.lower() in LEVELS),
     "demo": Rule(
         words="empty, or four user ids with commas between them",
@@ -119,6 +131,11 @@ def has_display(environment: Mapping[str, str] | None = None) -> bool:
 def set_in_environment(name: str, value: str) -> None:
     """For a library that takes a setting from nowhere else."""
     os.environ[name] = value
+
+
+def _is_origin(text: str) -> bool:
+    found = ORIGIN.fullmatch(text)
+    return found is not None and found[4] != OWN_PORTS[found[1]] and int((found[4] or ":0")[1:]) <= MOST_PORT
 
 
 def _read(name: str, text: str) -> Any:

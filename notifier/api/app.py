@@ -18,6 +18,7 @@ from notifier.api.keys import Keys
 from notifier.api.listening import HUB
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
+from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
 from notifier.system import Reads, System
 
@@ -46,7 +47,7 @@ def create(
         behind.storming.stop()
         wired.threads.shutdown(cancel_futures=True)
 
-    return Litestar(
+    app = Litestar(
         [*_routes(wired), *_of_the_demo(wired)],
         dependencies=_dependencies(wired, description, behind),
         exception_handlers=HANDLERS,
@@ -58,6 +59,8 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
+    app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
+    return app
 
 
 def _routes(wired: Edge) -> list[ControllerRouterHandler]:

@@ -124,13 +124,16 @@ class Studio:
     def hub(self) -> Hub:
         return cast(Hub, self.app.state[HUB])
 
-    async def listen(self, user: str, last: str | None = None, *, reads: bool = True, token: str = "") -> Ear:
+    async def listen(
+        self, user: str, last: str | None = None, *, reads: bool = True, token: str = "", origin: str = ""
+    ) -> Ear:
         """The stream has begun, or was refused."""
         ear = Ear()
         if reads:
             ear.reads.set()
         headers = {"authorization": f"Bearer {token or self.house.token(user)}", "host": "house"}
         headers |= {} if last is None else {"last-event-id": last}
+        headers |= {"origin": origin} if origin else {}
         app = cast(Callable[..., Awaitable[None]], self.app)
         ear.task = asyncio.create_task(_call(app, _scope(headers), ear))
         self.ears.append(ear)

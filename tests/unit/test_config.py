@@ -30,6 +30,14 @@ def test_a_setting_is_read_by_its_type() -> None:
     assert found == Settings(data=Path("/var/lib/n"), port=0, threshold=5_000, redis_url="redis://cache/1")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "https://app.example", "http://localhost:3000", "http://[::1]:8080,https://a.b-c.example:80,http://127.0.0.1"],
+)
+def test_origins_are_taken_as_browsers_write_them(text: str) -> None:
+    assert Settings.read({"NOTIFIER_ORIGINS": text}).origins == text
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("60", 60), ("0.25", 0.25)])
 def test_durations_are_in_seconds(text: str, seconds: float) -> None:
     assert Settings.read({"NOTIFIER_COLLAPSE": text}).collapse == timedelta(seconds=seconds)
@@ -44,6 +52,13 @@ NONSENSE = {
     "THRESHOLD": ["many", "", "0", "-5", "1.5", "nan", "inf"],
     "COLLAPSE": ["soon", "null", "", "-1", "-0.001", "nan", "inf", "-inf", "1e300", "86401"],
     "MONITOR_EVERY": ["", "0", "-1", "nan", "inf", "3601"],
+    "ORIGINS": [
+        *("*", "https://*.example", "null", "app.example", "//app.example", "ftp://app.example", "https://"),
+        *("https://app.example/", "https://app.example/x", "https://App.example", "HTTPS://app.example", " "),
+        *("https://app.example:443", "http://app.example:80", "http://a:0", "http://a:65536", "http://a:x"),
+        *("https://me@app.example", "https://a,", ",https://a", "https://a, https://b", "https://a;https://b"),
+        *("https://a?", "https://a#", "https://ü.example", "https://a\r\nx: y", "https://a\n"),
+    ],
     "LOG_LEVEL": ["", "loud"],
 }
 

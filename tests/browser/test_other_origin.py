@@ -1,0 +1,113 @@
+"""`<notifier-inbox>` on a page of another origin, of a real `notifier up` that names it: loaded, live, marked."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Page, expect
+
+from notifier.cli import main
+from tests.browser.opened import SHOW
+from tests.cli.caller import calling
+from tests.cli.running import GONE_WITHIN, Running, start
+
+EMBEDDER = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Another application</title>
+<script type="module" src="{api}/static/notifier-inbox.js"></script>
+<form></form>
+<notifier-inbox src="{api}" style="height: 400px"></notifier-inbox>
+</html>
+"""
+
+ASKS = """([url, token]) => fetch(url, { headers: { Authorization: `Bearer ${token}` } })
+  .then(() => 'read', () => 'kept')"""
+
+
+@pytest.fixture
+def embedder() -> Iterator[ThreadingHTTPServer]:
+    """Another application on a port of its own; `api` says whose inbox it shows."""
+
+    class Handler(BaseHTTPRequestHandler):
+        api = ""
+
+        def do_GET(self) -> None:
+            body = EMBEDDER.format(api=Handler.api).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@contextmanager
+def up(data: Path, origins: str) -> Iterator[Running]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NOTIFIER_ORIGINS", origins)
+        running = start(data, data / "asked-for.json")
+    try:
+        yield running
+    finally:
+        running.process.terminate()
+        running.process.wait(GONE_WITHIN)
+
+
+def notifier(*words: str) -> str:
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output.strip()
+
+
+def loaded(data: Path) -> Callable[[str], str]:
+    notifier(
+        "fixture", "--followers", "1000", "--universe", "1000", "--celebrities", "1", "--data", str(data), "--json"
+    )
+    return lambda user: notifier("token", user, "--data", str(data))
+
+
+@pytest.mark.timeout(120)
+def test_an_embedder_s_page_shows_an_inbox_live(embedder: ThreadingHTTPServer, page: Page, tmp_path: Path) -> None:
+    token = loaded(tmp_path)
+    origin = f"http://localhost:{embedder.server_port}"
+    with up(tmp_path, origin) as running, calling(running.ready, token("nova")) as caller:
+        embedder.RequestHandlerClass.api = running.ready.url  # type: ignore[attr-defined] # the class of the fixture
+        page.goto(origin)
+        streams = "/v1/inbox/stream"
+        with page.expect_response(lambda answer: answer.url.endswith(streams) and answer.status == 200):
+            page.evaluate(SHOW, token("nova"))
+        row = page.locator("notifier-inbox .row")
+        expect(row).to_have_count(0)
+        assert caller.accepted("one")
+        expect(row).to_have_count(1)  # by the stream: the page was loaded before it
+        expect(row.locator(".open")).to_contain_text("mentioned you")
+        with page.expect_response(lambda answer: answer.url.endswith("/v1/inbox/marks")) as marked:
+            row.locator(".open").click()
+        assert marked.value.status == 204
+        page.evaluate("document.querySelector('notifier-inbox').token = 'nobody'")
+        expect(page.locator("notifier-inbox")).to_contain_text("sign in", ignore_case=True)
+
+
+@pytest.mark.timeout(120)
+def test_a_page_that_is_not_named_gets_neither_element_nor_inbox(
+    embedder: ThreadingHTTPServer, page: Page, tmp_path: Path
+) -> None:
+    token = loaded(tmp_path)
+    with up(tmp_path, "https://app.example") as running:
+        embedder.RequestHandlerClass.api = running.ready.url  # type: ignore[attr-defined] # the class of the fixture
+        page.goto(f"http://localhost:{embedder.server_port}")
+        assert page.evaluate("customElements.get('notifier-inbox') === undefined")
+        assert page.evaluate(ASKS, [f"{running.ready.url}/v1/inbox", token("nova")]) == "kept"
