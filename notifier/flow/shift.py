@@ -18,8 +18,8 @@ class Shift:
     begun: "asyncio.Task[None] | None" = None
 
     async def attend(self) -> None:
-        """Returns once it has begun; it goes on though the one who began it has gone."""
-        if self.begun is None:
+        """Returns once it has begun; it goes on though the one who began it has gone, and a failed one is begun anew."""
+        if self.begun is None or _failed(self.begun):
             self.begun = asyncio.create_task(self.begin())
         await asyncio.shield(self.begun)
 
@@ -30,10 +30,14 @@ class Shift:
 
     def on(self) -> bool:
         """It has begun, and not only begins."""
-        return self.begun is not None and self.begun.done()
+        return self.begun is not None and self.begun.done() and not _failed(self.begun)
 
     def end(self) -> None:
         """At once, for whoever asks: a task takes no other step, and who comes next begins another shift."""
         self.begun = None
         for task in self.tasks:
             task.cancel()
+
+
+def _failed(begun: "asyncio.Task[None]") -> bool:
+    return begun.done() and (begun.cancelled() or begun.exception() is not None)
