@@ -29,7 +29,7 @@ check: quick ## the same without the slow tests
 	@echo "== unit tests"
 	@$(PYTEST) $(wildcard tests/unit tests/repo)
 
-bench: setup ## measure what is promised about speed, and write docs/benchmarks.md anew; QUICK=1 takes fewer rounds
+bench: setup ## measure what is promised about speed and the demo's page, and write docs/benchmarks.md anew; QUICK=1 takes fewer rounds
 	@$(BIN)/python -m bench $(if $(QUICK),--quick)
 
 bench-peers: setup ## the same against other people's libraries, which it installs below build/peers

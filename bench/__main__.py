@@ -21,6 +21,7 @@ PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.jso
 BENCHES = [
     "fanout",
     "live",
+    "page",
 ]
 """What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
 

@@ -122,6 +122,11 @@ def environment_with(more: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **more}
 
 
+def environment_without_settings() -> dict[str, str]:
+    """This process's environment as it is for somebody who has set nothing of ours."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
 def has_display(environment: Mapping[str, str] | None = None) -> bool:
     """Whether a browser that is opened could be seen; without one, Linux might start one in this terminal."""
     found = os.environ if environment is None else environment

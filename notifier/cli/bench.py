@@ -50,6 +50,18 @@ def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
+@bench.command(epilog=example("notifier bench page --quick", "notifier bench page --only demo_ready_s --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds: three minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@json_option
+@click.pass_context
+def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure the demo's page as its visitor has it; all but its start needs a Chromium and what drives it."""
+    from notifier.testing.bench.page import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
 def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
     from notifier.testing.bench.fanout import names, run
 

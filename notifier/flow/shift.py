@@ -18,7 +18,7 @@ class Shift:
     begun: "asyncio.Task[None] | None" = None
 
     async def attend(self) -> None:
-        """Returns once it has begun; it goes on though the one who began it has gone, and a failed one is begun anew."""
+        """Returns once it has begun; it goes on though who began it has gone, and after a failure it is begun anew."""
         if self.begun is None or _failed(self.begun):
             self.begun = asyncio.create_task(self.begin())
         await asyncio.shield(self.begun)

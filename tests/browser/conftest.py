@@ -1,37 +1,36 @@
 """One browser for a file of tests; a server, a context and an inbox for each of them."""
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.browser.fake_inbox import Inbox, items, serve
-from tests.browser.opened import Opened
+from notifier.testing.browser import installed
+from notifier.testing.browser.chromium import headless
+from notifier.testing.browser.fake_inbox import Inbox, items, serving
+from notifier.testing.browser.installed import NoBrowser
+from notifier.testing.browser.opened import Opened
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 5_000
 """Milliseconds that anything may take on a busy machine."""
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None and os.environ.get("CI"):
-        pytest.fail("no chromium is installed: apt-get install chromium")
-    if found is None:
-        pytest.skip("no chromium is installed")
-    return found
+    try:
+        return installed.chromium()
+    except NoBrowser as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """Ends with its file: while it lives, its thread has a running event loop, and other tests can't run theirs."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with headless(chromium) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -41,10 +40,8 @@ def inbox() -> Inbox:
 
 @pytest.fixture
 def address(inbox: Inbox) -> Iterator[str]:
-    server = serve(inbox)
-    yield f"http://127.0.0.1:{server.server_port}/static/inbox.html"
-    server.shutdown()
-    server.server_close()
+    with serving(inbox) as address:
+        yield address
 
 
 @pytest.fixture

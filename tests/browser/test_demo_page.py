@@ -7,11 +7,15 @@ from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from notifier.api.storming import LASTING
 from notifier.cli.showing import COLLAPSE
-from tests.browser.accessibility import violations
+from notifier.testing.bench.page import DEMO_WIDTHS, SCHEMES, weight_figures
+from notifier.testing.browser.axe import violations
+from notifier.testing.browser.states import delivered, demo_states
+from notifier.testing.browser.storm import BETWEEN, Watcher
+from notifier.testing.browser.weight import weighed
 from tests.browser.demo import demo
 
 SLOW = 45_000
@@ -20,9 +24,6 @@ WINDOW = COLLAPSE + LASTING
 """Seconds: the last mention of a storm may open a burst of its own, on a slow machine."""
 PRESSED: list[float] = []
 """When the storms of this module began."""
-LARGEST_PAGE = 100_000
-LARGEST_SHARE = 50_000
-"""Bytes: of the page with all that it loads, and of what isn't the inbox."""
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("demo")]
 
@@ -70,11 +71,6 @@ def storm(page: Page) -> None:
     assert "a new burst" in answered.value.json()["says"]
 
 
-def delivered(page: Page) -> None:
-    expect(page.locator("#grown")).to_contain_text("Delivered;", timeout=SLOW)
-    expect(page.locator("#sum")).to_contain_text("the books balance", timeout=SLOW)
-
-
 def test_the_page_opens_on_a_burst_and_four_inboxes_that_show_it(page: Page) -> None:
     delivered(page)
     assert number(page, "#followers") == 20_000_000
@@ -85,7 +81,11 @@ def test_the_page_opens_on_a_burst_and_four_inboxes_that_show_it(page: Page) -> 
 
 
 def test_a_storm_fills_the_map_and_is_one_notification(page: Page) -> None:
-    storm(page)
+    watcher = Watcher(page=page, free_at=PRESSED[-1] + WINDOW)
+    seen = watcher.storm()
+    PRESSED.append(watcher.free_at - BETWEEN)
+    assert (seen.followers, seen.people > 100_000) == (20_000_000, True)
+    assert 0 < seen.told_s < seen.shown_s
     expect(page.locator("#burst")).to_have_text(re.compile(r"[1-9]\d\d mentions of @nova"), timeout=SLOW)
     delivered(page)
     row = page.locator("notifier-inbox").get_by_text(re.compile(r"and others, \d+ mentions of @nova"))
@@ -147,33 +147,19 @@ def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
     expect(page.locator("#pause")).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", DEMO_WIDTHS)
 def test_axe_finds_nothing_and_nothing_sticks_out(page: Page, scheme: str, width: int, tmp_path: Path) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
     delivered(page)
-    page.click("#empty")
-    expect(page.locator("#log code")).to_have_count(2)
-    page.screenshot(path=tmp_path / "page.png", full_page=True)
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.click("#pause")
-    assert violations(page) == []
+    for state in demo_states(page):
+        page.screenshot(path=tmp_path / f"{state}.png", full_page=True)
+        assert violations(page) == [], state
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, state
 
 
-def test_the_page_with_all_that_it_loads_is_small(page: Page, home: str) -> None:
-    loaded: list[Response] = []
-    page.on("response", lambda answer: loaded.append(answer))  # noqa: PLW0108 - it marks what it is given
-    page.reload(wait_until="load")
-    expect(page.locator("#line")).to_have_text("live")
-    paths = {urlsplit(answer.url).path for answer in loaded if _file(answer.url)}
-    sizes = {path: len(page.request.get(home + path).body()) for path in paths}
-    assert "/static/demo/main.js" in sizes
-    assert sum(sizes.values()) < LARGEST_PAGE
-    assert sum(size for path, size in sizes.items() if "notifier-inbox" not in path) < LARGEST_SHARE
-
-
-def _file(url: str) -> bool:
-    path = urlsplit(url).path
-    return path == "/" or path.startswith("/static/")
+def test_the_page_with_all_that_it_loads_is_small(browser: Browser, home: str) -> None:
+    sizes = weighed(browser, home)
+    assert {"/", "/static/demo/main.js", "/static/notifier-inbox/inbox.js", "/v1/inbox"} <= sizes.keys()
+    assert [figure.finding for figure in weight_figures(sizes) if not figure.finding.ok] == []

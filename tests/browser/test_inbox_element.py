@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.fake_inbox import Inbox, item, items
-from tests.browser.opened import Opened
+from notifier.testing.browser.fake_inbox import Inbox, item, items
+from notifier.testing.browser.opened import Opened
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

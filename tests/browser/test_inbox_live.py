@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.fake_inbox import CLOSE, Inbox, item, items
-from tests.browser.opened import Opened
+from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item, items
+from notifier.testing.browser.opened import Opened
 
 POLLING_SOON = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 

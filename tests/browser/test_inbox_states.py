@@ -3,9 +3,11 @@
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.accessibility import violations
-from tests.browser.fake_inbox import Inbox, item, items
-from tests.browser.opened import Opened
+from notifier.testing.bench.page import INBOX_WIDTHS, SCHEMES
+from notifier.testing.browser.axe import violations
+from notifier.testing.browser.fake_inbox import Inbox, item
+from notifier.testing.browser.opened import Opened
+from notifier.testing.browser.states import inbox_states
 
 
 def test_nothing_here_says_so(opened: Opened, inbox: Inbox) -> None:
@@ -92,42 +94,11 @@ def test_nothing_sticks_out_of_a_phone(opened: Opened, inbox: Inbox, width: int,
     assert (dot["x"] < avatar["x"]) == (side == "ltr")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_any_state(opened: Opened, context: BrowserContext, inbox: Inbox, scheme: str) -> None:
+@pytest.mark.parametrize("width", INBOX_WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_nothing_in_any_state(opened: Opened, scheme: str, width: int) -> None:
     opened.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    found: dict[str, list[str]] = {}
-
-    def check(state: str, shown: str) -> None:
-        expect(opened.page.get_by_text(shown).first).to_be_visible()
-        rules = violations(opened.page)
-        found.update({state: rules} if rules else {})
-
-    inbox.gate.clear()
-    opened.open()
-    check("loading", "Notifications")
-    inbox.items = items(30)
-    inbox.items[0].update(unread=True, names=["ada", "bob"], more=True)
-    inbox.gate.set()
-    check("rows", "ada mentioned")
-    opened.burst(0).focus()
-    inbox.arrive(item(1000))
-    check("pill", "1 new")
-    opened.rows.nth(1).locator(".more").click()
-    check("menu", "Hide")
-    opened.page.get_by_role("menuitem", name="Hide").click()
-    check("undo", "Notification hidden")
-    context.set_offline(True)
-    check("offline", "You’re offline")
-    context.set_offline(False)
-    inbox.partial = True
-    opened.open()
-    check("partial", "may be missing")
-    inbox.partial, inbox.status = False, 503
-    opened.open()
-    check("failed", "Notifications didn’t load")
-    inbox.status, inbox.items = 200, []
-    opened.open()
-    check("empty", "Nothing here yet")
-    opened.open(token="old")
-    check("expired", "Your session has ended")
-    assert found == {}
+    opened.page.set_viewport_size({"width": width, "height": 700})
+    found = {state: violations(opened.page) for state in inbox_states(opened)}
+    assert len(found) == 10
+    assert {state: rules for state, rules in found.items() if rules} == {}

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Page, expect
 
 from notifier.cli import main
-from tests.browser.opened import SHOW
+from notifier.testing.browser.opened import SHOW
 from tests.cli.caller import calling
 from tests.cli.running import GONE_WITHIN, Running, start
 

@@ -18,8 +18,8 @@ STARTED_WITHIN = 60.0
 """Seconds; a free machine needs four."""
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "notifier", "bench", "fanout", "--quick", *arguments, "--json"]
+def command(*arguments: str, name: str = "fanout") -> list[str]:
+    return [sys.executable, "-m", "notifier", "bench", name, "--quick", *arguments, "--json"]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -68,6 +68,32 @@ def test_where_nothing_can_be_written_the_envelope_says_why_and_the_exit_code_is
     }
     assert all(check["detail"].startswith("The part planning ended with ") for check in found["checks"])
     assert "Traceback" not in ran.stderr
+
+
+def test_without_a_browser_each_figure_of_a_page_says_what_is_missing_and_none_is_made_up(tmp_path: Path) -> None:
+    asked = command("--only", "looks", "--only", "storm", name="page")
+    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
+    found = report(subprocess.run(asked, capture_output=True, text=True, timeout=100, env=nowhere, check=False))
+    words = "NoBrowser: A browser is needed, and no chromium is installed: apt-get install chromium."
+    assert [check["name"] for check in found["checks"]] == [
+        *("page_kb", "page_kb{system}", "axe_violations", "demo_200m_p1_s")
+    ]
+    assert [(check["ok"], check["value"], check["detail"].endswith(words)) for check in found["checks"]] == 4 * [
+        (False, None, True)
+    ]
+
+
+@pytest.mark.timeout(150)
+def test_the_demo_starts_on_an_empty_folder_and_again_with_what_it_had(tmp_path: Path) -> None:
+    """How soon is for a machine that does nothing else; here it must be measured at all, and remember."""
+    asked = command("--only", "ready", name="page")
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=140, env=environment(tmp_path), check=False)
+    fresh, again = report(ran)["checks"]
+    assert (fresh["name"], fresh["limit"], fresh["n"]) == ("demo_ready_s{fresh}", 10.0, 2)
+    assert (again["name"], again["limit"], again["n"]) == ("demo_ready_s{again}", 6.0, 2)
+    assert again["detail"].endswith("The world is the old one, and the inbox has what it had.")
+    assert 0 < again["value"] < 60
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.timeout(150)

@@ -5,5 +5,5 @@ from playwright.sync_api import Page
 
 
 def violations(page: Page) -> list[str]:
-    """The names of the rules that are broken, shadow trees included."""
-    return [one["id"] for one in Axe().run(page).response["violations"]]
+    """The rules that are broken, each with the first place where it is; shadow trees included."""
+    return [f"{one['id']} at {one['nodes'][0]['target']}" for one in Axe().run(page).response["violations"]]

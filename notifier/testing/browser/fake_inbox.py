@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-STATIC = Path(__file__).resolve().parents[2] / "notifier" / "api" / "static"
+STATIC = Path(__file__).resolve().parents[2] / "api" / "static"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 TOKEN = "good"
@@ -242,8 +243,13 @@ class Server(ThreadingHTTPServer):
         """A page that was closed is no error."""
 
 
-def serve(inbox: Inbox) -> Server:
-    """Runs in threads of its own until `shutdown`."""
+@contextmanager
+def serving(inbox: Inbox) -> Iterator[str]:
+    """The address of the element's bare page; it is served in threads of its own."""
     server = Server(("127.0.0.1", 0), type("Serving", (Handler,), {"inbox": inbox}))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    return server
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/static/inbox.html"
+    finally:
+        server.shutdown()
+        server.server_close()

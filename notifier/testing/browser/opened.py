@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.fake_inbox import TOKEN, Inbox
+from notifier.testing.browser.fake_inbox import TOKEN, Inbox
 
 ELEMENT = "document.querySelector('notifier-inbox')"
 INSIDE = f"{ELEMENT}.shadowRoot"

@@ -1,0 +1,30 @@
+"""How much a browser that has nothing yet loads for the demo's page."""
+
+from collections import Counter
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Response, expect
+
+from notifier.testing.browser.chromium import PATIENCE, visit
+
+
+def weighed(browser: Browser, address: str) -> Mapping[str, int]:
+    """By path the bytes of each answer, unpacked, until the page lives and its inbox has a row.
+
+    The files and what they ask for; a stream has no end, and what it says is no part of the page.
+    """
+    answers: list[Response] = []
+    with visit(browser) as page:
+        page.on("response", lambda answer: answers.append(answer))  # noqa: PLW0108 - it marks what it is given
+        page.goto(address)
+        expect(page.locator("#line")).to_have_text("live", timeout=PATIENCE)
+        expect(page.locator("notifier-inbox .row").first).to_be_visible(timeout=PATIENCE)
+        sizes = Counter[str]()
+        for each in filter(_ends, answers):
+            sizes[urlsplit(each.url).path] += len(each.body())
+    return sizes
+
+
+def _ends(answer: Response) -> bool:
+    return answer.url.startswith("http") and not answer.headers.get("content-type", "").startswith("text/event-stream")
