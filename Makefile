@@ -11,7 +11,7 @@ COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="m
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-peers lock clean quick
+.PHONY: help setup demo test check bench bench-peers pictures lock clean quick
 
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ bench: setup ## measure what is promised about speed and the demo's page, and wr
 
 bench-peers: setup ## the same against other people's libraries, which it installs below build/peers
 	@$(BIN)/python -m bench peers $(if $(QUICK),--quick)
+
+pictures: setup ## make the documents' pictures of the demo anew, by the browser tests, with all 200 million people
+	@NOTIFIER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt pyproject.toml requirements/everywhere.in

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from notifier.testing.world import World
 
 KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
-COLLAPSE_HELP = "Seconds; 0 is off, for who has at most 100,000 followers.  [default: by policy, 60]"
+COLLAPSE_HELP = (
+    "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
+)
 LEAST_BURSTS = 20
 """Of the demo as it is by default."""
 
@@ -110,7 +112,7 @@ def demo(
     """Watch a storm of mentions being absorbed, in a browser: 200 million people on this machine.
 
     With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
-    outside that every person got what the formulas say. What comes after --celebrities is for that alone, but --seed.
+    outside that every person got what the formulas say. --mentions, --threshold and --faults are for that alone.
     """
     from notifier.testing.trial import Script
     from notifier.testing.world import World
@@ -123,7 +125,7 @@ def demo(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not headless:
-        show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh)
+        show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh, collapse=collapse)
         return
     usual = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _folder(keep) as data:
@@ -149,13 +151,23 @@ def demo(
     ctx.exit(0 if report["ok"] else 1)
 
 
-def show(world: "World", *, keep: Path | None, port: int | None, profile: str, opens: bool, fresh: bool) -> None:
-    from notifier.cli.showing import FOLDER, Show, forget
+def show(
+    world: "World",
+    *,
+    keep: Path | None,
+    port: int | None,
+    profile: str,
+    opens: bool,
+    fresh: bool,
+    collapse: float | None,
+) -> None:
+    from notifier.cli.showing import COLLAPSE, FOLDER, Show, forget
 
     data = (keep or FOLDER).absolute()
     if fresh:
         forget(data)
-    Show(world=world, data=data, port=port, profile=profile, opens=opens).run()
+    window = COLLAPSE if collapse is None else collapse
+    Show(world=world, data=data, port=port, profile=profile, opens=opens, collapse=window).run()
 
 
 def run(script: "Script") -> "Sequence[Finding]":

@@ -131,6 +131,8 @@ class Show:
     profile: str
     opens: bool
     """A browser, where there is a display."""
+    collapse: float
+    """Seconds of the least collapse window."""
 
     def run(self) -> None:
         """Until Ctrl-C."""
@@ -178,7 +180,7 @@ class Show:
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
         threshold = min(settings.threshold, self.world.followers)
-        own = {"DEMO": ",".join(people(self.world)), "COLLAPSE": str(COLLAPSE), "THRESHOLD": str(threshold)}
+        own = {"DEMO": ",".join(people(self.world)), "COLLAPSE": f"{self.collapse:f}", "THRESHOLD": str(threshold)}
         return {PREFIX + name: value for name, value in own.items()}
 
     def _remembers(self) -> bool:

@@ -229,8 +229,9 @@ class Hub:
         self.metrics.streams.set(self.opened.total())
 
     def _see_as(self, listener: Listener, viewer: Viewer) -> None:
-        known, listener.sight = listener.sight, sight(viewer)
-        if listener.viewer is not None and known != listener.sight:
+        """A mark may leave the count as it was, and hiding has no event of its own: the page tells of both."""
+        before, known, listener.sight = listener.viewer, listener.sight, sight(viewer)
+        if before is not None and (known != listener.sight or before.marks.by_burst != viewer.marks.by_burst):
             for stream in listener.streams:
                 stream.reset()
         self._unlist(listener)

@@ -1,7 +1,8 @@
 """One browser for a file of tests; a server, a context and an inbox for each of them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -14,6 +15,8 @@ from notifier.testing.browser.opened import Opened
 
 PATIENCE = 5_000
 """Milliseconds that anything may take on a busy machine."""
+LARGEST_PICTURE = 300_000
+"""Bytes: a document is read on trains, too."""
 
 
 @pytest.fixture(scope="session")
@@ -65,3 +68,15 @@ def page(context: BrowserContext) -> Iterator[Page]:
 @pytest.fixture
 def opened(page: Page, address: str, inbox: Inbox) -> Opened:
     return Opened(page=page, address=address, inbox=inbox)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Callable[[Page, str], None]:
+    """Takes a picture that a document shows; into the folder that NOTIFIER_PICTURES names, if any."""
+
+    def take(page: Page, name: str) -> None:
+        path = Path(os.environ.get("NOTIFIER_PICTURES", tmp_path)) / name
+        page.screenshot(path=path, animations="disabled")
+        assert path.stat().st_size < LARGEST_PICTURE
+
+    return take

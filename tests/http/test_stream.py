@@ -89,7 +89,7 @@ def test_the_mentioned_hears_of_her_own_item() -> None:
 
 
 @pytest.mark.parametrize("mark", ["read", "unread", "hidden"])
-def test_one_s_own_marks_are_in_the_badge_at_once(mark: str) -> None:
+def test_one_s_own_marks_are_told_and_in_the_badge_at_once(mark: str) -> None:
     async def play(studio: Studio) -> None:
         await studio.mention()
         ear = await studio.listen("u1")
@@ -97,11 +97,8 @@ def test_one_s_own_marks_are_in_the_badge_at_once(mark: str) -> None:
         [item] = (await studio.as_user("u1", "GET", "/v1/inbox"))["items"]
         body = {"bursts": [item["burst"]], "mark": mark}
         await studio.as_user("u1", "PUT", "/v1/inbox/marks", json=body)
-        if mark == "unread":  # as it was
-            await studio.quiet()
-            assert len(ear.said) == 1
-            return
-        [count] = await ear.hear()
+        reset, count = await ear.hear(2)
+        assert reset.event == "reset"  # the count doesn't say which item it was, and may stay as it was
         assert (count.event, count.data) == ("count", await studio.unread("u1"))
 
     on_air(play)

@@ -8,6 +8,8 @@ import pytest
 from tests.repo.sources import ROOT, documents
 
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+PICTURE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)|<img\b")
+PICTURES = ROOT / "docs" / "pictures"
 HOME = re.compile(r"(?<![\w.])/(?:home|root|Users|work|mnt)/")
 MAKE = re.compile(r"(?:`|^\s*(?:\$ )?)make ((?:[a-z]+(?:-[a-z]+)*\b ?)+)", flags=re.MULTILINE)
 
@@ -18,6 +20,21 @@ each_document = pytest.mark.parametrize("document", documents(), ids=lambda path
 def test_links_lead_to_files_of_the_repository(document: Path) -> None:
     targets = [(document.parent / link).resolve() for link in LINK.findall(document.read_text(encoding="utf-8"))]
     assert [target for target in targets if not (target.is_relative_to(ROOT) and target.exists())] == []
+
+
+@each_document
+def test_every_picture_is_there_and_says_what_it_shows_to_who_cannot_see_it(document: Path) -> None:
+    for found in PICTURE.finditer(document.read_text(encoding="utf-8")):
+        words, path = found[1], found[2]
+        assert path, "write it as Markdown"
+        assert len(words.split()) > 3, path
+        assert (document.parent / path).resolve().is_relative_to(PICTURES)
+        assert (document.parent / path).is_file()
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    shown = {(one.parent / found[2]).resolve() for one in documents() for found in PICTURE.finditer(one.read_text())}
+    assert {path for path in PICTURES.iterdir() if path.is_file()} <= shown
 
 
 @each_document

@@ -1,7 +1,7 @@
 """The element on its bare page, as a test uses it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -18,24 +18,16 @@ SHOW = """token => {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Shown:
     page: Page
     address: str
-    inbox: Inbox
 
-    def open(self, *, before: str = "", token: str = TOKEN) -> "Opened":
+    def open(self, *, before: str = "", token: str = TOKEN) -> Self:
         """`before` runs in the page before the element has its token."""
         self.page.goto(self.address)
         if before:
             self.page.evaluate(before)
         self.page.evaluate(SHOW, token)
-        return self
-
-    def live(self) -> "Opened":
-        """With rows, and a stream that has said something."""
-        self.open()
-        expect(self.rows.first).to_be_visible()
-        self.until(lambda: bool(self.inbox.lines))
         return self
 
     @property
@@ -77,3 +69,17 @@ class Opened:
                 return
             self.page.wait_for_timeout(25)
         raise AssertionError("it never came to be")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened(Shown):
+    """Of a server that a test plays on."""
+
+    inbox: Inbox
+
+    def live(self) -> Self:
+        """With rows, and a stream that has said something."""
+        self.open()
+        expect(self.rows.first).to_be_visible()
+        self.until(lambda: bool(self.inbox.lines))
+        return self

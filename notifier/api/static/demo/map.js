@@ -31,7 +31,7 @@ export class Tier {
     const done = tier.spans.reduce((sum, [first, last, state]) => sum + (state === "done" ? last - first + 1 : 0), 0);
     this.canvas.setAttribute("aria-label", `${this.name}: ${number(done)} of ${number(shards)} shards delivered`);
     const took = tier.seconds === null ? "so far" : `within ${seconds(tier.seconds)} of the tweet`;
-    this.reached.textContent = `${number(tier.people)} people, ${took}`;
+    this.reached.textContent = `${number(tier.people)} ${tier.people === 1 ? "person" : "people"}, ${took}`;
     this.remember(behind, throttle);
     this.draw();
   }

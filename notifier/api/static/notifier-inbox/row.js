@@ -42,7 +42,7 @@ export class Row {
   }
 
   listed(names) {
-    const parts = this.times.list.formatToParts([...names.map(plainName), this.words.others]);
+    const parts = this.times.list.formatToParts(names.map(plainName));
     return parts.map(({ type, value }) => (type === "element" ? isolated(value) : value));
   }
 

@@ -33,6 +33,9 @@ export class Store {
     else this.prune(page);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
     for (const item of page.items.toReversed()) news += this.take(item, show || first || !(at(item) > at(last)));
+    const place = new Map(page.items.map((item, index) => [item.burst, index]));
+    const stands = (item) => place.get(item.burst) ?? page.items.length;
+    this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // what came back from hiding, too
     this.loaded = true;
     this.partial = page.partial;
     this.advance(page.seen);
@@ -147,7 +150,8 @@ export class Store {
   // What is shown is no longer unread, but is still told apart until the person leaves.
   looked() {
     this.lookedAt = new Set(this.items.map((item) => item.burst));
-    for (const item of this.items) if (item.unread) this.fresh.add(item.burst);
+    const fresh = this.items.filter(({ unread, burst }) => unread || this.fresh.has(burst)); // what has dropped off is forgotten
+    this.fresh = new Set(fresh.map((item) => item.burst));
     this.items = this.items.map((item) => (item.unread && !this.kept.has(item.burst) ? { ...item, unread: false } : item));
     this.elsewhere = 0;
     this.badge = { count: this.unread(), more: false };

@@ -37,7 +37,9 @@ export class Stream {
       if (error) this.listener.lost(error);
       if (this.over) return;
       if (poll) await this.listener.poll();
-      await this.pause(Math.max(error?.retryAfter ?? 0, poll ? this.api.poll : this.backoff()));
+      // Where nobody answers at all, what comes back soon is found soon.
+      const wait = poll && this.missing > Date.now() ? this.api.poll : this.backoff();
+      await this.pause(Math.max(error?.retryAfter ?? 0, wait));
     }
   }
 

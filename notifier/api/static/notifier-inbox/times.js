@@ -11,7 +11,7 @@ export class Times {
   constructor(lang) {
     this.relative = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
     this.date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
-    this.list = new Intl.ListFormat(lang);
+    this.list = new Intl.ListFormat(lang, { type: "unit" }); // "ada, bob, eve": there may be more
     this.full = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
   }
 

@@ -13,7 +13,7 @@ export const WORDS = {
   end: "That’s all of the last 90 days",
   empty: "Nothing here yet",
   emptyMore: "When people you follow are mentioned, you’ll see it here.",
-  offline: "You’re offline. This is what was loaded before.",
+  offline: "You’re offline. This was loaded before.",
   offlineEmpty: "You’re offline",
   offlineEmptyMore: "Your notifications load when the connection is back.",
   failed: "Notifications didn’t load",
@@ -29,5 +29,4 @@ export const WORDS = {
   hidden: "Notification hidden",
   undo: "Undo",
   notDone: "That didn’t work. Nothing was changed.",
-  others: "others",
 };
