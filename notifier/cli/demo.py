@@ -150,12 +150,10 @@ def demo(
 
 
 def show(world: "World", *, keep: Path | None, port: int | None, profile: str, opens: bool, fresh: bool) -> None:
-    from notifier.cli.showing import FOLDER, Show, forget
+    from notifier.cli.showing import FOLDER, Show
 
     data = (keep or FOLDER).absolute()
-    if fresh:
-        forget(data)
-    Show(world=world, data=data, port=port, profile=profile, opens=opens).run()
+    Show(world=world, data=data, port=port, profile=profile, opens=opens, fresh=fresh).run()
 
 
 def run(script: "Script") -> "Sequence[Finding]":

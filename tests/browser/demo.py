@@ -15,12 +15,12 @@ FOLLOWERS = 20_000_000
 
 
 @contextmanager
-def demo(data: Path, said: list[str] | None = None) -> Iterator[str]:
+def demo(data: Path, said: list[str] | None = None, *more: str) -> Iterator[str]:
     """Its address, once its world is whole; it is told to stop as by Ctrl-C, and must end cleanly.
 
-    What it said is added to `said` at its end.
+    What it said is added to `said` at its end; `more` are words for it.
     """
-    words = ["demo", "--keep", str(data), "--port", "0", "--no-open", "--followers", str(FOLLOWERS)]
+    words = ["demo", "--keep", str(data), "--port", "0", "--no-open", "--followers", str(FOLLOWERS), *more]
     own = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
     process = subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.PIPE, text=True, env=own)
     try:
