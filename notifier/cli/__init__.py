@@ -43,7 +43,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words comple
 def main(ctx: click.Context, no_color: str | None) -> None:
     """Celebrity mention notifications: from one mention to the tabs and phones of its audience.
 
-    Exit codes: 0 ok, 1 a check failed, 2 wrong usage, 3 this machine or folder can't run it.
+    Exit codes: 0 ok, 1 a check failed, 2 wrong usage, 3 this machine or folder can't run it, 130 cut off by Ctrl-C.
     """
     if no_color:
         ctx.color = False

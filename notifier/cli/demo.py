@@ -161,13 +161,11 @@ def show(
     fresh: bool,
     collapse: float | None,
 ) -> None:
-    from notifier.cli.showing import COLLAPSE, FOLDER, Show, forget
+    from notifier.cli.showing import COLLAPSE, FOLDER, Show
 
     data = (keep or FOLDER).absolute()
-    if fresh:
-        forget(data)
     window = COLLAPSE if collapse is None else collapse
-    Show(world=world, data=data, port=port, profile=profile, opens=opens, collapse=window).run()
+    Show(world=world, data=data, port=port, profile=profile, opens=opens, fresh=fresh, collapse=window).run()
 
 
 def run(script: "Script") -> "Sequence[Finding]":

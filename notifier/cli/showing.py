@@ -1,11 +1,10 @@
 """The demo in a browser: a world that is loaded once and kept, the service on it, and a page that shows both."""
 
 import json
-import shutil
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -23,7 +22,7 @@ from notifier.cli.service import ask
 from notifier.cli.storm import BATCH
 from notifier.cli.up import Upkeep, free_port
 from notifier.config import PREFIX, Settings, has_display
-from notifier.domain.errors import BadSetting, NotifierError, PortTaken
+from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
 if TYPE_CHECKING:
     from notifier.profiles import Profile
@@ -55,12 +54,13 @@ class Loading:
     failed: BaseException | None = None
 
     def start(self) -> None:
-        """Raises OtherWorld or Unwritable."""
-        from notifier.testing.loaded import DEMO_BEGUN, claim, require_nobody
+        """Nothing where the world is whole. Raises OtherWorld or Unwritable."""
+        from notifier.testing.loaded import DEMO, DEMO_BEGUN, claim, require_nobody
 
+        if (self.data / DEMO).exists():
+            return
         ports = self.profile.ports()
         require_nobody(self.data, self.world, ports.directory, ports.sets)
-        self.again = (self.data / DEMO_BEGUN).exists()
         # Before the first of its people: whatever cuts the load off, the next start knows whose they are.
         claim(self.data, self.world, DEMO_BEGUN)
         self.begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
@@ -89,10 +89,12 @@ class Loading:
             if not self.ending.is_set():
                 self.afterwards()
         except Cut:
-            loading_file(self.data).unlink(missing_ok=True)
+            pass
         except BaseException as error:
             self.failed = error
             self.stopping.set()
+        finally:
+            loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
         from notifier.api.roles import loading_file
@@ -115,7 +117,7 @@ class Loading:
         Load(directory=ports.directory, sets=ports.sets)(self.world, advance)
         # Last: a load that was cut off is done again, to the same effect.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
-        file.unlink()
+        file.unlink(missing_ok=True)
 
 
 class Cut(Exception):
@@ -133,38 +135,38 @@ class Show:
     """A browser, where there is a display."""
     collapse: float
     """Seconds of the least collapse window."""
+    fresh: bool = False
+    """What an earlier demo kept is thrown away first."""
 
     def run(self) -> None:
         """Until Ctrl-C."""
-        from notifier.api.roles import loading_file
         from notifier.cli.beats import Patience
+        from notifier.cli.belongings import require_ours
         from notifier.profiles import choose
 
         began = monotonic()
         settings = self._settings()
         prepare(settings.data)
-        remembered = self._remembers()
+        require_ours(settings.data)
         profile = choose(settings)
         try:
-            with told_to_stop() as stopping, profile.services() as environment:
-                profile.migrate()
+            with told_to_stop() as stopping:
                 loading = Loading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
-                if remembered:
-                    loading_file(settings.data).unlink(missing_ok=True)  # of one who was killed as it ended
-                else:
+                with profile.services(lambda: self._settle(loading)) as environment:
+                    profile.migrate()
                     loading.start()
-                try:
-                    Upkeep(
-                        settings,
-                        profile,
-                        {**environment, **self._environment(settings)},
-                        ready_file=None,
-                        patience=Patience(),
-                        began=began,
-                        says=lambda ready, seconds: self._greet(settings, ready, seconds, loading),
-                    ).run(stopping)
-                finally:
-                    loading.end()
+                    try:
+                        Upkeep(
+                            settings,
+                            profile,
+                            {**environment, **self._environment(settings)},
+                            ready_file=None,
+                            patience=Patience(),
+                            began=began,
+                            says=lambda ready, seconds: self._greet(settings, ready, seconds, loading),
+                        ).run(stopping)
+                    finally:
+                        loading.end()
         finally:
             profile.close()
 
@@ -183,22 +185,31 @@ class Show:
         own = {"DEMO": ",".join(people(self.world)), "COLLAPSE": f"{self.collapse:f}", "THRESHOLD": str(threshold)}
         return {PREFIX + name: value for name, value in own.items()}
 
-    def _remembers(self) -> bool:
-        """Raises BadSetting or OtherWorld where the folder holds another world: people would have follows of both."""
-        from notifier.testing.loaded import DEMO, require_same
+    def _settle(self, loading: Loading) -> None:
+        """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
+        from notifier.api.roles import loading_file
+        from notifier.cli.belongings import forget, half_forgotten, untouched
+        from notifier.testing.loaded import DEMO_BEGUN, claim
+
+        if self.fresh or half_forgotten(self.data):
+            forget(self.data)
+        self._require_same()
+        loading_file(self.data).unlink(missing_ok=True)  # of one who was killed as it loaded: nobody does now
+        loading.again = (self.data / DEMO_BEGUN).exists()
+        # Before the first store: whatever ends this, what it leaves is known as a demo's.
+        if untouched(self.data):
+            claim(self.data, self.world, DEMO_BEGUN)
+
+    def _require_same(self) -> None:
+        """Raises OtherWorld."""
+        from notifier.testing.loaded import DEMO, DEMO_BEGUN, require_same
 
         try:
-            found = json.loads((self.data / DEMO).read_text(encoding="utf-8"))
-        except FileNotFoundError:
             require_same(self.data, self.world)
-            return False
-        except (OSError, ValueError):
-            found = None
-        if found != asdict(self.world):
-            raise BadSetting(
-                f"{self.data} holds another world: name another folder with --keep, or begin with --fresh."
-            )
-        return True
+        except OtherWorld as error:
+            if not any((self.data / note).exists() for note in (DEMO, DEMO_BEGUN)):
+                raise
+            raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
 
     def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "Loading") -> None:
         from notifier.api.guards import demo_token
@@ -224,17 +235,6 @@ class Show:
         events = letter(names, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=AUTHORS[0])
         with suppress(NotifierError):
             ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
-
-
-def forget(data: Path) -> None:
-    """Throws a demo's folder away. Raises BadSetting for one that isn't a demo's."""
-    from notifier.testing.loaded import DEMO, DEMO_BEGUN
-
-    if not data.exists():
-        return
-    if not any((data / note).exists() for note in (DEMO, DEMO_BEGUN)) and any(data.iterdir()):
-        raise BadSetting(f"{data} wasn't made by the demo, and is left alone.")
-    shutil.rmtree(data)
 
 
 def people(world: "World") -> list[str]:

@@ -9,7 +9,7 @@ NotifierError
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning  PortTaken  NoValkey
-│   ├── NotEmpty  OtherWorld
+│   ├── NotEmpty  NotOurs  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
 
@@ -222,6 +222,12 @@ class NotEmpty(Environment):
     """The folder isn't empty, and what is in it would be judged too; name another, or one that is to be made."""
 
     code = "not_empty"
+
+
+class NotOurs(Environment):
+    """The folder holds what isn't a notifier's to use or to throw away, and is left alone; name another folder."""
+
+    code = "not_ours"
 
 
 class OtherWorld(Environment):

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,9 +76,10 @@ class Embedded:
         return self._files.migrate()
 
     @contextmanager
-    def services(self) -> Iterator[Mapping[str, str]]:
+    def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
         _writable(self._run)
         with _locked(self._run / "lock"), ExitStack() as stack:
+            alone()
             if self._settings.redis_url:
                 _require_redis(self._settings.redis_url, ANSWERS_WITHIN)
             url = self._settings.redis_url or stack.enter_context(self._valkey())

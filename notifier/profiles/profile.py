@@ -1,6 +1,6 @@
 """What a profile gives: the ports of a process, and the services behind them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -17,9 +17,10 @@ class Profile(Protocol):
         """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer."""
         ...
 
-    def services(self) -> AbstractContextManager[Mapping[str, str]]:
+    def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
 
+        `alone` is called once the data is locked and before anything runs on it; where it raises, nothing does.
         Gives the environment with which the other processes find it. Raises DataLocked or NoValkey,
         and CacheUnavailable where a given Redis never answered.
         """

@@ -13,9 +13,10 @@ from notifier.testing.world import World
 NOTE = "fixture.json"
 DEMO = "demo.json"
 DEMO_BEGUN = "demo.loading.json"
-"""The demo in a browser has notes of its own, one while it loads and one once its world is whole: by them a folder is
-known as the demo's, which may be thrown away."""
-NOTES = (NOTE, DEMO, DEMO_BEGUN)
+DEMO_ENDING = "demo.ending.json"
+"""The demo in a browser has notes of its own, one while it loads, one once its world is whole and one while it is
+thrown away: by them a folder is known as the demo's, which may be."""
+NOTES = (NOTE, DEMO, DEMO_BEGUN, DEMO_ENDING)
 
 FIRST = tuple(Member(number) for number in range(1_024))
 """Whoever put people into a store without a note began with one of these."""

@@ -18,13 +18,17 @@ FOLLOWERS = 200_000_000 if os.environ.get("NOTIFIER_PICTURES") else 20_000_000
 
 @contextmanager
 def demo(
-    data: Path, said: list[str] | None = None, *, followers: int = FOLLOWERS, collapse: float | None = None
+    data: Path,
+    said: list[str] | None = None,
+    *more: str,
+    followers: int = FOLLOWERS,
+    collapse: float | None = None,
 ) -> Iterator[str]:
     """Its address, once its world is whole; it is told to stop as by Ctrl-C, and must end cleanly.
 
-    What it said is added to `said` at its end.
+    What it said is added to `said` at its end; `more` are words for it.
     """
-    words = ["--followers", str(followers), *([] if collapse is None else ["--collapse", str(collapse)])]
+    words = ["--followers", str(followers), *([] if collapse is None else ["--collapse", str(collapse)]), *more]
     with Demo(data=data, words=words) as shown:
         shown.whole()
         yield shown.url

@@ -1,5 +1,6 @@
 """`notifier demo` as one meets it first: five lines, a page that answers, a folder that is remembered, a clean end."""
 
+import json
 import subprocess
 import sys
 import urllib.request
@@ -9,7 +10,10 @@ from time import monotonic, sleep
 
 import pytest
 
-from notifier.cli.showing import forget, people
+from notifier.cli.belongings import forget
+from notifier.cli.showing import people
+from notifier.config import Settings
+from notifier.profiles.embedded import Embedded
 from notifier.testing.world import World
 from tests.browser.demo import FOLLOWERS, demo
 
@@ -68,12 +72,14 @@ def test_a_load_that_was_cut_off_is_done_anew_and_told_of(signal: int, tmp_path:
     assert "as you left them" in said[1]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(150)
 def test_a_world_that_was_cut_off_is_the_demo_s_to_throw_away(tmp_path: Path) -> None:
-    data = tmp_path / "kept"
-    cut_off(data, FOLLOWERS, SIGKILL)
-    forget(data)
-    assert not data.exists()
+    cut_off(tmp_path, FOLLOWERS, SIGKILL)
+    first = (tmp_path / "secret.json").read_bytes() if (tmp_path / "secret.json").exists() else b""
+    said: list[str] = []
+    with demo(tmp_path, said, "--fresh"):
+        assert (tmp_path / "secret.json").read_bytes() != first
+    assert "people, being loaded\n" in said[0]
 
 
 def test_a_folder_with_people_of_whom_there_is_no_note_is_refused(tmp_path: Path) -> None:
@@ -99,10 +105,68 @@ def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "demo.json").read_text() == '{"universe": 1}'
 
 
-def test_only_a_demo_s_folder_is_thrown_away(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    assert "wasn't made by the demo" in refused("--keep", str(tmp_path), "--fresh")
-    assert (tmp_path / "thesis.tex").exists()
+@pytest.mark.timeout(150)
+def test_the_folder_of_a_demo_that_runs_is_not_thrown_away(tmp_path: Path) -> None:
+    with demo(tmp_path) as address:
+        before = {path: path.stat().st_ino for path in tmp_path.glob("*.*")}
+        assert "in use by another running notifier" in refused("--keep", str(tmp_path), "--fresh")
+        assert {path: path.stat().st_ino for path in tmp_path.glob("*.*")} == before
+        with urllib.request.urlopen(f"{address}/readyz") as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.timeout(150)
+def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text("{}")
+    words = ["demo", *SMALL, "--keep", str(tmp_path), "--fresh"]
+    both = [subprocess.Popen([sys.executable, "-m", "notifier", *words], stderr=subprocess.PIPE) for _ in range(2)]
+    deadline = monotonic() + 60
+    wanted = [tmp_path / "demo.json", tmp_path / "run" / "ready.json"]
+    while not all(path.exists() for path in wanted) or all(each.poll() is None for each in both):
+        assert monotonic() < deadline
+        sleep(0.05)
+    last = next(each for each in both if each.poll() is None)
+    last.send_signal(SIGINT)
+    said = [each.communicate(timeout=20)[1] for each in both]
+    assert sorted(each.returncode for each in both) == [0, 3]
+    assert sum(b"in use by another" in each for each in said) == 1
+    assert json.loads((tmp_path / "demo.json").read_text())["universe"] == 300_000
+
+
+def test_nor_is_one_that_any_other_notifier_holds(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text("{}")
+    (tmp_path / "core.db").touch()
+    with Embedded(Settings(data=tmp_path, redis_url="")).services():
+        assert "in use by another running notifier" in refused("--keep", str(tmp_path), "--fresh")
+    assert (tmp_path / "core.db").exists()
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("fresh", [(), ("--fresh",)])
+def test_a_stranger_s_folder_is_left_alone(fresh: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    said = refused("--keep", str(tmp_path), *fresh)
+    assert "isn't a notifier's" in said
+    assert "thesis.txt" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.timeout(150)
+def test_fresh_goes_by_a_link_and_leaves_what_is_beside(tmp_path: Path) -> None:
+    kept, link, said = tmp_path / "kept", tmp_path / "link", list[str]()
+    kept.mkdir()
+    link.symlink_to(kept)
+    with demo(link):
+        pass
+    (kept / "thesis.txt").write_text("years of work")
+    with demo(link, said, "--fresh"):
+        pass
+    assert "people, being loaded\n" in said[0]
+    assert link.is_symlink()
+    assert (kept / "thesis.txt").exists()
+    forget(kept)
+    left = {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()}
+    assert left == {"thesis.txt", "run/lock"}, "not all that a demo makes is in the list"
 
 
 def test_the_four_people_are_who_they_are_said_to_be() -> None:

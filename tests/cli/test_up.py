@@ -26,6 +26,8 @@ ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push", "valkey"}
 def running(folder: Path, notifier: Notifier) -> Iterator[Running]:
     words = ("--followers", "1000", "--universe", "2000", "--celebrities", "1", "--json")
     assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "run" / "loading").write_text("85")  # of a demo that was killed
     found = start(folder, folder / "asked-for.json")
     yield found
     if found.process.poll() is None:
@@ -37,6 +39,7 @@ def running(folder: Path, notifier: Notifier) -> Iterator[Running]:
 def test_up_delivers_replaces_who_dies_and_takes_everybody_with_it(running: Running, notifier: Notifier) -> None:
     data, first = str(running.data), running.ready
     assert set(first.pids) == ROLES
+    assert not (running.data / "run" / "loading").exists(), "nobody loads"
     assert json.loads((running.data / "asked-for.json").read_text()) == json.loads(
         (running.data / "run" / "ready.json").read_text()
     )

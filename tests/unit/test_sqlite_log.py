@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from multiprocessing.connection import Connection
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.consumer import FIRST_PAUSE, LONGEST_PAUSE, SqliteConsumer
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.log import SqliteLog, partitions
+from notifier.adapters.sqlite.share import Seat
 from notifier.adapters.sqlite.together import Together
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.log import Logged, Record
@@ -111,6 +114,30 @@ def test_a_poll_that_waits_wakes_up_when_another_thread_appends(log: SqliteLog) 
     appender.start()
     assert len(consumer.poll(10, timedelta(seconds=30))) == 1
     appender.join()
+
+
+def test_who_reads_a_quiet_log_looks_rarely_and_often_again_after_the_first_record(
+    files: Files, log: SqliteLog, clock: ManualClock
+) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        time.sleep(seconds)
+
+    seat = Seat(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
+    consumer = SqliteConsumer(files.log.relaxed(), clock, seat, sleep)
+    while len(slept) < 100:
+        assert consumer.poll(10, timedelta(milliseconds=50)) == ()
+    assert slept[0] == FIRST_PAUSE
+    assert max(slept) == LONGEST_PAUSE
+    assert slept.count(FIRST_PAUSE) == 1, "each poll begins to look as often as the first"
+    log.append([record("u1")])
+    assert consumer.poll(10, timedelta(milliseconds=50))
+    slept.clear()
+    assert consumer.poll(10, timedelta(milliseconds=50)) == ()
+    assert slept[0] == FIRST_PAUSE
+    consumer.close()
 
 
 def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room(files: Files, log: SqliteLog) -> None:

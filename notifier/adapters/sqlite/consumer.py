@@ -17,8 +17,10 @@ RENEWED_EVERY = LEASE / 3 // _MS
 RETRIED_EVERY = timedelta(milliseconds=200) // _MS
 """While partitions that are due to it are still another's."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.005
-"""Seconds between two looks for news; a look costs 10 us, so looking all day costs 0.2 % of a core."""
+FIRST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.002, 0.005, 0.017
+"""Seconds between two looks for news: at first, within half a second of some, and when nothing has come for longer. Each
+wakes a thread, 0.15 ms on a busy machine: every 5 ms all day, and three readers in a process, they took a tenth of a
+core."""
 
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
@@ -37,6 +39,7 @@ class SqliteConsumer:
         """Of the partitions held; in the order in which they are read next."""
         self._polled: dict[str, int] = {}
         self._until = self._renew_at = 0
+        self._pause = FIRST_PAUSE
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         deadline = time.monotonic() + wait.total_seconds()
@@ -46,6 +49,7 @@ class SqliteConsumer:
             # Reading took time too: what was lost meanwhile is for another to return.
             if found and self._now() < self._until:
                 self._polled |= {logged.partition: logged.offset for logged in found}
+                self._pause = FIRST_PAUSE
                 return found
             if not self._news(version, deadline):
                 return ()
@@ -102,12 +106,11 @@ class SqliteConsumer:
 
     def _news(self, version: int, deadline: float) -> bool:
         """Waits until somebody has written or the lease wants renewal; False at the deadline."""
-        pause = FIRST_PAUSE
         while (left := deadline - time.monotonic()) > 0:
-            self._sleep(min(pause, left))
+            self._sleep(min(self._pause, left))
+            self._pause = min(self._pause * (1.5 if self._pause < BUSY_PAUSE else 1.02), LONGEST_PAUSE)
             if self._now() >= self._renew_at or self._version() != version:
                 return True
-            pause = min(pause * 1.5, LONGEST_PAUSE)
         return False
 
     def _version(self) -> int:

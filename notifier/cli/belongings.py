@@ -1,0 +1,76 @@
+"""What a notifier makes in its data folder, as a closed list of names: by it a folder is known, and emptied."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from notifier.cli.up import ROLES
+from notifier.domain.errors import NotOurs, Unwritable
+from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE
+
+DEMOS = (DEMO_ENDING, DEMO, DEMO_BEGUN)
+STORES = ("core.db*", "log.db*", "inbox-[0-9][0-9].db*")
+"""With what SQLite keeps beside each."""
+BELONGINGS = (
+    *STORES,
+    "alerts.ndjson",
+    "secret.json",
+    *(f"logs/{role}.log*" for role in ROLES),
+    *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "loading")),
+    *(f"{note}*" for note in (NOTE, *DEMOS)),
+)
+"""In the order in which they go: the notes last, by which a folder that was half emptied is still known as a demo's."""
+LOCK = Path("run", "lock")
+
+
+def require_ours(data: Path) -> None:
+    """Raises NotOurs for a folder in which there is something, and nothing that says a notifier put it there."""
+    if any(next(data.glob(mark), None) for mark in (*STORES, NOTE, *DEMOS)):
+        return
+    own = set(_belongings(data))
+    for path in data.rglob("*"):
+        if path.is_file() and path != data / LOCK and own.isdisjoint((path, *path.parents)):
+            raise NotOurs(f"In {data} there is {path.relative_to(data)}.")
+
+
+def remove(path: Path) -> None:
+    """A link goes, and what it leads to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
+    """Throws away what a demo kept, and nothing else that is there. Raises NotOurs for a folder that isn't a demo's.
+
+    For the process that holds the folder's lock, whose file stays: another that waits at it waits at the same one.
+    """
+    notes = [data / note for note in DEMOS if (data / note).exists()]
+    if not notes:
+        if not untouched(data):
+            raise NotOurs(f"{data} wasn't made by the demo.")
+        return
+    try:
+        # First: a crash from here on leaves a folder that the next demo goes on emptying, whatever it holds by then.
+        notes[0].replace(data / DEMO_ENDING)
+        for path in _belongings(data):
+            if path != data / DEMO_ENDING:
+                remove(path)
+        (data / DEMO_ENDING).unlink()
+    except OSError as error:
+        raise Unwritable(f"{data}: {error.strerror}.") from error
+
+
+def half_forgotten(data: Path) -> bool:
+    return (data / DEMO_ENDING).exists()
+
+
+def untouched(data: Path) -> bool:
+    """Whether nothing is there yet that a notifier makes, but for the lock."""
+    return next(_belongings(data), None) is None
+
+
+def _belongings(data: Path) -> Iterator[Path]:
+    for name in BELONGINGS:
+        yield from sorted(data.glob(name))

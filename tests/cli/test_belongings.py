@@ -1,0 +1,80 @@
+"""A demo's folder is emptied of what a notifier makes there, and of nothing else; once begun, it is ended."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.belongings import forget, half_forgotten, remove, require_ours, untouched
+from notifier.domain.errors import NotOurs, Unwritable
+
+OWN = ("core.db", "core.db-wal", "log.db", "inbox-07.db", "secret.json", "fixture.json", "demo.json", "demo.json.new")
+INSIDE = ("logs/pump.log", "logs/api.log.1", "run/lock", "run/valkey/valkey.log", "run/up/api", "run/loading")
+FOREIGN = ("thesis.txt", "logs/diary.log", "run/away.sh", "inbox-mine.db", "old/core.db")
+
+
+def filled(data: Path, *names: str) -> Path:
+    for name in names:
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text(name)
+    return data
+
+
+def files(data: Path) -> set[str]:
+    return {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+
+
+def test_only_what_a_notifier_makes_goes_and_the_lock_stays(tmp_path: Path) -> None:
+    forget(filled(tmp_path, *OWN, *INSIDE, *FOREIGN))
+    assert files(tmp_path) == {*FOREIGN, "run/lock"}
+
+
+def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
+    elsewhere, data = filled(tmp_path / "elsewhere", "photo"), filled(tmp_path / "data", "demo.json")
+    (data / "run").mkdir()
+    (data / "run" / "valkey").symlink_to(elsewhere)
+    forget(data)
+    assert untouched(data)
+    assert files(elsewhere) == {"photo"}
+
+
+@pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
+def test_what_no_demo_made_is_not_thrown_away(names: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(NotOurs):
+        forget(filled(tmp_path, *names))
+    assert files(tmp_path) == set(names)
+
+
+@pytest.mark.parametrize("crash", range(12))
+def test_a_folder_that_was_half_emptied_is_known_as_such(crash: int, tmp_path: Path) -> None:
+    filled(tmp_path, *OWN, *INSIDE)
+    with pytest.raises(Unwritable):
+        forget(tmp_path, failing_at(crash))
+    assert half_forgotten(tmp_path)
+    require_ours(tmp_path)
+    forget(tmp_path)
+    assert files(tmp_path) == {"run/lock"}
+    assert not half_forgotten(tmp_path)
+
+
+def failing_at(number: int) -> Callable[[Path], None]:
+    left = iter(range(number, -1, -1))
+
+    def failing(path: Path) -> None:
+        if not next(left):
+            raise OSError(5, "Input/output error")
+        remove(path)
+
+    return failing
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_folder_with_something_else_is_not_a_notifier_s(name: str, tmp_path: Path) -> None:
+    filled(tmp_path, name, "run/lock", "logs/pump.log")
+    with pytest.raises(NotOurs, match=name.rpartition("/")[2]):
+        require_ours(tmp_path)
+
+
+@pytest.mark.parametrize("names", [(), ("run/lock",), INSIDE, ("core.db", "thesis.txt"), ("demo.json", "x")], ids=str)
+def test_a_notifier_s_is_taken_however_little_of_it_there_is(names: tuple[str, ...], tmp_path: Path) -> None:
+    require_ours(filled(tmp_path, *names))
