@@ -50,6 +50,8 @@ class Settings:
     threshold: int = CELEBRITY_THRESHOLD
     collapse: timedelta | None = None
     """The least collapse window of every subject; None leaves it to the subject's policy."""
+    refill: timedelta | None = None
+    """Until a subject that spent its fan-outs has another one; None leaves it to the subject's policy."""
     secret: str = ""
     """Signs tokens and cursors; empty: made once and kept in the data folder."""
     monitor_every: timedelta = timedelta(seconds=10)
@@ -60,6 +62,8 @@ class Settings:
     log_level: str = "info"
     demo: str = ""
     """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
+    command: str = "notifier"
+    """How the command that started the demo is typed; its page shows lines to copy."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -91,6 +95,10 @@ RULES: Mapping[str, Rule] = {
         words="a number of seconds from 0 to 86400",
         holds=lambda window: window is None or timedelta(0) <= window <= LONGEST_COLLAPSE,
     ),
+    "refill": Rule(
+        words="a number of seconds from 1 to 86400",
+        holds=lambda wait: wait is None or timedelta(seconds=1) <= wait <= LONGEST_COLLAPSE,
+    ),
     "secret": Rule(
         words=f"empty, or {SHORTEST_SECRET} bytes long or longer",
         holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
@@ -109,6 +117,7 @@ RULES: Mapping[str, Rule] = {
         words="empty, or four user ids with commas between them",
         holds=lambda people: re.fullmatch(r"|[^,\s]+(,[^,\s]+){3}", people) is not None,
     ),
+    "command": Rule(words="words for a shell", holds=lambda words: bool(words.strip())),
 }
 
 

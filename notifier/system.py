@@ -131,6 +131,7 @@ class System:
             nonces=p.nonces,
             metrics=self.metrics,
             collapse=self.settings.collapse,
+            refill=self.settings.refill,
         )
 
     def dispatcher(self) -> Dispatcher:

@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar, Router
-from litestar.datastructures import State
+from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
-from litestar.types import ControllerRouterHandler
+from litestar.types import ControllerRouterHandler, Message, Scope
 
 from notifier.api import demo, events, files, inbox, ops, overview, stream
 from notifier.api.demo import Backstage, backstage
@@ -51,6 +51,7 @@ def create(
         [*_routes(wired), *_of_the_demo(wired)],
         dependencies=_dependencies(wired, description, behind),
         exception_handlers=HANDLERS,
+        before_send=[as_it_is_named],
         on_startup=[begin],
         on_shutdown=[close],
         state=State({HUB: wired.hub}),
@@ -61,6 +62,12 @@ def create(
     )
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
     return app
+
+
+async def as_it_is_named(message: Message, _: Scope) -> None:
+    """No browser guesses another type than the one we say: an answer that carries strangers' words is never a page."""
+    if message["type"] == "http.response.start":
+        MutableScopeHeaders.from_message(message).setdefault("X-Content-Type-Options", "nosniff")
 
 
 def _routes(wired: Edge) -> list[ControllerRouterHandler]:

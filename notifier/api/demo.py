@@ -8,7 +8,7 @@ import shlex
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 import msgspec
@@ -117,7 +117,7 @@ async def storm(request: Call, edge: Wired, backstage: Staged) -> Done:
     says = await edge.in_thread(_coming, edge)
     if not backstage.storming.storm():
         says = "The storm is still going on."
-    cli = f"notifier storm --of {STAR} --rate {STORM} --for {LASTING}s --data {_data(edge)}"
+    cli = _ours(edge, f"storm --of {STAR} --rate {STORM} --for {LASTING}s")
     return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, "POST /demo/storm"))
 
 
@@ -141,7 +141,7 @@ async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> Done:
     return Done(
         action="Pause P2",
         says=f"P2 is paused for {data.seconds:g} s, and its slices are parked. P0 and P1 go on, and nothing is lost.",
-        cli=f"notifier throttle set {options} --data {_data(edge)}",
+        cli=_ours(edge, f"throttle set {options}"),
         curl=_curl(request, edge, "POST /demo/pause", msgspec.to_builtins(data)),
     )
 
@@ -156,7 +156,7 @@ async def lift(request: Call, edge: Wired) -> Done:
         says=f"P2 comes back over {ramp}, so that what was parked isn't a second storm."
         if lifted
         else "P2 isn't paused.",
-        cli=f"notifier throttle lift {lifted[-1] if lifted else 'ID'} --data {_data(edge)}",
+        cli=_ours(edge, f"throttle lift {lifted[-1]}" if lifted else "throttle list"),
         curl=_curl(request, edge, "DELETE /demo/pause"),
     )
 
@@ -187,7 +187,7 @@ async def empty(request: Call, edge: Wired, backstage: Staged) -> Done:
     return Done(
         action="Empty Redis",
         says="Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.",
-        cli=f'redis-cli -u "$(cat {_data(edge)}/run/redis.url)" flushall',
+        cli=_ours(edge, "flush"),
         curl=_curl(request, edge, "POST /demo/empty"),
     )
 
@@ -200,19 +200,18 @@ def _coming(edge: Edge) -> str:
     """What the mentions of a storm that begins now will be."""
     now = edge.clock.now()
     head = edge.system.ports.heads.load([_STAR])[_STAR]
-    policy = POLICIES[Kind.MENTION]
+    policy = POLICIES[Kind.MENTION].refilled_every(edge.system.settings.refill)
     budget = (head.budget or Budget.full(policy, now)).refilled(policy, now)
     collapse = edge.system.settings.collapse or policy.collapse
     if head.open is None or window_over(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
         return f"{STORM} mentions a second for {LASTING} s: a new burst, and one notification for each follower."
     if affords(budget):
         return f"{STORM} mentions a second for {LASTING} s: they join the open burst, and nobody is told twice."
-    opens = _affordable(budget, now)
-    return f"Six fan-outs were spent: until {opens:%H:%M} UTC all mentions join the open burst, and its count grows."
-
-
-def _affordable(budget: Budget, now: datetime) -> datetime:
-    return now + (1.0 - budget.tokens) * POLICIES[Kind.MENTION].budget_refill
+    wait = (1.0 - budget.tokens) * policy.budget_refill
+    return (
+        f"The budget at work: {policy.budget_capacity} fan-outs in a row were spent, and the next one is earned in "
+        f"{max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and its count grows."
+    )
 
 
 def _lift(edge: Edge) -> list[str]:
@@ -221,13 +220,16 @@ def _lift(edge: Edge) -> list[str]:
     return [id for id in held if throttles.lift(id, VISITOR, now)]
 
 
-def _data(edge: Edge) -> str:
-    return shlex.quote(str(edge.system.settings.data))
+def _ours(edge: Edge, verb: str) -> str:
+    """The command as it was typed to start this very service: nothing else need be on the visitor's PATH."""
+    settings = edge.system.settings
+    return f"{settings.command} {verb} --data {shlex.quote(str(settings.data))}"
 
 
 def _curl(request: Call, edge: Edge, what: str, body: Mapping[str, object] | None = None) -> str:
     method, path = what.split(" ")
     parts = ["curl", "-X", method, "-H", shlex.quote(f"Authorization: Bearer {demo_token(edge.keys)}")]
     if body is not None:
-        parts += ["--json", shlex.quote(msgspec.json.encode(body).decode())]
+        # Spelled out: the curl of many a machine is older than --json.
+        parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(msgspec.json.encode(body).decode())]
     return " ".join([*parts, shlex.quote(f"{request.url.scheme}://{request.url.netloc}{path}")])

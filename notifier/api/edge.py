@@ -23,6 +23,7 @@ from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
 from notifier.api.turns import Turns
+from notifier.api.watching import Watchers
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
@@ -59,6 +60,7 @@ class Edge:
     pause: Pause
     roles: Roles
     looking: Looking
+    watchers: Watchers
 
     async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Goes on to its end even when the one who asked has gone."""
@@ -124,6 +126,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         pause=pause,
         roles=roles,
         looking=Looking(looked),
+        watchers=Watchers(),
     )
 
 

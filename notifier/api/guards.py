@@ -36,11 +36,14 @@ def people(edge: Edge) -> Guard:
 
 
 def neighbours_or_services(edge: Edge) -> Guard:
-    """Open on loopback; from elsewhere it takes the service key."""
+    """Open on loopback; from elsewhere it takes the service key.
+
+    By a loopback name alone: a page in a browser that runs here may have had its own name pointed at this machine.
+    """
     only_services = services(edge)
 
     def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-        if not _is_loopback(connection):
+        if not (_is_loopback(connection) and _names_loopback(f"//{connection.headers.get('host', '')}")):
             only_services(connection, handler)
 
     return guard

@@ -1,8 +1,8 @@
 """Looking: one look at the system a second and process, however many watch."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from time import monotonic
 
 import msgspec
@@ -11,31 +11,42 @@ from notifier.domain.errors import NotifierError
 
 EVERY = 1.0
 """Seconds."""
+SILENT_FOR = 5.0
+"""Seconds at most: while a look hangs, watchers hear that the line lives. The demo's page gives a line up after 8."""
+BEAT = b":\n\n"
 
 
 @dataclass(slots=True)
 class Looking:
     look: Callable[[], Awaitable[bytes]]
+    """Goes on when the one who awaits it is gone, and must never be under way twice: it counts from look to look."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
+    silent_for: float = SILENT_FOR
     taken: bytes = b""
     taken_at: float | None = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    running: "asyncio.Task[bytes] | None" = None
 
     async def latest(self) -> bytes:
-        """Not older than a second. Raises what the look raises."""
-        async with self.turn:
-            if self.taken_at is None or self.now() - self.taken_at >= EVERY:
-                self.taken = await self.look()
-                self.taken_at = self.now()
-            return self.taken
+        """Not older than a second. Raises what the look raises.
 
-    async def events(self) -> AsyncIterator[bytes]:
+        The look under way is everybody's: it belongs to none of those who wait for it, and outlives them.
+        """
+        if self.running is None:
+            if self.taken_at is not None and self.now() - self.taken_at < EVERY:
+                return self.taken
+            self.running = asyncio.create_task(self._look())
+        return await asyncio.shield(self.running)
+
+    async def events(self) -> AsyncGenerator[bytes]:
         """For one watcher, until it goes. One that reads slowly misses snapshots, and nothing is kept for it."""
         shown: bytes | None = None
         while True:
             try:
-                found = await self.latest()
+                async with asyncio.timeout(self.silent_for):
+                    found = await self.latest()
+            except TimeoutError:
+                yield BEAT
             except NotifierError as error:
                 shown = None
                 yield b"event: trouble\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
@@ -44,3 +55,11 @@ class Looking:
                     shown = found
                     yield b"event: system\ndata: " + found + b"\n\n"
             await self.pause(EVERY)
+
+    async def _look(self) -> bytes:
+        try:
+            self.taken = await self.look()
+            self.taken_at = self.now()
+            return self.taken
+        finally:
+            self.running = None

@@ -1,11 +1,14 @@
 """`/v1/system`: what operators watch, once or as it changes."""
 
 from litestar import Response, get
-from litestar.response import Stream
+from litestar.openapi.datastructures import ResponseSpec
 
 from notifier.api.edge import Wired
 from notifier.api.problems import described
 from notifier.api.telling import SystemBody
+from notifier.api.watching import MEDIA_TYPE, Watching
+
+SPOKEN = "system, whose data are SystemBody, and trouble, whose data name a code."
 
 
 @get("/", responses=described(401, 403, 503))
@@ -15,8 +18,11 @@ async def overview(edge: Wired) -> Response[SystemBody]:
     return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})  # type: ignore[arg-type] # encoded once for everybody
 
 
-@get("/stream", media_type="text/event-stream", responses=described(401, 403))
-async def stream(edge: Wired) -> Stream:
+@get(
+    "/stream",
+    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 503),
+)
+async def stream(edge: Wired) -> Watching:
     """A snapshot a second, as events named `system`; `trouble` with a code while the store doesn't answer."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Stream(edge.looking.events(), media_type="text/event-stream", headers=headers)
+    edge.watchers.require_room()
+    return Watching(edge.watchers, edge.looking.events())

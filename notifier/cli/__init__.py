@@ -17,6 +17,7 @@ PLACES = {
     "ledger": "notifier.cli.ledger:ledger",
     "explain": "notifier.cli.explain:explain",
     "throttle": "notifier.cli.throttle:throttle",
+    "flush": "notifier.cli.flush:flush",
     "deadletters": "notifier.cli.deadletters:deadletters",
     "dump": "notifier.cli.dump:dump",
     "doctor": "notifier.cli.doctor:doctor",

@@ -13,6 +13,7 @@ from notifier.cli.checks import Check, envelope
 from notifier.cli.folder import prepare
 from notifier.cli.options import Between, json_option
 from notifier.cli.output import print_lines
+from notifier.cli.spelling import command
 from notifier.cli.verbs import example
 from notifier.domain.errors import NotEmpty
 
@@ -147,7 +148,8 @@ def demo(
         print_lines([report])
     else:
         print_checks(checks)
-        click.echo("\nNext: notifier fixture, then notifier up, and elsewhere: notifier mention --author ada --of nova")
+        us = command()
+        click.echo(f"\nNext: {us} fixture, then {us} up, and elsewhere: {us} mention --author ada --of nova")
     ctx.exit(0 if report["ok"] else 1)
 
 

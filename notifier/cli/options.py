@@ -1,6 +1,7 @@
 """Options that many verbs share, and how people write durations and rates."""
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from notifier.cli.spelling import command
 from notifier.config import Settings, refusal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +84,7 @@ def data_option(verb: F) -> F:
 
 def words_for(verb: str, data: Path | None) -> str:
     """The command as one types it for the same folder."""
-    return f"notifier {verb}" + (f" --data {data}" if data else "")
+    return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
 def json_option(verb: F) -> F:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.cli.folder import prepare
+from notifier.cli.options import words_for
 from notifier.cli.ready import Ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.service import ask
+from notifier.cli.spelling import command
 from notifier.cli.storm import BATCH
 from notifier.cli.up import Upkeep, free_port
 from notifier.config import PREFIX, Settings, has_display
@@ -32,6 +34,9 @@ FOLDER = Path("notifier-demo")
 """Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
 COLLAPSE = 20
 """Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
+REFILL = 60
+"""Seconds until @nova may be fanned out once more, after six that may follow one another: elsewhere an hour. Whoever
+watches for ten minutes sees the budget at work, and never long a storm that only makes a count grow."""
 LOOKED_AMONG = 1 << 20
 """Members, for the four people: there is a VIP who was here within a week among each 100,000."""
 
@@ -182,7 +187,13 @@ class Show:
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
         threshold = min(settings.threshold, self.world.followers)
-        own = {"DEMO": ",".join(people(self.world)), "COLLAPSE": f"{self.collapse:f}", "THRESHOLD": str(threshold)}
+        own = {
+            "DEMO": ",".join(people(self.world)),
+            "COMMAND": command(),
+            "COLLAPSE": f"{self.collapse:f}",
+            "REFILL": str(REFILL),
+            "THRESHOLD": str(threshold),
+        }
         return {PREFIX + name: value for name, value in own.items()}
 
     def _settle(self, loading: Loading) -> None:
@@ -221,7 +232,7 @@ class Show:
         click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} people, {kept}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
         click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
-        click.echo(f"  Next          press Start a storm, or: notifier storm --data {ready.data}")
+        click.echo(f"  Next          press Start a storm, or: {words_for('storm', Path(ready.data))}")
         click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
         loading.then(lambda: self._begin(ready))
         if self.opens and has_display():

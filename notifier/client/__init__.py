@@ -1,5 +1,6 @@
 """What the tweet service imports to say who was mentioned; it needs nothing but Python."""
 
+from notifier.client.aside import Aside
 from notifier.client.client import Client
 from notifier.client.errors import BadSetting, ClientError, Denied, NotTheService, Unanswered
 from notifier.client.event import Event
@@ -7,6 +8,7 @@ from notifier.client.outbox import Outbox
 from notifier.client.receipt import Receipt, Refusal, Status
 
 __all__ = [
+    "Aside",
     "BadSetting",
     "Client",
     "ClientError",

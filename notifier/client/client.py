@@ -135,7 +135,7 @@ class Client:
                 continue
             if reply.status not in LATER and reply.status < 500:
                 return reply
-            patience.pause(f"The last answer was {_said(reply)}.", asked_for(reply.retry_after))
+            patience.pause(f"The last answer was {_said(reply)}.", asked_for(reply.retry_after), reply.status)
 
 
 def _receipts(batch: Batch, reply: Reply) -> Sequence[Receipt]:

@@ -49,7 +49,9 @@ class NotTheService(ClientError):
 class Unanswered(ClientError):
     """The notification service did not take the events in time; they may be sent again."""
 
-    def __init__(self, detail: str = "", *, asked: float = 0.0) -> None:
+    def __init__(self, detail: str = "", *, asked: float = 0.0, status: int = 0) -> None:
         super().__init__(detail)
+        self.status = status
+        """Of the last answer; 0 when there was none."""
         self.asked = asked
         """Seconds for which it wants to be left alone."""

@@ -29,12 +29,15 @@ class Patience:
     def left(self) -> float:
         return self.deadline - self.clock()
 
-    def pause(self, why: str, asked: float = 0.0) -> None:
-        """`asked` is the least it waits. Raises Unanswered when no time would be left for another try."""
+    def pause(self, why: str, asked: float = 0.0, status: int = 0) -> None:
+        """`asked` is the least it waits, `status` what was answered.
+
+        Raises Unanswered when no time would be left for another try.
+        """
         asked = min(asked, LONGEST_ASKED)
         spare = self.left() - asked
         if spare < FIRST:
-            raise Unanswered(why, asked=asked)
+            raise Unanswered(why, asked=asked, status=status)
         jitter = self.chance() * min(spare, LONGEST, FIRST * 2.0 ** min(self.tries, 16))
         self.tries += 1
         self.sleep(asked + jitter)

@@ -13,6 +13,8 @@ class Status(StrEnum):
     """It was accepted before, perhaps by a try whose answer was lost; nothing happens twice."""
     REFUSED = "refused"
     """It will never be taken as it is."""
+    ASIDE = "aside"
+    """An outbox's own: the service failed at it every time. It is kept, and sent again by order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +34,11 @@ class Receipt:
     id: str
     status: Status
     refusal: Refusal | None = None
-    """Of a refused one."""
+    """Of one that wasn't taken."""
 
     @property
     def taken(self) -> bool:
-        return self.status is not Status.REFUSED
+        return self.status in (Status.ACCEPTED, Status.DUPLICATE)
 
 
 def refused(id: str, refusal: Refusal) -> Receipt:

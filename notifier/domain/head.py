@@ -81,6 +81,7 @@ def advance(
     now: datetime,
     nonce: str,
     collapse: timedelta | None = None,
+    refill: timedelta | None = None,
 ) -> Head:
     """The head after these records, all of its subject and in log order; the same head when nothing is new.
 
@@ -96,7 +97,8 @@ def advance(
         if record.mention.event in seen or record.mention.verdict in REACHES_NOBODY:
             continue
         seen.add(record.mention.event)
-        after = _sequence(after, record.mention, now=now, wish=collapse)
+        policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
+        after = _sequence(after, record.mention, policy, now=now, wish=collapse)
     return head if after.applied == head.applied else after
 
 
@@ -128,8 +130,7 @@ def published(head: Head, *, nonce: str) -> Head:
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), announced=head.seq)
 
 
-def _sequence(head: Head, mention: Mention, *, now: datetime, wish: timedelta | None) -> Head:
-    policy = POLICIES[mention.subject.kind]
+def _sequence(head: Head, mention: Mention, policy: Policy, *, now: datetime, wish: timedelta | None) -> Head:
     collapse = policy.collapse_for(mention.followers, wish)
     if mention.protected:
         return _open_restricted(head, mention, purse=_refilled(head.purse, policy, mention, now), now=now)

@@ -1,6 +1,6 @@
 """What one can be notified about, and the frozen policy of each kind."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import total_ordering
@@ -90,6 +90,9 @@ class Policy:
     """One more fan-out each."""
     collapse_off_limit: int
     """A subject with more followers than this may not switch collapsing off, and spends its budget."""
+
+    def refilled_every(self, wish: timedelta | None) -> Self:
+        return self if wish is None else replace(self, budget_refill=wish)
 
     def budgeted(self, followers: int) -> bool:
         """Small subjects cost little: the collapse window alone bounds them."""

@@ -43,6 +43,7 @@ class Coordinator:
     nonces: Nonces
     metrics: Metrics
     collapse: timedelta | None = None
+    refill: timedelta | None = None
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Every mention of the records has its burst, durable and announced, when it returns."""
@@ -69,7 +70,13 @@ class Coordinator:
     def _advance(self, head: Head, records: Sequence[Numbered]) -> Head:
         known = self.bursts.known(head.subject, [record.mention.event for record in records])
         return advance(
-            head, records, known=known, now=self.clock.now(), nonce=self.nonces.new(), collapse=self.collapse
+            head,
+            records,
+            known=known,
+            now=self.clock.now(),
+            nonce=self.nonces.new(),
+            collapse=self.collapse,
+            refill=self.refill,
         )
 
     def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from notifier.testing.browser.fake_inbox import Inbox, item, items
 from notifier.testing.browser.opened import Opened
@@ -27,13 +27,28 @@ def test_rows_show_what_the_server_says(opened: Opened, inbox: Inbox) -> None:
     expect(row.locator(".names")).to_have_text("ada, bob, eve")
     expect(row).to_have_class(re.compile("unread"))
     expect(row.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
-    expect(row.locator("time")).to_have_text("5 min. ago")
+    expect(row.locator("time")).to_have_text("5 min ago")
     expect(opened.badge).to_have_text("1")
 
 
-def test_times_are_told_in_the_language_of_the_page(opened: Opened) -> None:
-    opened.open(before="document.documentElement.lang = 'de'")
+def test_times_are_told_in_the_language_of_the_element_where_it_was_given_one(opened: Opened) -> None:
+    opened.open(before="document.querySelector('notifier-inbox').lang = 'de'")
     expect(opened.rows.first.locator("time")).to_have_text("vor 5 Min.")
+
+
+@pytest.mark.parametrize("page_lang", ["en", "fr"])
+def test_times_are_else_the_person_s_whatever_the_page_s_language(
+    browser: Browser, address: str, inbox: Inbox, page_lang: str
+) -> None:
+    inbox.items[0].update(names=["ada", "bob", "eve"], more=True)
+    context = browser.new_context(locale="de-DE", timezone_id="Europe/Berlin")
+    opened = Opened(page=context.new_page(), address=address, inbox=inbox)
+    opened.open(before=f"document.documentElement.lang = '{page_lang}'")
+    time = opened.rows.first.locator("time")
+    expect(time).to_have_text("vor 5 Min.")
+    expect(time).to_have_attribute("title", re.compile(r" um \d\d:\d\d"))
+    expect(opened.rows.first.locator(".names")).to_have_text(re.compile("eve,? (and|et) others"))
+    context.close()
 
 
 def test_opening_tells_the_page_and_marks_as_read(opened: Opened, inbox: Inbox) -> None:

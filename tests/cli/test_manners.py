@@ -29,6 +29,7 @@ WITHOUT_FACTS = {
     "pump": "runs until it is stopped",
     "worker": "runs until it is stopped",
     "dump": "prints lines of JSON and nothing else",
+    "flush": "does one thing, and finds nothing out",
 }
 ESCAPE = "\x1b"
 BOXES = re.compile("[\u2500-\u259f]")

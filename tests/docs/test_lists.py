@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from litestar.testing import TestClient
 
 from notifier.api.problems import NoSuchMethod, status_of
+from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.telemetry import Metrics
@@ -20,7 +22,6 @@ NOT_OVER_HTTP = {
     "no_answer": "what the command line says of a service that doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
     "poison": "goes to the dead letters",
-    "bad_throttle": "throttles are set on the command line and, in a demo, on its page",
 }
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)")
 
@@ -51,6 +52,18 @@ def test_every_route_is_documented_and_every_documented_route_is_there() -> None
     served = {(method.upper(), path) for path, methods in paths.items() for method in methods if method in METHODS}
     listed = {tuple(route.strip("`").partition("?")[0].split()) for route, *_ in HTTP.table("route")}
     assert listed == served
+
+
+def test_every_route_of_the_demo_is_documented_and_every_documented_one_is_there() -> None:
+    house = House()
+    everywhere = routes(house)
+    house.system = replace(house.system, settings=Settings(demo="u1,u2,u3,bob"))
+    listed = {tuple(route.strip("`").split()) for route, *_ in HTTP.table("the demo's route")}
+    assert listed == routes(house) - everywhere
+
+
+def routes(house: House) -> set[tuple[str, str]]:
+    return {(method, route.path) for route in house.app().routes for method in route.methods if method != "OPTIONS"}
 
 
 def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from notifier.api.guards import demo_token
 from notifier.config import Settings
 from tests.http.house import House
 
+COLLAPSE, REFILL = timedelta(seconds=20), timedelta(seconds=60)
+"""As `notifier demo` sets them."""
 HERE = "http://127.0.0.1:8080"
 
 
@@ -32,8 +35,8 @@ class Visitor:
 def visited(
     data: Path, *, demo: str = "u1,u2,u3,bob", address: str = "127.0.0.1", empty: Callable[[], bool] = lambda: True
 ) -> Iterator[Visitor]:
-    house = House()
-    house.system = replace(house.system, settings=Settings(demo=demo, data=data))
+    settings = Settings(demo=demo, data=data, command=".venv/bin/notifier", collapse=COLLAPSE, refill=REFILL)
+    house = House(settings)
     app = house.app(empty=empty)
 
     async def from_there(scope: Any, receive: Any, send: Any) -> None:

@@ -68,7 +68,7 @@ SERVICE_KEY = "the tweet service's key"
 class House:
     """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted, shy spares hers."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.broken = Broken()
         self.console = BytesIO()
         """A line for each window of alerts."""
@@ -123,7 +123,7 @@ class House:
             live=self.bus,
             clock=clock,
         )
-        self.system = System(ports=self.ports, settings=Settings(), metrics=Metrics(), owner="a test")
+        self.system = System(ports=self.ports, settings=settings or Settings(), metrics=Metrics(), owner="a test")
         log = self.ports.log
         self._readings: list[tuple[Consumer, Callable[[Sequence[Logged]], None]]] = [
             (log.subscribe(stream, group, "a test"), self._stage(stream)) for stream, group in topics.GROUPS.items()

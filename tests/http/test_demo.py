@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from notifier.domain.audience import Tier
-from tests.http.demo_house import HERE, visited
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Kind, Subject, UserId
+from tests.http.demo_house import COLLAPSE, HERE, visited
 from tests.http.house import Edge, assert_problem
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]
@@ -94,7 +96,7 @@ def test_a_storm_is_accepted_as_the_tweet_service_s_events_are(tmp_path: Path) -
     with visited(tmp_path) as visitor:
         done = visitor.post("/demo/storm").json()
         assert "a new burst" in done["says"]
-        assert done["cli"] == f"notifier storm --of nova --rate 100 --for 8s --data {tmp_path}"
+        assert done["cli"] == f".venv/bin/notifier storm --of nova --rate 100 --for 8s --data {tmp_path}"
         assert "still going on" in visitor.post("/demo/storm").json()["says"]
         while len(visitor.house.bursts.mentions) < 11:
             visitor.client.get("/healthz")  # lets the loop turn in which the storm goes on
@@ -107,6 +109,23 @@ def test_a_storm_into_an_open_burst_says_that_nobody_is_told_twice(tmp_path: Pat
         assert "join the open burst, and nobody is told twice" in visitor.post("/demo/storm").json()["says"]
 
 
+def test_the_budget_is_at_work_and_earns_a_storm_a_minute(tmp_path: Path) -> None:
+    with visited(tmp_path) as visitor:
+        edge, clock = Edge(visitor.house, visitor.client), visitor.house.clock
+        nova = Subject(Kind.MENTION, UserId("nova"))
+        visitor.house.sets.put_head(nova, SetHead(total=2_000_000, counts=(3,)))
+        for _ in range(8):
+            edge.mention()
+            clock.advance(COLLAPSE)
+        says = visitor.post("/demo/storm").json()["says"]
+        assert "6 fan-outs in a row were spent, and the next one is earned in 20 s" in says
+        before = visitor.house.ports.heads.load([nova])[nova].seq
+        for _ in range(3 * 10):
+            edge.mention()
+            clock.advance(COLLAPSE)
+        assert visitor.house.ports.heads.load([nova])[nova].seq == before + 10
+
+
 def test_a_pause_holds_p2_with_reason_and_term_and_can_be_lifted(tmp_path: Path) -> None:
     with visited(tmp_path) as visitor:
         done = visitor.post("/demo/pause", PAUSE).json()
@@ -114,12 +133,14 @@ def test_a_pause_holds_p2_with_reason_and_term_and_can_be_lifted(tmp_path: Path)
         [held] = throttles.since(now)
         assert (held.tier, held.rate, held.reason) == (Tier.P2, None, "a test")
         assert (held.ends_at - now).total_seconds() == 20
-        assert done["cli"].startswith("notifier throttle set --tier p2 --pause --for 20s --reason 'a test'")
+        assert done["cli"].startswith(".venv/bin/notifier throttle set --tier p2 --pause --for 20s --reason 'a test'")
         lifted = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "comes back over 30 s" in lifted["says"]
         assert held.id in lifted["cli"]
         assert not [each for each in throttles.since(now) if each.active(now)]
-        assert "isn't paused" in visitor.client.delete("/demo/pause", headers=visitor.key).json()["says"]
+        again = visitor.client.delete("/demo/pause", headers=visitor.key).json()
+        assert "isn't paused" in again["says"]
+        assert again["cli"] == f".venv/bin/notifier throttle list --data {tmp_path}"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +179,9 @@ def test_our_own_redis_is_emptied_and_no_other(tmp_path: Path) -> None:
         return len(emptied) == 1
 
     with visited(tmp_path, empty=empty) as visitor:
-        assert "Redis was emptied" in visitor.post("/demo/empty").json()["says"]
+        done = visitor.post("/demo/empty").json()
+        assert "Redis was emptied" in done["says"]
+        assert done["cli"] == f".venv/bin/notifier flush --data {tmp_path}"
         assert_problem(visitor.post("/demo/empty"), 503, "cache_unavailable")
 
 

@@ -65,6 +65,21 @@ def test_metrics_are_told_to_strangers_who_have_the_service_key(edge: Edge, addr
         assert far.get("/metrics", headers=edge.service).status_code == 200
 
 
+@pytest.mark.parametrize("name", ["evil.example", "evil.example:8080", "10.0.0.7"])
+def test_metrics_are_not_told_to_a_page_whose_name_was_pointed_at_this_machine(edge: Edge, name: str) -> None:
+    with neighbour(edge.house, "127.0.0.1", name) as near:
+        assert_problem(near.get("/metrics"), 401, "bad_token")
+        assert near.get("/metrics", headers=edge.service).status_code == 200
+    with neighbour(edge.house, "127.0.0.1", "127.0.0.1:9090") as near:
+        assert near.get("/metrics").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/v1/inbox", "/v1/system", "/nowhere", "/metrics"])
+def test_no_browser_guesses_what_an_answer_is(edge: Edge, path: str) -> None:
+    for headers in ({}, edge.service, edge.bearer("u1")):
+        assert edge.client.get(path, headers=headers).headers.get_list("x-content-type-options") == ["nosniff"]
+
+
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/inbox/x", "/schema", "/openapi", "/%ff", "/v1//x"])
 def test_an_unknown_route_is_a_problem(edge: Edge, path: str) -> None:
     assert_problem(edge.client.get(path), 404, "not_found")
@@ -128,14 +143,14 @@ def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
     assert {one.status for one in problems} <= set(STATUSES.values())
 
 
-def neighbour(house: House, address: str) -> TestClient[Any]:
-    """Somebody who calls from that address."""
+def neighbour(house: House, address: str, name: str = "127.0.0.1:8080") -> TestClient[Any]:
+    """Somebody who calls from that address, by that name."""
 
     async def from_there(scope: Any, receive: Any, send: Any) -> None:
         await app(scope | {"client": (address, 40_000)} if scope["type"] == "http" else scope, receive, send)
 
     app = house.app()
-    return TestClient(from_there)
+    return TestClient(from_there, base_url=f"http://{name}")
 
 
 def references(part: object) -> Iterator[str]:

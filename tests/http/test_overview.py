@@ -83,3 +83,47 @@ def test_a_watcher_hears_of_trouble_and_goes_on() -> None:
         b'event: trouble\ndata: {"code":"store_unavailable"}\n\n',
         b'event: system\ndata: {"a":1}\n\n',
     ]
+
+
+def test_a_look_goes_on_when_its_watcher_goes_and_no_other_begins_beside_it() -> None:
+    begun, goes_on = list[int](), asyncio.Event()
+
+    async def look() -> bytes:
+        begun.append(1)
+        await goes_on.wait()
+        return b"{}"
+
+    async def play() -> bytes:
+        looking = Looking(look)
+        first = asyncio.create_task(looking.latest())
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        second = asyncio.create_task(looking.latest())
+        await asyncio.sleep(0)
+        goes_on.set()
+        return await second
+
+    assert asyncio.run(play()) == b"{}"
+    assert begun == [1]
+
+
+def test_a_look_that_fails_is_told_to_all_who_wait_and_the_next_one_looks_again() -> None:
+    answers: list[bytes] = [b"{}"]
+    looks = []
+
+    async def look() -> bytes:
+        looks.append(1)
+        await asyncio.sleep(0)
+        if len(looks) == 1:
+            raise StoreUnavailable
+        return answers[0]
+
+    async def play() -> None:
+        looking = Looking(look)
+        first = await asyncio.gather(looking.latest(), looking.latest(), return_exceptions=True)
+        assert [type(each) for each in first] == [StoreUnavailable] * 2
+        assert await looking.latest() == b"{}"
+
+    asyncio.run(play())
+    assert len(looks) == 2

@@ -36,3 +36,10 @@ def test_without_a_budget_the_window_alone_decides() -> None:
 
 def test_a_window_of_zero_is_always_over() -> None:
     assert window_over(None, opened_at=NOON, collapse=timedelta(0), now=NOON)
+
+
+def test_a_wish_changes_how_soon_a_token_comes_and_nothing_else() -> None:
+    often = POLICY.refilled_every(MINUTE)
+    assert EMPTY.refilled(often, NOON + MINUTE).tokens == 1.0
+    assert EMPTY.refilled(often, NOON + HOUR) == Budget.full(POLICY, NOON + HOUR)
+    assert POLICY.refilled_every(None) is POLICY

@@ -19,8 +19,7 @@ RETRIED_EVERY = timedelta(milliseconds=200) // _MS
 
 FIRST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.002, 0.005, 0.017
 """Seconds between two looks for news: at first, within half a second of some, and when nothing has come for longer. Each
-wakes a thread, 0.15 ms on a busy machine: every 5 ms all day, and three readers in a process, they took a tenth of a
-core."""
+wakes a thread, 0.15 ms on a busy machine: with 5 ms all day, three readers of a process took a tenth of a core."""
 
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"

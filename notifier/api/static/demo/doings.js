@@ -1,7 +1,7 @@
 // What the visitor does to the service, and the log of it with the lines that do the same without this page.
 
 import { ask } from "./service.js";
-import { make } from "./words.js";
+import { clock, make } from "./words.js";
 
 const KEPT = 20; // a page that stays open for a day doesn't grow
 const $ = (id) => document.getElementById(id);
@@ -52,7 +52,7 @@ export function say(words) {
 export function note(words, lines = {}) {
   const log = $("log");
   log.querySelector(".none")?.remove();
-  const time = make("time", {}, new Date().toLocaleTimeString("en-GB"));
+  const time = make("time", {}, clock());
   const codes = Object.entries(lines).map(([name, line]) => code(name, line));
   log.prepend(make("li", {}, make("p", {}, time, make("span", {}, words)), ...codes));
   while (log.children.length > KEPT) log.lastChild.remove();

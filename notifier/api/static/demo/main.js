@@ -34,7 +34,7 @@ function show(system) {
 // The world, while it is being loaded in front of the visitor.
 function loading(percent) {
   const busy = percent !== null;
-  if (busy) say(`${number(percent)} % of the world is loaded: 200 million people and whom they follow.`);
+  if (busy) say(`${number(percent)} % of the world is loaded: all its people, and whom they follow.`);
   else if (before && before.loading !== null) say("The world is whole. Here comes its first mention.");
   $("storm").disabled = busy || $("storm").dataset.busy === "yes";
 }

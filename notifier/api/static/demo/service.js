@@ -14,10 +14,22 @@ async function request(method, path, body, signal) {
 
 export const ask = async (method, path, body) => (await request(method, path, body)).json();
 
+const inFront = () => document.visibilityState === "visible";
+
+// A page in the back gives its connection back, of which a browser has six for one host, and comes back in front.
+const front = () =>
+  new Promise((resolve) => {
+    const look = () => inFront() && (document.removeEventListener("visibilitychange", look), resolve());
+    document.addEventListener("visibilitychange", look);
+    look();
+  });
+
 // Calls `hear(snapshot)` for each, and `line(true or false)` as the line comes and goes; for ever.
 export async function watch(hear, line) {
   for (;;) {
+    await front();
     const ended = new AbortController();
+    document.addEventListener("visibilitychange", () => inFront() || ended.abort(), { signal: ended.signal });
     let timer = setTimeout(() => ended.abort(), SILENCE);
     try {
       const answer = await request("GET", "/v1/system/stream", null, ended.signal);
@@ -39,6 +51,8 @@ export async function watch(hear, line) {
       // the next try tells
     }
     clearTimeout(timer);
+    ended.abort();
+    if (!inFront()) continue;
     line(false);
     await new Promise((resolve) => setTimeout(resolve, AGAIN));
   }

@@ -1,11 +1,16 @@
 // How things are written: numbers, names of states, what each tier and each person is.
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+// The texts are English; numbers and times are as the person writes them.
+const person = [...navigator.languages];
+const whole = new Intl.NumberFormat(person, { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat(person, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat(person, { notation: "compact", maximumFractionDigits: 1 });
 
 export const number = (value) => whole.format(value);
 export const brief = (value) => (value < 10_000 ? whole.format(value) : short.format(value));
-export const seconds = (value) => `${value < 100 ? value.toFixed(1) : whole.format(value)} s`;
+export const seconds = (value) => `${(value < 100 ? tenths : whole).format(value)} s`;
+
+export const clock = () => new Date().toLocaleTimeString(person, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export const STATES = { planned: "planned", in_flight: "in flight", done: "delivered", parked: "parked", pulled: "left to pull", dead: "dead" };
 export const ACCOUNTS = { delivered: "delivered", suppressed: "suppressed", parked: "parked", pulled: "pulled", dead: "dead", in_flight: "in flight" };

@@ -2,7 +2,7 @@
 
 import { Inbox } from "./inbox.js";
 import { sheet } from "./styles.js";
-import { Times, languageOf } from "./times.js";
+import { Times, languageOf, textsOf } from "./times.js";
 import { WORDS } from "./words.js";
 
 export class NotifierInbox extends HTMLElement {
@@ -66,7 +66,7 @@ export class NotifierInbox extends HTMLElement {
       token: this.token,
       renew: () => this.getToken?.(),
       words: this.#words,
-      times: new Times(languageOf(this)),
+      times: new Times(languageOf(this), textsOf(this)),
     });
     this.shadowRoot.replaceChildren(...this.#inbox.view.nodes);
   }

@@ -1,4 +1,4 @@
-// Times and lists of names as people say them, in their own language.
+// Times as people say them in their own language, and lists of names in that of the texts.
 
 const STEPS = [
   ["minute", 60, 45],
@@ -8,10 +8,10 @@ const STEPS = [
 const DAYS = 7; // later a date says more than "23 days ago"
 
 export class Times {
-  constructor(lang) {
+  constructor(lang, texts) {
     this.relative = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
     this.date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
-    this.list = new Intl.ListFormat(lang, { type: "unit" }); // "ada, bob, eve": there may be more
+    this.list = new Intl.ListFormat(texts, { type: "unit" }); // "ada, bob, eve": there may be more
     this.full = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
   }
 
@@ -30,14 +30,21 @@ export class Times {
   }
 }
 
-// The language of the element, of what it stands in, or of the person's browser, whichever Intl knows.
-export function languageOf(element) {
-  const asked = [element.closest("[lang]")?.lang, ...navigator.languages].filter(Boolean);
-  return asked.find((lang) => {
+// The element's own if it was given one, else the person's: a page's language is that of its texts, and its reader may
+// write times in another.
+export const languageOf = (element) => first([element.lang, ...navigator.languages, around(element)]);
+
+// Names are joined in the language of the texts that they stand among.
+export const textsOf = (element) => first([around(element), "en"]);
+
+const around = (element) => element.closest("[lang]")?.lang;
+
+// Whichever Intl knows.
+const first = (asked) =>
+  asked.filter(Boolean).find((lang) => {
     try {
       return Intl.DateTimeFormat.supportedLocalesOf(lang).length > 0;
     } catch {
       return false; // not a language tag at all
     }
   });
-}

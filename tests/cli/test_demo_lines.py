@@ -1,0 +1,69 @@
+"""The lines that the demo shows to be copied: each is typed into a shell that knows nothing of us, and does it."""
+
+import json
+import re
+import shutil
+import subprocess
+import urllib.request
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+from notifier.cli.spelling import command
+from tests.browser.demo import demo
+from tests.cli.running import until
+
+
+def post(address: str, path: str, token: str, body: object, method: str = "POST") -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    asked = urllib.request.Request(f"{address}{path}", json.dumps(body).encode(), headers, method=method)
+    with urllib.request.urlopen(asked) as answer:
+        return dict(json.load(answer))
+
+
+def typed(line: str) -> str:
+    """What a line says that somebody copies into a shell that knows nothing of us."""
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.timeout(240)
+def test_every_line_that_is_shown_does_what_is_said_where_the_demo_was_started(tmp_path: Path) -> None:
+    said: list[str] = []
+    with demo(tmp_path, said) as address:
+        with urllib.request.urlopen(address) as page:
+            token = re.findall(r'name="demo-token" content="(\w+)"', page.read().decode())[0]
+        stormed = post(address, "/demo/storm", token, {})
+        assert "accepted  800" in typed(stormed["cli"])
+        generation = system(address, token)["redis"]["generation"]
+        emptied = post(address, "/demo/empty", token, {})
+        assert "Redis was emptied" in typed(emptied["cli"])
+        until(lambda: system(address, token)["redis"]["generation"] not in (None, generation), 40)
+        paused = post(address, "/demo/pause", token, {"reason": "it's a test", "seconds": 60})
+        lifted = post(address, "/demo/pause", token, {}, "DELETE")
+        typed(paused["cli"])
+        [held] = active(address, token)
+        typed(re.sub(r"lift \S+", f"lift {held}", lifted["cli"]))
+        assert active(address, token) == []
+        typed(post(address, "/demo/pause", token, {}, "DELETE")["cli"])
+        for done in (stormed, emptied, paused):
+            if shutil.which("curl"):
+                assert json.loads(typed(done["curl"]))["action"]
+        killed = post(address, "/demo/kill", token, {"role": "p2"})
+        assert re.fullmatch(r"kill -9 \d+", killed["cli"])
+    next_line = re.findall(r"Next .*or: (.*)", said[0])[0]
+    assert next_line == f"{command('/x/notifier/__main__.py')} storm --data {tmp_path}"
+
+
+def system(address: str, token: str) -> Any:
+    asked = urllib.request.Request(f"{address}/v1/system", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked) as answer:
+        return json.load(answer)
+
+
+def active(address: str, token: str) -> list[str]:
+    sleep(1.1)  # an overview may be a second old
+    return [each["id"] for each in system(address, token)["throttles"] if each["state"] == "active"]
