@@ -109,7 +109,7 @@ def test_an_interrupted_bench_takes_its_processes_and_its_folder_along(tmp_path:
         pids = [*Instance(data=data).pids().values()]
         assert pids
         os.killpg(running.pid, signal.SIGINT)
-        assert running.wait(60) == 1
+        assert running.wait(60) == 130
     finally:
         running.kill()
         running.wait()
