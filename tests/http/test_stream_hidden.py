@@ -94,7 +94,7 @@ def test_a_hidden_burst_that_grows_stays_hidden() -> None:
         await ear.hear(2)
         await studio.mention("bob")
         await studio.quiet()
-        assert events(ear.said) == ["count", "count"]
+        assert events(ear.said) == ["count", "hidden", "count"]
 
     on_air(play)
 

@@ -5,6 +5,7 @@ import { PACE } from "./pace.js";
 
 export class Deeds {
   menu = new Menu();
+  sent = new Set(); // marks that the server hasn't answered
   hiding = null; // the row that can be taken back
 
   constructor(inbox) {
@@ -61,6 +62,7 @@ export class Deeds {
   async mark(item, mark) {
     this.inbox.store.mark(item, mark);
     this.inbox.show();
+    this.sent.add(item.burst);
     try {
       await this.inbox.api.mark(item.burst, mark);
     } catch {
@@ -70,6 +72,13 @@ export class Deeds {
       this.inbox.view.offer(this.inbox.words.notDone);
       this.fade();
       this.inbox.show();
+    } finally {
+      this.sent.delete(item.burst);
     }
+  }
+
+  // Hidden, and the server knows: a page that is asked for now and shows it says that it was taken back elsewhere.
+  settled() {
+    return this.inbox.store.hidden.difference(this.sent);
   }
 }

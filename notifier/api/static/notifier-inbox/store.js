@@ -23,20 +23,20 @@ export class Store {
   partial = false;
 
   // The newest page. New rows wait unless `show`. Says how many there were.
-  refresh(page, show) {
+  refresh(page, show, told = new Map()) {
     const first = !this.loaded;
     const known = page.items.some((item) => this.has(item.burst));
     const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
     if ((gap || this.cut) && !show) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
-    else this.prune(page);
+    else this.prune(page, told);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items.toReversed()) news += this.take(item, show || first || !(at(item) > at(last)));
+    for (const item of page.items.toReversed()) news += this.take(told.get(item.burst) ?? item, show || first || !(at(item) > at(last)));
     this.loaded = true;
     this.partial = page.partial;
     this.advance(page.seen);
-    if (page.badge) this.settle(page.badge);
+    if (page.badge) this.settle(told.get("count") ?? page.badge);
     this.trim();
     return first ? 0 : news;
   }
@@ -50,9 +50,9 @@ export class Store {
   }
 
   // What the page should show and doesn't was hidden elsewhere, or taken back.
-  prune(page) {
+  prune(page, told) {
     if (page.partial) return;
-    const there = new Set(page.items.map((item) => item.burst));
+    const there = new Set([...page.items.map((item) => item.burst), ...told.keys()]);
     const reach = page.next === null ? -Infinity : at(page.items.at(-1) ?? {});
     const stays = (item) => there.has(item.burst) || at(item) <= reach;
     this.items = this.items.filter(stays);
@@ -116,6 +116,21 @@ export class Store {
     this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "unread" });
   }
 
+  // Marked on another device, or here: back in its place if it was hidden.
+  marked(item) {
+    const known = this.waiting.get(item.burst) ?? this.find(item.burst);
+    const loaded = this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity });
+    this.hidden.delete(item.burst);
+    if (!item.unread) this.kept.delete(item.burst);
+    else if (known && !known.unread) this.kept.add(item.burst);
+    if (known) this.take(item, false);
+    else if (loaded && !this.cut) this.put(item.burst, item);
+  }
+
+  recall(page, hidden) {
+    for (const item of page.items) if (hidden.has(item.burst)) this.marked(item);
+  }
+
   // A mark that the server didn't take.
   restore(item) {
     this.hidden.delete(item.burst);
@@ -125,6 +140,7 @@ export class Store {
 
   put(burst, item) {
     const before = this.unread();
+    this.waiting.delete(burst);
     this.items = this.items.filter((one) => one.burst !== burst);
     if (item) this.items = [...this.items, item].sort(newestFirst);
     this.badge = { ...this.badge, count: Math.max(0, this.badge.count + this.unread() - before) };
