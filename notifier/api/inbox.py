@@ -123,7 +123,7 @@ async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     responses=described(400, 401, 403, 404, 413, 415, 503, 507),
 )
 async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
-    """Marks items as read, unread or hidden."""
+    """Marks items as read, unread or hidden, or takes that back."""
     if data.mark not in set(Mark):
         raise BadMark(f"This one is {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:

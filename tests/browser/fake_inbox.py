@@ -115,13 +115,17 @@ class Inbox:
     def mark(self, bursts: list[str], mark: str) -> None:
         self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
         for item in self.items:
-            if item["burst"] in bursts:
+            if item["burst"] in bursts and mark != "none":
                 item["unread"] = mark == "unread"
         if mark == "hidden":
             self.gone |= {item["burst"]: item for item in self.items if item["burst"] in bursts}
             self.items = [item for item in self.items if item["burst"] not in bursts]
         else:
-            back = [self.gone.pop(burst) | {"unread": mark == "unread"} for burst in bursts if burst in self.gone]
+            back = [
+                self.gone.pop(burst) | ({} if mark == "none" else {"unread": mark == "unread"})
+                for burst in bursts
+                if burst in self.gone
+            ]
             self.items = sorted([*self.items, *back], key=lambda item: str(item["opened_at"]), reverse=True)
         for burst in bursts:
             marked = [item for item in self.items if item["burst"] == burst]

@@ -198,6 +198,18 @@ def test_a_row_that_was_hidden_in_one_tab_goes_from_the_other_and_comes_back(
     expect(opened.rows).to_have_count(5)
 
 
+def test_taking_back_a_hide_leaves_no_mark_that_outlasts_being_seen(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[1]["unread"] = True
+    opened.page.add_init_script(POLLING_SOON % "{ looked: 60_000 }")
+    opened.live().burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(opened.rows).to_have_count(4)
+    opened.page.keyboard.press("z")
+    opened.until(lambda: len(inbox.calls("PUT /v1/inbox/marks")) == 2)
+    assert [mark["mark"] for mark in inbox.calls("PUT /v1/inbox/marks")] == ["hidden", "none"]
+    expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
+
+
 def test_a_row_that_was_taken_back_elsewhere_meanwhile_is_back_with_the_page(opened: Opened, inbox: Inbox) -> None:
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")

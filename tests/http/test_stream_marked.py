@@ -96,6 +96,24 @@ def test_more_marks_than_a_page_are_a_reset() -> None:
     on_air(play)
 
 
+def test_what_was_hidden_and_taken_back_is_unread_until_it_is_seen() -> None:
+    async def play(studio: Studio) -> None:
+        await studio.mention()
+        ear, burst = await studio.listen("u1"), await first(studio)
+        await ear.hear()
+        await mark(studio, burst, "hidden")
+        await ear.hear(2)
+        await mark(studio, burst, "none")
+        marked, count = await ear.hear(2)
+        assert (marked.event, marked.data["unread"], count.data["count"]) == ("marked", True, 1)
+        await studio.settle()
+        token = (await studio.as_user("u1", "GET", "/v1/inbox"))["seen"]
+        await studio.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
+        assert (await ear.hear())[-1].data["count"] == 0
+
+    on_air(play)
+
+
 def test_nobody_else_hears_of_a_mark() -> None:
     async def play(studio: Studio) -> None:
         await studio.mention()

@@ -35,6 +35,7 @@ export class Deeds {
   hide(burst) {
     const item = this.inbox.store.find(burst);
     this.hiding = item;
+    this.before = !item.unread ? "read" : this.inbox.store.kept.has(burst) ? "unread" : "none"; // a mark of its own would outlast being seen
     this.mark(item, "hidden");
     this.inbox.view.offer(this.inbox.words.hidden, this.inbox.words.undo, () => this.undo());
     this.fade();
@@ -49,7 +50,7 @@ export class Deeds {
     const item = this.hiding;
     if (!item) return;
     this.forget();
-    this.mark(item, item.unread ? "unread" : "read");
+    this.mark(item, this.before);
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 

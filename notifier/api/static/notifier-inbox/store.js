@@ -113,7 +113,7 @@ export class Store {
     this.fresh.delete(item.burst);
     this.kept[mark === "unread" ? "add" : "delete"](item.burst);
     this.hidden[mark === "hidden" ? "add" : "delete"](item.burst);
-    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "unread" });
+    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" });
   }
 
   // Marked on another device, or here: back in its place if it was hidden.
