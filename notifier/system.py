@@ -1,7 +1,7 @@
 """The system: all ports of a process, and the stages wired from them."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.config import Settings
@@ -20,6 +20,7 @@ from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.router import Router, Sizes
 from notifier.flow.tab import Tab, Watch, unwatched
+from notifier.flow.voice import Voice
 from notifier.flow.work import Work
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
@@ -101,6 +102,11 @@ class System:
     metrics: Metrics
     owner: str
     """This process, by a name that no other has."""
+    voice: Voice = field(init=False)
+    """Of all coordinators of the process."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "voice", Voice(bus=self.ports.bus))
 
     def gateway(self) -> Gateway:
         p = self.ports
@@ -126,7 +132,7 @@ class System:
             sets=p.sets,
             ledger=p.ledger,
             pull=p.pull,
-            bus=p.bus,
+            voice=self.voice,
             clock=p.clock,
             nonces=p.nonces,
             metrics=self.metrics,

@@ -92,6 +92,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         clock=ports.clock,
         pause=pause,
         most=system.settings.streams,
+        name=ports.nonces.new(),
     )
     roles, overview = (
         Roles(folder=system.settings.data / "run" / "up", registry=system.metrics.registry),

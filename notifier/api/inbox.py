@@ -17,6 +17,7 @@ from notifier.api.wording import sentence
 from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
 from notifier.domain.subject import UserId
+from notifier.flow.live import Told
 from notifier.flow.tab import Badge, Item, Page
 
 POLL_EVERY = timedelta(seconds=30)
@@ -53,6 +54,8 @@ class InboxBody(msgspec.Struct, kw_only=True):
     items: list[ItemBody]
     next: str | None
     seen: str | None
+    live: str | None
+    """Of the first page, where it is whole: the `Last-Event-ID` of a stream that goes on from it."""
     badge: BadgeBody | None
     partial: bool
     """The store didn't answer in time: some items may be missing."""
@@ -77,12 +80,15 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
         items=[item_body(item, edge.opaque.id(user, item.burst.key), edge.clock.now()) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,
         seen=edge.opaque.token(found.seen) if found.seen else None,
+        live=None,
         badge=badge_body(badge) if badge else None,
         partial=found.partial,
     )
     headers = _headers(user, body, found)
     if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(None, status_code=304, headers=headers)
+    if after is None and not found.partial:
+        body.live = edge.opaque.moment(user, Told.by(found.look))
     if body.next:
         query = urlencode({"cursor": body.next, "limit": limit})
         headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
@@ -117,14 +123,14 @@ async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     responses=described(400, 401, 403, 404, 413, 415, 503, 507),
 )
 async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
-    """Marks items as read, unread or hidden."""
+    """Marks items as read, unread or hidden, or takes that back."""
     if data.mark not in set(Mark):
         raise BadMark(f"This one is {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:
         raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
     bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await edge.tab.mark(request.user, bursts, Mark(data.mark))
-    edge.hub.changed(request.user)
+    edge.hub.changed(request.user, bursts)
 
 
 def item_body(item: Item, id: str, now: datetime) -> ItemBody:
@@ -148,7 +154,7 @@ def badge_body(badge: Badge) -> BadgeBody:
 
 
 def _headers(user: UserId, body: InboxBody, page: Page) -> dict[str, str]:
-    """The tag leaves the seen token out: it differs at every moment, and an older one covers the same items."""
+    """The tag leaves the two tokens out: they differ at every moment, and older ones are as good for the same items."""
     shown = msgspec.json.encode((user, body.items, body.badge, body.partial, page.next is None))
     return {
         "ETag": f'W/"{blake2b(shown, digest_size=12).hexdigest()}"',

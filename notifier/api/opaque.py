@@ -45,6 +45,7 @@ class _Place(msgspec.Struct, array_like=True):
 class _Moment(msgspec.Struct, array_like=True):
     as_of: datetime
     sight: bytes
+    marks: bytes
 
 
 class _Seen(msgspec.Struct, array_like=True):
@@ -99,13 +100,13 @@ class Opaque:
         return SeenToken(viewer=viewer, as_of=found.as_of, newer=frozenset(key.burst for key in found.newer))
 
     def moment(self, viewer: UserId, told: Told) -> str:
-        """The id of an event of the viewer's stream."""
-        return self._seal("moment", viewer, _Moment(told.as_of, told.sight))
+        """The id of an event of the viewer's stream, or of a page that a stream goes on from."""
+        return self._seal("moment", viewer, _Moment(told.as_of, told.sight, told.marks))
 
     def told(self, viewer: UserId, moment: str) -> Told | None:
         """None for what was never issued: then nothing is known of what the client has."""
         found = self._open("moment", viewer, moment, _Moment)
-        return None if found is None else Told(as_of=found.as_of, sight=found.sight)
+        return None if found is None else Told(as_of=found.as_of, sight=found.sight, marks=found.marks)
 
     def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))

@@ -17,6 +17,7 @@ from notifier.api.edge import Call, Edge, Wired
 from notifier.api.identity import ends_at
 from notifier.api.inbox import BadgeBody, ItemBody, badge_body, item_body
 from notifier.api.problems import described
+from notifier.domain.subject import BurstKey
 from notifier.flow.hub import HEARTBEAT
 from notifier.flow.live import Event, Listener, News, Stream, Told
 
@@ -30,9 +31,16 @@ PACE = 0.25
 LONGEST_ID = 512
 RETRY = b"retry: 2000\n\n"
 BEAT = b":\n\n"
-SPOKEN = "row, group, count and reset; their data are ItemBody, ItemBody, BadgeBody and {}."
+SPOKEN = "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
+
+
+class HiddenBody(msgspec.Struct, kw_only=True):
+    burst: str
+
+
+Body = ItemBody | HiddenBody | BadgeBody
 
 
 class Streaming(Response[None]):
@@ -72,11 +80,11 @@ async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Stre
     listener, stream = await edge.hub.open(request.user, ends_at(edge.keys, authorization))
     if last_event is not None:
         known = edge.opaque.told(request.user, last_event) if len(last_event) <= LONGEST_ID else None
-        edge.hub.resume(listener, stream, known)
+        edge.hub.hearers.resume(listener, stream, known)
     return Streaming(Talk(edge, listener, stream))
 
 
-def frame(event: Event, id: str, data: ItemBody | BadgeBody | None) -> bytes:
+def frame(event: Event, id: str, data: Body | None) -> bytes:
     """JSON escapes every line break, so data is one line whatever people are called."""
     body = b"{}" if data is None else msgspec.json.encode(data)
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (id.encode(), event.encode(), body)
@@ -127,19 +135,26 @@ class Talk:
         news = self.stream.take(self.listener.look(self.edge.clock.now()), self.listener.badge)
         if not news:
             return b""
-        before, self.stream.as_of = self.stream.as_of, max(self.stream.as_of, self.edge.hub.as_of())
-        earlier = self._id(Told(as_of=before, sight=self.listener.sight)) if len(news) > 1 else ""
-        last = self._id(Told(as_of=self.stream.as_of, sight=self.listener.sight))
+        earlier = self._id() if len(news) > 1 else ""
+        self.stream.as_of = max(self.stream.as_of, self.edge.hub.as_of())
+        self.stream.marks = self.listener.marks
+        last = self._id()
         return b"".join([*(self._frame(one, earlier) for one in news[:-1]), self._frame(news[-1], last)])
 
     def _frame(self, news: News, id: str) -> bytes:
         self.edge.hub.metrics.told.labels(news.event).inc()
         if news.item is not None:
-            burst = self.edge.opaque.id(self.listener.user, news.item.burst.key)
+            burst = self._named(news.item.burst.key)
             return frame(news.event, id, item_body(news.item, burst, self.edge.clock.now()))
+        if news.hidden is not None:
+            return frame(news.event, id, HiddenBody(burst=self._named(news.hidden)))
         return frame(news.event, id, None if news.badge is None else badge_body(news.badge))
 
-    def _id(self, told: Told) -> str:
+    def _named(self, burst: BurstKey) -> str:
+        return self.edge.opaque.id(self.listener.user, burst)
+
+    def _id(self) -> str:
+        told = Told(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
         return self.edge.opaque.moment(self.listener.user, told)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:

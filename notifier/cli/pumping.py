@@ -1,4 +1,4 @@
-"""The loops of the role `pump`: router, coordinators, dispatcher, reconciler and monitor, as threads of one process."""
+"""The loops of the role `pump`: router, coordinators, dispatcher, reconciler, voice, monitor, as threads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from notifier.system import System
 WAITS_FOR_RECORDS = timedelta(milliseconds=50)
 DISPATCHES_EVERY = timedelta(milliseconds=20)
 RECONCILES_EVERY = timedelta(seconds=1)
+SPEAKS_EVERY = timedelta(seconds=0.5)
 REBUILDS_WITHIN = 600.0
 """Seconds for a round of the reconciler: after a wipe it brings three days' bursts back into Redis, however many."""
 LAG_EVERY = 1.0
@@ -67,6 +68,7 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
     loops += [
         loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY),
         loop("reconciler", system.reconciler(), RECONCILES_EVERY, REBUILDS_WITHIN),
+        loop("voice", system.voice.speak, SPEAKS_EVERY),
         loop("monitor", _without_answer(system.monitor()), system.settings.monitor_every),
     ]
     threads = [Thread(target=each.run, name=each.name, daemon=True) for each in loops]

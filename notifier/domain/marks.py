@@ -15,6 +15,8 @@ class Mark(StrEnum):
     READ = "read"
     UNREAD = "unread"
     HIDDEN = "hidden"
+    NONE = "none"
+    """Was marked, and that was taken back: as without a mark, but the person has dealt with it, and no phone rings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

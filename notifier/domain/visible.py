@@ -64,7 +64,7 @@ def unread(burst: Burst, viewer: Viewer) -> bool:
             return True
         case Mark.READ | Mark.HIDDEN:
             return False
-        case None:
+        case None | Mark.NONE:
             return viewer.marks.unseen(burst.key, burst.opened_at)
 
 

@@ -17,8 +17,8 @@ from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, publis
 from notifier.domain.mention import Mention
 from notifier.domain.plan import NO_FOLLOWERS, Plan, narrowed, plan
 from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts
-from notifier.ports.bus import LiveBus
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.heads import Heads
 from notifier.ports.ledger import Ledger
@@ -38,7 +38,7 @@ class Coordinator:
     sets: MemberSets
     ledger: Ledger
     pull: PullIndex
-    bus: LiveBus
+    voice: Voice
     clock: Clock
     nonces: Nonces
     metrics: Metrics
@@ -92,8 +92,7 @@ class Coordinator:
                 break
             shown = [head for head in heads if head not in late]
             heads = [*shown, *self._show(self._in_time(late, proven))]
-        with suppress(CacheUnavailable):  # fails open: who watches now sees it a second later
-            self.bus.publish([burst for head in heads for burst in head.outbox])
+        self.voice.publish([burst for head in heads for burst in head.outbox])
         self.ledger.plan([self._plan(burst) for head in heads for burst in _unannounced(head)])
         for head in heads:
             for burst in _unannounced(head):

@@ -1,13 +1,13 @@
-"""The hub: of one API process, the open streams by whom and what they follow; each burst is heard once for all of them.
+"""The hub: of one API process, the open streams, and what they are told from; each burst is heard once for all of them.
 
 Two sources: the bus, at once, and once a second the store, which has every burst that a word on the bus was lost of.
-Only growth is the bus's alone; after a gap everybody is told to load the page again.
+Only growth is the bus's alone; after a gap everybody is told to load the page again. Marks are looked up every 10 s.
 """
 
 import asyncio
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,12 +17,12 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, NotFound, StreamsFull, TooManyStreams, Unavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import Subject, UserId
-from notifier.domain.visible import Viewer, unread
-from notifier.flow.live import A_PAGE, LONG_AGO, Event, Listener, Memory, Stream, Told, sight
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.hearers import OVERLAP, Hearers
+from notifier.flow.live import LONG_AGO, Listener, Memory, Stream
 from notifier.flow.shift import Shift
 from notifier.flow.tab import Opened, Tab
-from notifier.ports.bus import LiveReader
+from notifier.ports.bus import LiveReader, Marked, Missed, Word
 from notifier.ports.clock import Clock
 from notifier.telemetry import Metrics
 
@@ -34,8 +34,6 @@ FRESH_FOR = timedelta(seconds=10)
 """So old may be what a stream knows of its person's follows, blocks and marks, where another process changed them."""
 SWEPT_EVERY = 1.0
 """Seconds: whatever the bus lost comes so much later."""
-OVERLAP = timedelta(seconds=10)
-"""A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
 HEARS_WITHIN = 0.5
 """Seconds that the first stream waits for the bus, so that it needn't load its page twice."""
 HEARTBEAT = timedelta(seconds=15)
@@ -56,9 +54,9 @@ class Hub:
     clock: Clock
     pause: Callable[[float], Awaitable[object]]
     most: int
-    memory: Memory = field(default_factory=Memory)
-    listeners: dict[UserId, Listener] = field(default_factory=dict)
-    following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    name: str
+    """No other hub's."""
+    hearers: Hearers = field(init=False)
     opened: Counter[UserId] = field(default_factory=Counter)
     swept_at: datetime | None = None
     caught_up_at: datetime = LONG_AGO
@@ -72,6 +70,7 @@ class Hub:
 
     def __post_init__(self) -> None:
         self.shift = Shift(begin=self._begin)
+        self.hearers = Hearers(tab=self.tab, clock=self.clock)
         self.metrics.streams.set(0)  # a predecessor that was killed left its own number
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
@@ -79,7 +78,7 @@ class Hub:
         self._admit(user)
         try:
             await self.shift.attend()
-            listener = await self._listener(user)
+            listener = await self.hearers.come(user)
         except BaseException:
             self._dismiss(user)
             raise
@@ -88,79 +87,54 @@ class Hub:
         stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
         try:
-            await self.refresh(listener)
+            await self.hearers.refresh(listener)
         except BaseException:
             self.leave(listener, stream)
             raise
+        stream.marks = listener.marks
         self.tab.watch(Opened(look=listener.look(now), after=None, page=None, badge=None))
         return listener, stream
 
     def leave(self, listener: Listener, stream: Stream) -> None:
         listener.streams.remove(stream)
         if not listener.streams:
-            self._unlist(listener)
-            del self.listeners[listener.user]
+            self.hearers.go(listener)
         self._dismiss(listener.user)
-
-    def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
-        """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
-        look, since = listener.look(self.clock.now()), self.memory.since
-        if last is None or since is None or last.as_of < since or last.sight != listener.sight:
-            stream.reset()
-            return
-        found = [*self.memory.shown(look, last.as_of)]
-        if len(found) > A_PAGE:
-            stream.reset()
-            return
-        stream.as_of = last.as_of
-        for burst in reversed(found):
-            stream.put(Event.ROW if burst.opened_at > last.as_of else Event.GROUP, burst)
 
     def as_of(self) -> datetime:
         """Up to here everything has been heard, by the store and by the bus; the same for every listener."""
         swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLED_AFTER - VISIBLE_WITHIN
         return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLED_AFTER)
 
-    def hear(self, burst: Burst) -> None:
-        """Whoever follows its subject is told, if the predicate lets them see it; nobody else's stream moves."""
-        before, now = self.memory.known(burst.key), self.clock.now()
-        if before is not None and before.version >= burst.version:
-            return
-        self.memory.keep(burst, now)
-        for listener in self.following.get(burst.key.subject, {}).values():
-            listener.hear(burst, before, now)
+    def changed(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
+        """The person's marks were changed in this process: here they are told at once, and elsewhere as soon as the bus
+        can say so, or else within the time in which everybody looks."""
+        word = Marked(user=user, bursts=tuple(bursts), by=self.name)
+        self.marked(word)
+        self.shift.go(self._tell(word))
 
-    def changed(self, user: UserId) -> None:
-        """The person's marks were changed in this process."""
-        if listener := self.listeners.get(user):
+    def marked(self, word: Marked) -> None:
+        """Those that are named are told again, changed or not: two devices may have said the opposite in one moment."""
+        if listener := self.hearers.listeners.get(word.user):
             listener.loaded_at = LONG_AGO
+            listener.remarked |= {*word.bursts}
             self.shift.go(self._once(partial(self._refreshed, listener)))
 
-    async def refresh(self, listener: Listener) -> None:
-        """Raises NotFound where the person is no more, and StoreUnavailable."""
-        async with listener.lock:
-            if await self.tab.people.member(listener.user) != listener.member:
-                raise NotFound(f"The user is {listener.user}.")
-            viewer = await self.tab.people.viewer(listener.user, listener.member)
-            now = self.clock.now()
-            if viewer != listener.viewer:
-                self._see_as(listener, viewer)
-            if listener.uncounted:
-                await self._count(listener, now)
-            listener.loaded_at = now
-        for stream in listener.streams:
-            if stream.counted != listener.badge:
-                stream.wake.set()
+    def missed(self) -> None:
+        """What was said before is not known to be whole: nobody can be told what grew."""
+        self.hearers.memory.since = self.clock.now()
+        for stream in self._streams():
+            stream.reset()
 
     async def sweep(self) -> None:
         """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""
         now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
         for burst in await self.recent((self.swept_at or now) - OVERLAP):
-            self.hear(burst)
+            self.hearers.hear(burst)
         self.swept_at = now
 
     async def refresh_old(self) -> None:
-        for listener in [*self.listeners.values()]:
+        for listener in [*self.hearers.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - FRESH_FOR:
                 await self._refreshed(listener)  # an outage ends the round: the others wait for the next
 
@@ -187,7 +161,7 @@ class Hub:
         self.shift.end()
 
     def _streams(self) -> list[Stream]:
-        return [stream for listener in self.listeners.values() for stream in listener.streams]
+        return [stream for listener in self.hearers.listeners.values() for stream in listener.streams]
 
     def _admit(self, user: UserId) -> None:
         if self.ended or self.opened.total() >= self.most:
@@ -211,15 +185,9 @@ class Hub:
     def _rest(self) -> None:
         """As one that was just made: what is remembered would have a gap from here on, and be taken for whole."""
         self.shift.end()
-        self.memory = Memory(most=self.memory.most)
+        self.hearers.memory = Memory(most=self.hearers.memory.most)
         self.swept_at, self.caught_up_at, self.deaf = None, LONG_AGO, True
         self.hearing.clear()
-
-    async def _listener(self, user: UserId) -> Listener:
-        member = await self.tab.people.member(user)
-        if member is None:
-            raise NotFound(f"The user is {user}.")
-        return self.listeners.setdefault(user, Listener(user=user, member=member))
 
     def _dismiss(self, user: UserId) -> None:
         self.opened[user] -= 1
@@ -228,36 +196,9 @@ class Hub:
         self.left_at = self.clock.now()
         self.metrics.streams.set(self.opened.total())
 
-    def _see_as(self, listener: Listener, viewer: Viewer) -> None:
-        """A mark may leave the count as it was, and hiding has no event of its own: the page tells of both."""
-        before, known, listener.sight = listener.viewer, listener.sight, sight(viewer)
-        if before is not None and (known != listener.sight or before.marks.by_burst != viewer.marks.by_burst):
-            for stream in listener.streams:
-                stream.reset()
-        self._unlist(listener)
-        listener.viewer, listener.uncounted = viewer, True
-        for subject in listener.look(self.clock.now()).subjects:
-            self.following[subject][listener.user] = listener
-
-    def _unlist(self, listener: Listener) -> None:
-        if listener.viewer is None:
-            return
-        for subject in listener.look(self.clock.now()).subjects:
-            self.following[subject].pop(listener.user, None)
-            if not self.following[subject]:
-                del self.following[subject]
-
-    async def _count(self, listener: Listener, now: datetime) -> None:
-        """As `GET /v1/inbox/unread` does; then the set grows by what is heard, and nothing is counted twice."""
-        look = listener.look(now)
-        found = await self.tab.unread(look)
-        # What was heard while the store was being read, or shortly before and is not in the index yet.
-        found |= {b.key for b in self.memory.shown(look, now - OVERLAP) if unread(b, look.viewer)}
-        listener.unread, listener.uncounted = found, False
-
     async def _refreshed(self, listener: Listener) -> None:
         try:
-            await self.refresh(listener)
+            await self.hearers.refresh(listener)
         except NotFound:
             for stream in listener.streams:
                 stream.end()
@@ -267,7 +208,7 @@ class Hub:
             try:
                 async with aclosing(self.bus.listen()) as words:
                     async for word in words:
-                        self._caught_up() if word is None else self.hear(word)
+                        self._take(word)
             except CacheUnavailable:  # fails open: the store is swept meanwhile
                 self.metrics.outages.labels("cache").inc()
             except Exception:
@@ -275,15 +216,30 @@ class Hub:
             self.deaf = True
             await self.pause(SWEPT_EVERY)
 
+    def _take(self, word: Word | None) -> None:
+        match word:
+            case Burst():
+                self.hearers.hear(word)
+            case Marked():
+                if word.by != self.name:
+                    self.marked(word)
+            case Missed():
+                self.missed()
+            case None:
+                self._caught_up()
+
     def _caught_up(self) -> None:
         self.caught_up_at = self.clock.now()
-        if not self.deaf:
-            return
-        self.deaf = False
-        self.memory.since = self.caught_up_at
-        self.hearing.set()
-        for stream in self._streams():
-            stream.reset()
+        if self.deaf:
+            self.deaf = False
+            self.missed()
+            self.hearing.set()
+
+    async def _tell(self, word: Marked) -> None:
+        try:
+            await self.bus.tell(word)
+        except CacheUnavailable:  # fails open: what was marked elsewhere is looked up every now and then
+            self.metrics.outages.labels("cache").inc()
 
     async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -3,13 +3,15 @@
 from asyncio import Event as Wake
 from asyncio import Lock
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
+from typing import Self
 
 from notifier.domain.burst import Burst
+from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
 from notifier.flow.tab import Badge, Item, Look, badge_of
@@ -29,6 +31,10 @@ class Event(StrEnum):
     """A burst that is new to the viewer."""
     GROUP = "group"
     """One that the viewer has, grown."""
+    MARKED = "marked"
+    """One that the viewer has, or hid before: its mark was changed on one of the viewer's devices."""
+    HIDDEN = "hidden"
+    """The viewer hid it, on whichever device."""
     COUNT = "count"
     RESET = "reset"
     """What the client has may lack something: it loads its first page again."""
@@ -40,12 +46,20 @@ class Told:
 
     as_of: datetime
     sight: bytes
+    marks: bytes
+    """As the client has them."""
+
+    @classmethod
+    def by(cls, look: Look) -> Self:
+        """By a page: it has what was durable at its moment, and what was published since is heard again."""
+        return cls(as_of=look.now - SETTLED_AFTER, sight=sight(look.viewer), marks=marking(look.viewer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
     event: Event
     item: Item | None = None
+    hidden: BurstKey | None = None
     badge: Badge | None = None
 
 
@@ -66,7 +80,22 @@ def sight(viewer: Viewer) -> bytes:
     """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     rest = sorted(viewer.blocked), sorted(map(str, viewer.muted)), sorted((str(s), v) for s, v in viewer.volume.items())
-    return blake2b(repr((follows, rest)).encode(), digest_size=8).digest()
+    return _digest((follows, rest))
+
+
+def marking(viewer: Viewer) -> bytes:
+    """What the viewer has marked, burst by burst; what was seen is in the badge. Of one length, and tells nothing."""
+    return _digest(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
+
+
+def marked(before: Viewer, after: Viewer) -> set[BurstKey]:
+    """The bursts whose mark is another one now."""
+    one, other = before.marks.by_burst, after.marks.by_burst
+    return {key for key in {*one, *other} if one.get(key) is not other.get(key)}
+
+
+def _digest(facts: object) -> bytes:
+    return blake2b(repr(facts).encode(), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +147,10 @@ class Stream:
     """Seconds since 1970, when the client's token ends."""
     written_at: datetime
     as_of: datetime = LONG_AGO
+    marks: bytes = b""
+    """Of the client's person, as the client was told."""
     waiting: dict[BurstKey, tuple[Event, Burst]] = field(default_factory=dict)
+    remarked: dict[BurstKey, Burst] = field(default_factory=dict)
     resets: bool = False
     counted: Badge | None = None
     writing: bool = False
@@ -138,9 +170,17 @@ class Stream:
             self.cut_off()
         self.wake.set()
 
+    def mark(self, bursts: Collection[Burst]) -> None:
+        """More than a page of them are a reset: there are a hundred in one request."""
+        self.remarked |= {burst.key: burst for burst in bursts}
+        if len(self.remarked) > A_PAGE:
+            self.reset()
+        self.wake.set()
+
     def reset(self) -> None:
         """Whatever waited is on the page that the client loads now."""
         self.waiting.clear()
+        self.remarked.clear()
         self.resets, self.counted = True, None
         self.wake.set()
 
@@ -158,12 +198,20 @@ class Stream:
         news += [
             News(event=event, item=look.item(burst)) for event, burst in self.waiting.values() if look.admits(burst)
         ]
+        news += [one for burst in self.remarked.values() if (one := _remarked(burst, look))]
         if badge is not None and badge != self.counted:
             news.append(News(event=Event.COUNT, badge=badge))
             self.counted = badge
         self.waiting.clear()
+        self.remarked.clear()
         self.resets = False
         return news
+
+
+def _remarked(burst: Burst, look: Look) -> News | None:
+    if look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
+        return News(event=Event.HIDDEN, hidden=burst.key)
+    return News(event=Event.MARKED, item=look.item(burst)) if look.admits(burst) else None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -174,6 +222,9 @@ class Listener:
     member: Member
     viewer: Viewer | None = None
     sight: bytes = b""
+    marks: bytes = b""
+    remarked: set[BurstKey] = field(default_factory=set)
+    """Named by those who marked them, and not told yet."""
     unread: set[BurstKey] | None = None
     """As far as a badge counts."""
     loaded_at: datetime = LONG_AGO

@@ -45,6 +45,8 @@ class Page:
     seen: SeenToken | None
     """None on a partial page, which can't say what was seen."""
     partial: bool
+    look: "Look"
+    """That it was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,7 @@ class Tab:
             next=None if walk.ended and len(found) <= limit else more,
             seen=_token(look, found[:limit], after),
             partial=False,
+            look=look,
         )
 
     async def _badge(self, look: Look) -> Badge:
@@ -197,7 +200,7 @@ class Tab:
         more = (await self.timeline.bursts([row.burst for row in rows])).values()
         known = {burst.key: burst for burst in (*found, *more) if look.admits(burst)}
         newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
-        return Page(items=[look.item(burst) for burst in newest], next=None, seen=None, partial=True)
+        return Page(items=[look.item(burst) for burst in newest], next=None, seen=None, partial=True, look=look)
 
     def _markable(self, look: Look, burst: Burst) -> bool:
         hidden = look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN

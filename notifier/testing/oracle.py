@@ -140,7 +140,7 @@ class Oracle:
         return volume == "all" or (volume == "first" and self.first_of_day(burst))
 
     def unread(self, burst: Seen, marked: Marked) -> bool:
-        if burst.key in marked.marks:
+        if marked.marks.get(burst.key, "none") != "none":
             return marked.marks[burst.key] == "unread"
         return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
 

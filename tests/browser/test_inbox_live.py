@@ -131,6 +131,108 @@ def test_two_tabs_of_one_person_agree(opened: Opened, context: BrowserContext, a
     assert len(inbox.calls("PUT /v1/inbox/seen")) <= 2  # one of each tab
 
 
+def test_what_came_between_page_and_a_slow_stream_is_not_missed(opened: Opened, inbox: Inbox) -> None:
+    inbox.badge = {"count": 100, "more": True}  # which doesn't change, and so tells nothing
+    inbox.line_gate.clear()
+    opened.open()
+    expect(opened.rows).to_have_count(5)
+    inbox.items[2] |= {"count": 2, "text": "ada and bob, 2 mentions of @nova"}
+    inbox.say("group", inbox.items[2])
+    inbox.arrive(item(1000, unread=True))
+    inbox.line_gate.set()
+    expect(opened.rows).to_have_count(6)
+    expect(opened.rows.nth(3).locator(".text")).to_have_text("ada and bob, 2 mentions of @nova")
+
+
+def test_what_came_while_the_tab_rested_in_the_back_is_not_missed(opened: Opened, inbox: Inbox) -> None:
+    opened.open(before=POLLING_SOON % "{ hidden: 50 }")
+    opened.until(lambda: bool(inbox.lines))
+    opened.turn("hidden")
+    opened.page.wait_for_timeout(100)
+    inbox.raw(": anybody?\n\n")
+
+    def left() -> bool:
+        inbox.raw(": anybody?\n\n")
+        return not inbox.lines
+
+    opened.until(left)
+    inbox.items[2] |= {"count": 2, "text": "grown"}
+    inbox.say("group", inbox.items[2])
+    opened.page.route("**/v1/inbox?*", lambda route: route.abort())  # and the page doesn't come
+    opened.turn("visible")
+    expect(opened.rows.nth(2).locator(".text")).to_have_text("grown")
+
+
+def test_a_page_that_is_older_than_what_the_stream_told_takes_nothing_back(opened: Opened, inbox: Inbox) -> None:
+    opened.live()
+    inbox.stale = True
+    inbox.gate.clear()
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    opened.until(lambda: len(inbox.calls("GET /v1/inbox")) == 2)
+    inbox.items = [*inbox.items[:2], inbox.items[2] | {"count": 2, "text": "grown"}, *inbox.items[3:]]
+    inbox.say("group", inbox.items[2])
+    inbox.arrive(item(1000))
+    expect(opened.rows).to_have_count(6)
+    inbox.gate.set()
+    opened.page.wait_for_timeout(500)  # longer than the page takes
+    expect(opened.rows).to_have_count(6)
+    expect(opened.rows.nth(3).locator(".text")).to_have_text("grown")
+
+
+def test_a_row_that_was_hidden_in_one_tab_goes_from_the_other_and_comes_back(
+    opened: Opened, context: BrowserContext, address: str, inbox: Inbox
+) -> None:
+    opened.live()
+    other = Opened(page=context.new_page(), address=address, inbox=inbox).live()
+    opened.until(lambda: len(inbox.lines) == 2)
+    other.burst(1).focus()
+    other.page.keyboard.press("Delete")
+    expect(opened.rows).to_have_count(4)
+    other.page.keyboard.press("z")
+    expect(opened.rows).to_have_count(5)
+    expect(other.rows).to_have_count(5)
+    opened.burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(other.rows).to_have_count(4)
+    inbox.mark(["b998"], "read")  # taken back on a third device
+    expect(opened.rows).to_have_count(5)
+
+
+def test_taking_back_a_hide_leaves_no_mark_that_outlasts_being_seen(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[1]["unread"] = True
+    opened.page.add_init_script(POLLING_SOON % "{ looked: 60_000 }")
+    opened.live().burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(opened.rows).to_have_count(4)
+    opened.page.keyboard.press("z")
+    opened.until(lambda: len(inbox.calls("PUT /v1/inbox/marks")) == 2)
+    assert [mark["mark"] for mark in inbox.calls("PUT /v1/inbox/marks")] == ["hidden", "none"]
+    expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
+
+
+def test_a_row_that_was_taken_back_elsewhere_meanwhile_is_back_with_the_page(opened: Opened, inbox: Inbox) -> None:
+    opened.live().burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(opened.rows).to_have_count(4)
+    opened.until(lambda: bool(inbox.gone))
+    opened.page.wait_for_timeout(100)  # the answer comes
+    inbox.items.insert(1, inbox.gone.pop("b998"))
+    inbox.say("reset")
+    expect(opened.rows).to_have_count(5)
+
+
+def test_until_a_page_made_up_for_a_reset_the_stream_goes_on_from_before_it(opened: Opened, inbox: Inbox) -> None:
+    opened.live()
+    before = inbox.issued
+    opened.page.route("**/v1/inbox?*", lambda route: route.abort())
+    inbox.raw("retry: 100\n\n")
+    inbox.say("reset")
+    inbox.say("count", inbox.count())
+    inbox.raw(CLOSE)
+    opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) == 2)
+    assert int(inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"].removeprefix("as-of-")) <= before
+
+
 def test_events_are_read_however_they_were_cut(page: Page, address: str) -> None:
     page.goto(address)
     found = page.evaluate(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.bus import CHANNEL, RedisBus
-from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.client import AsyncClient, connect_async
 from notifier.adapters.redis.listener import RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
-from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.bus import CAUGHT_UP_EVERY, LiveBus, LiveReader
+from notifier.domain.subject import UserId
+from notifier.ports.bus import CAUGHT_UP_EVERY, LiveBus, LiveReader, Marked, Missed, Word
 from notifier.testing.memory.bus import MemoryBus
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -35,28 +35,35 @@ class Backend:
     """For the loop that asks."""
     lose: Callable[[], object]
     """Every line to those who listen."""
+    close: Callable[[], Awaitable[object]]
+    """What a reader opened to say something."""
 
 
 @pytest.fixture(params=["memory", "valkey"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
         bus = MemoryBus()
-        yield Backend(bus=bus, reader=lambda: bus, lose=bus.lose)
+        yield Backend(bus=bus, reader=lambda: bus, lose=bus.lose, close=lambda: asyncio.sleep(0))
         return
+    clients: list[AsyncClient] = []
     found = cast(Valkey, request.getfixturevalue("valkey"))
 
     def lose() -> object:
         return found.client.execute_command("CLIENT KILL TYPE pubsub")  # type: ignore[no-untyped-call] # redis-py's own
 
     def reader() -> LiveReader:
-        return RedisLiveReader(connect_async(found.url))
+        clients.append(connect_async(found.url))
+        return RedisLiveReader(clients[-1])
 
-    yield Backend(bus=RedisBus(found.client), reader=reader, lose=lose)
+    def close() -> Awaitable[object]:
+        return asyncio.gather(*(client.aclose() for client in clients))
+
+    yield Backend(bus=RedisBus(found.client), reader=reader, lose=lose, close=close)
 
 
-async def words(listening: AsyncGenerator[Burst | None, None], many: int) -> list[Burst]:
+async def words(listening: AsyncGenerator[Word | None, None], many: int) -> list[Word]:
     """The next bursts, whatever the reader says in between."""
-    found: list[Burst] = []
+    found: list[Word] = []
     async with asyncio.timeout(SOON):
         while len(found) < many:
             if (word := await anext(listening)) is not None:
@@ -76,7 +83,7 @@ def test_it_says_that_it_hears_before_anything_else(backend: Backend) -> None:
 
 
 def test_bursts_come_in_the_order_in_which_they_were_said_growth_included(backend: Backend) -> None:
-    async def run() -> list[Burst]:
+    async def run() -> list[Word]:
         async with aclosing(backend.reader().listen()) as listening:
             await anext(listening)
             backend.bus.publish([burst(2), burst(1)])
@@ -84,6 +91,30 @@ def test_bursts_come_in_the_order_in_which_they_were_said_growth_included(backen
             return await words(listening, 3)
 
     assert asyncio.run(run()) == [burst(2), burst(1), burst(2)]
+
+
+def test_a_loss_is_told_at_its_place_among_the_bursts(backend: Backend) -> None:
+    async def run() -> list[Word]:
+        async with aclosing(backend.reader().listen()) as listening:
+            await anext(listening)
+            backend.bus.publish([burst(1), Missed(), burst(2)])
+            return await words(listening, 3)
+
+    assert asyncio.run(run()) == [burst(1), Missed(), burst(2)]
+
+
+def test_what_somebody_marked_is_told_to_all_who_listen(backend: Backend) -> None:
+    word = Marked(user=UserId("kim"), bursts=(burst(1).key, burst(2).key), by="a process")
+
+    async def run() -> None:
+        one, other = backend.reader(), backend.reader()
+        async with aclosing(one.listen()) as mine, aclosing(other.listen()) as theirs:
+            assert [await anext(mine), await anext(theirs)] == [None, None]
+            await one.tell(word)
+            assert [await words(mine, 1), await words(theirs, 1)] == [[word], [word]]
+        await backend.close()
+
+    asyncio.run(run())
 
 
 def test_two_readers_hear_the_same(backend: Backend) -> None:
@@ -97,7 +128,7 @@ def test_two_readers_hear_the_same(backend: Backend) -> None:
 
 
 def test_while_nothing_is_said_it_says_that_it_has_caught_up(backend: Backend) -> None:
-    async def run() -> list[Burst | None]:
+    async def run() -> list[Word | None]:
         async with aclosing(backend.reader().listen()) as listening, asyncio.timeout(SOON):
             return [await anext(listening) for _ in range(3)]
 
@@ -106,7 +137,7 @@ def test_while_nothing_is_said_it_says_that_it_has_caught_up(backend: Backend) -
 
 
 def test_what_was_said_before_is_given_before_it_says_that_it_has_caught_up(backend: Backend) -> None:
-    async def run() -> list[Burst | None]:
+    async def run() -> list[Word | None]:
         async with aclosing(backend.reader().listen()) as listening, asyncio.timeout(SOON):
             await anext(listening)
             backend.bus.publish([burst(seq) for seq in range(1, 200)])
@@ -133,7 +164,7 @@ def test_a_lost_line_is_told_and_a_new_one_hears_again(backend: Backend) -> None
     asyncio.run(run())
 
 
-async def again(reader: LiveReader) -> AsyncGenerator[Burst | None, None]:
+async def again(reader: LiveReader) -> AsyncGenerator[Word | None, None]:
     """Nobody is asked for a moment after a silence."""
     async with asyncio.timeout(SOON):
         while True:
@@ -161,6 +192,8 @@ def test_without_a_server_it_says_so() -> None:
         async with connect_async("redis://127.0.0.1:1/0") as client:
             with pytest.raises(CacheUnavailable):
                 await anext(RedisLiveReader(client).listen())
+            with pytest.raises(CacheUnavailable):
+                await RedisLiveReader(client).tell(Marked(user=UserId("kim"), bursts=(), by=""))
 
     asyncio.run(run())
 

@@ -129,6 +129,7 @@ class House:
             (log.subscribe(stream, group, "a test"), self._stage(stream)) for stream, group in topics.GROUPS.items()
         ]
         self._populate()
+        self.system.voice.speak()  # as a pump does when it begins
 
     def app(self, pause: Pause = asyncio.sleep, empty: Callable[[], bool] = lambda: False) -> Litestar:
         return create(self.system, self.reads, self.keys, pause, empty)

@@ -89,7 +89,8 @@ def test_who_leaves_is_forgotten() -> None:
     async def play(studio: Studio) -> None:
         ear = await studio.listen("u1")
         await ear.leave()
-        assert (studio.hub.listeners, dict(studio.hub.following), studio.hub.opened.total()) == ({}, {}, 0)
+        found = studio.hub.hearers
+        assert (found.listeners, dict(found.following), studio.hub.opened.total()) == ({}, {}, 0)
         assert studio.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     on_air(play)

@@ -1,21 +1,29 @@
-"""The live bus on Redis: one published message a burst, on one channel."""
+"""The live bus on Redis: one published message a word, on a channel for each kind of word."""
 
 from collections.abc import Sequence
 
 from notifier.adapters.redis.client import Client
 from notifier.codec import pack
 from notifier.domain.burst import Burst
+from notifier.ports.bus import Marked, Missed, Word
 
 CHANNEL = "live"
 """The message is the packed burst: who listens need not read it, and shows it to nobody who may not see it."""
+CHANNELS: dict[str, type[Word]] = {CHANNEL: Burst, "live.missed": Missed, "live.marked": Marked}
+"""A message is the packed word. Those of one publisher come in its order, whatever their channels."""
+_CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
+
+
+def message(word: Word) -> tuple[str, bytes]:
+    return _CHANNEL_OF[type(word)], pack(word)
 
 
 class RedisBus:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def publish(self, bursts: Sequence[Burst]) -> None:
+    def publish(self, words: Sequence[Burst | Missed]) -> None:
         with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            for burst in bursts:
-                pipe.publish(CHANNEL, pack(burst))
+            for word in words:
+                pipe.publish(*message(word))
             pipe.execute()

@@ -18,7 +18,7 @@ RETRIED_EVERY = timedelta(milliseconds=200) // _MS
 """While partitions that are due to it are still another's."""
 
 FIRST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two looks for news: at first, within half a second of some, and when nothing has come for longer. Each
+"""Seconds between two looks for news: at first, within half a second of some, and when none came for longer. Each
 wakes a thread, 0.15 ms on a busy machine: with 5 ms all day, three readers of a process took a tenth of a core."""
 
 _VERSION = "PRAGMA data_version"

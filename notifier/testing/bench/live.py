@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from notifier.api.identity import issue, keys_of
 from notifier.api.keys import Keys
 from notifier.config import Settings
+from notifier.domain.burst import Burst
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.bus import LiveReader
 from notifier.ports.people import People
@@ -118,7 +119,7 @@ class Audience:
         """A listener on the bus beside the API's: it hears what the API hears."""
         async with aclosing(self.bus.listen()) as words:
             async for word in words:
-                if word is not None and word.key.subject == self.subject:
+                if isinstance(word, Burst) and word.key.subject == self.subject:
                     self.messages.append((word.key.seq, word.version))
 
 

@@ -38,24 +38,38 @@ class Inbox:
     """Instead of the one counted."""
     gate: threading.Event = field(default_factory=threading.Event)
     """Closed, pages wait."""
+    stale: bool = False
+    """A page that waits is as it was when it was asked for."""
     asked: list[tuple[str, Item]] = field(default_factory=list)
     """Method and path, with the body or the headers."""
     lines: list["SimpleQueue[str]"] = field(default_factory=list)
     issued: int = 0
+    told: list[tuple[int, str]] = field(default_factory=list)
+    line_gate: threading.Event = field(default_factory=threading.Event)
+    """Closed, streams wait."""
     covered: dict[str, set[str]] = field(default_factory=dict)
     """Token to what it could show."""
+    gone: dict[str, Item] = field(default_factory=dict)
+    """Hidden."""
     kept: set[str] = field(default_factory=set)
     """Marked as unread: looking doesn't change that."""
 
     def __post_init__(self) -> None:
         self.gate.set()
+        self.line_gate.set()
 
     def say(self, kind: str, data: object = None, **more: object) -> None:
-        """To every stream there is."""
+        """To every stream there is, and later to whoever comes with an older id."""
         lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
         lines += [f"{name}: {value}" for name, value in more.items()]
+        self.told.append((self.issued, "\n".join(lines) + "\n\n"))
         for line in self.lines:
-            line.put("\n".join(lines) + "\n\n")
+            line.put(self.told[-1][1])
+
+    def since(self, id: str | None) -> list[str]:
+        """Nothing is repeated to whoever has no id."""
+        number = self.issued if id is None else int(id.removeprefix("as-of-"))
+        return [text for at, text in self.told if at > number]
 
     def raw(self, text: str) -> None:
         for line in self.lines:
@@ -79,12 +93,17 @@ class Inbox:
         start = int(cursor or 0)
         end = start + limit
         if self.partial:
-            return {"items": self.items[start:end], "next": None, "seen": None, "badge": None, "partial": True}
+            return {"items": self.items[start:end], "next": None, "seen": None, "live": None} | {
+                "badge": None,
+                "partial": True,
+            }
         following = str(end) if end < len(self.items) else None
+        token = self.as_of()
         return {
             "items": self.items[start:end],
             "next": following,
-            "seen": self.as_of(),
+            "seen": token,
+            "live": None if start else token,
             "badge": self.count(),
             "partial": False,
         }
@@ -97,10 +116,21 @@ class Inbox:
     def mark(self, bursts: list[str], mark: str) -> None:
         self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
         for item in self.items:
-            if item["burst"] in bursts:
+            if item["burst"] in bursts and mark != "none":
                 item["unread"] = mark == "unread"
         if mark == "hidden":
+            self.gone |= {item["burst"]: item for item in self.items if item["burst"] in bursts}
             self.items = [item for item in self.items if item["burst"] not in bursts]
+        else:
+            back = [
+                self.gone.pop(burst) | ({} if mark == "none" else {"unread": mark == "unread"})
+                for burst in bursts
+                if burst in self.gone
+            ]
+            self.items = sorted([*self.items, *back], key=lambda item: str(item["opened_at"]), reverse=True)
+        for burst in bursts:
+            marked = [item for item in self.items if item["burst"] == burst]
+            self.say("marked", marked[0]) if marked else self.say("hidden", {"burst": burst})
         self.say("count", self.count())
 
     def calls(self, call: str) -> list[Item]:
@@ -170,11 +200,12 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _page(self, query: dict[str, str]) -> None:
+        early = self.inbox.page(query.get("cursor"), int(query.get("limit", "20"))) if self.inbox.stale else None
         self.inbox.gate.wait(20)
         if "cursor" in query and self.inbox.older_status != 200:
             return self._answer(self.inbox.older_status, {"code": "store_unavailable"})
-        page = self.inbox.page(query.get("cursor"), int(query.get("limit", "20")))
-        shown = {name: value for name, value in page.items() if name != "seen"}
+        page = early or self.inbox.page(query.get("cursor"), int(query.get("limit", "20")))
+        shown = {name: value for name, value in page.items() if name not in ("seen", "live")}
         tag = f'W/"{hash(json.dumps(shown))}"'
         if self.headers["If-None-Match"] == tag:
             return self._answer(304, None, ETag=tag)
@@ -189,7 +220,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         line: SimpleQueue[str] = SimpleQueue()
-        line.put(": hello\n\n")
+        self.inbox.line_gate.wait(20)
+        for text in (": hello\n\n", *self.inbox.since(self.headers["Last-Event-ID"])):
+            line.put(text)
         self.inbox.lines.append(line)
         try:
             for text in said(line):

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.bus import CAUGHT_UP_EVERY
-
-Word = Burst | CacheUnavailable
+from notifier.ports.bus import CAUGHT_UP_EVERY, Marked, Missed, Word
 
 
 @dataclass(slots=True)
@@ -16,27 +14,34 @@ class MemoryBus:
     """Both ports at once. For one loop, where anybody listens."""
 
     heard: list[Burst] = field(default_factory=list)
-    lines: "list[asyncio.Queue[Word]]" = field(default_factory=list)
+    lines: "list[asyncio.Queue[Word | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
     """Nobody can begin to listen."""
+    stalled: bool = False
+    """Nobody can say anything, and those who listen notice nothing."""
     deaf: bool = False
     """Words are lost on the way, and nobody knows."""
 
-    def publish(self, bursts: Sequence[Burst]) -> None:
-        self.heard.extend(bursts)
-        for line in () if self.deaf else self.lines:
-            for burst in bursts:
-                line.put_nowait(burst)
+    def publish(self, words: Sequence[Burst | Missed]) -> None:
+        if self.stalled:
+            raise CacheUnavailable("It stalls.")
+        self.heard.extend(word for word in words if isinstance(word, Burst))
+        self._say(words)
+
+    async def tell(self, word: Marked) -> None:
+        if self.stalled:
+            raise CacheUnavailable("It stalls.")
+        self._say([word])
 
     def lose(self) -> None:
         """What a restart of Redis does to those who listen."""
         for line in self.lines:
             line.put_nowait(CacheUnavailable("The line was lost."))
 
-    async def listen(self) -> AsyncGenerator[Burst | None, None]:
+    async def listen(self) -> AsyncGenerator[Word | None, None]:
         if self.away:
             raise CacheUnavailable("It is away.")
-        line: asyncio.Queue[Word] = asyncio.Queue()
+        line: asyncio.Queue[Word | CacheUnavailable] = asyncio.Queue()
         self.lines.append(line)
         try:
             yield None
@@ -52,3 +57,8 @@ class MemoryBus:
                 yield word
         finally:
             self.lines.remove(line)
+
+    def _say(self, words: Sequence[Word]) -> None:
+        for line in () if self.deaf else self.lines:
+            for word in words:
+                line.put_nowait(word)

@@ -5,6 +5,7 @@ import { PACE } from "./pace.js";
 
 export class Deeds {
   menu = new Menu();
+  sent = new Set(); // marks that the server hasn't answered
   hiding = null; // the row that can be taken back
 
   constructor(inbox) {
@@ -34,6 +35,7 @@ export class Deeds {
   hide(burst) {
     const item = this.inbox.store.find(burst);
     this.hiding = item;
+    this.before = !item.unread ? "read" : this.inbox.store.kept.has(burst) ? "unread" : "none"; // a mark of its own would outlast being seen
     this.mark(item, "hidden");
     this.inbox.view.offer(this.inbox.words.hidden, this.inbox.words.undo, () => this.undo());
     this.fade();
@@ -48,7 +50,7 @@ export class Deeds {
     const item = this.hiding;
     if (!item) return;
     this.forget();
-    this.mark(item, item.unread ? "unread" : "read");
+    this.mark(item, this.before);
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
@@ -61,6 +63,7 @@ export class Deeds {
   async mark(item, mark) {
     this.inbox.store.mark(item, mark);
     this.inbox.show();
+    this.sent.add(item.burst);
     try {
       await this.inbox.api.mark(item.burst, mark);
     } catch {
@@ -70,6 +73,13 @@ export class Deeds {
       this.inbox.view.offer(this.inbox.words.notDone);
       this.fade();
       this.inbox.show();
+    } finally {
+      this.sent.delete(item.burst);
     }
+  }
+
+  // Hidden, and the server knows: a page that is asked for now and shows it says that it was taken back elsewhere.
+  settled() {
+    return this.inbox.store.hidden.difference(this.sent);
   }
 }

@@ -17,6 +17,10 @@ export class Inbox {
   shown = { trouble: null, busy: false, olderFailed: false };
   news = 0; // new rows that nobody was told of yet
   timers = {};
+  since = null; // an id, of a page or an event: up to here nothing is missing
+  resets = 0;
+  mended = 0; // so many of them are made up for by a page
+  loads = new Set(); // for each page on its way, what the stream told meanwhile: the page may be older
 
   constructor({ host, base, token, renew, words, times }) {
     Object.assign(this, { host, words, api: new Api({ base, token, renew }), ended: new AbortController() });
@@ -58,6 +62,7 @@ export class Inbox {
   listen() {
     this.stream?.stop();
     this.stream = new Stream(this.api, {
+      since: () => this.since,
       hear: (event) => this.hear(event),
       poll: () => (document.visibilityState === "visible" ? this.load() : this.count()),
       lost: (error) => (error.status === 401 ? this.refused(error) : navigator.onLine || this.trouble("offline")),
@@ -67,16 +72,25 @@ export class Inbox {
 
   // The newest page. `show` brings the person to it; else new rows may have to wait.
   async load(show = false) {
+    const [told, hidden, resets] = [new Map(), this.deeds.settled(), this.resets];
+    this.loads.add(told);
     try {
       const page = await this.api.newest(PAGE);
       if (this.ended.signal.aborted) return false;
-      if (page) this.tell(this.store.refresh(page, show || this.idle()));
+      if (page) {
+        this.store.recall(page, hidden);
+        this.tell(this.store.refresh(page, show || this.idle(), told));
+        this.since = page.live ?? this.since; // one that is older than the stream's only repeats
+      }
+      if (!page?.partial) this.mended = resets;
       if (page?.partial) this.later("reload", () => this.load(), this.api.poll);
       this.trouble(null);
       return true;
     } catch (error) {
       this.refused(error);
       return false;
+    } finally {
+      this.loads.delete(told);
     }
   }
 
@@ -86,8 +100,10 @@ export class Inbox {
     this.show({ busy: true, olderFailed: false });
     try {
       for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {
+        const hidden = this.deeds.settled();
         const page = await this.api.older(store.next);
         if (this.ended.signal.aborted) return;
+        store.recall(page, hidden);
         added = store.append(page);
         if (page.partial) throw new Error("partial");
       }
@@ -100,19 +116,24 @@ export class Inbox {
   }
 
   // What the stream says.
-  hear({ type, data }) {
+  hear({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
+    for (const told of this.loads) told.set(value?.burst ?? type, value);
     if (type === "row" && value) {
       this.tell(Number(this.store.take(value, this.idle())));
       this.store.uncovered = true;
       this.look.again();
     }
     if (type === "group" && value && this.store.has(value.burst)) this.store.take(value, false);
+    if (type === "marked" && value) this.store.marked(value);
+    if (type === "hidden" && value) this.store.mark(value, "hidden");
     if (type === "count" && value) {
       this.store.badge = value;
       this.later("settle", () => this.store.surprised() && this.load(), PACE.settle);
     }
+    if (type === "reset") this.resets += 1;
     if (type === "reset") this.later("reload", () => this.load(), Math.random() * PACE.settle);
+    if (this.mended === this.resets) this.since = id ?? this.since; // after its effect: what was not taken in is asked for again
     this.soon();
   }
 

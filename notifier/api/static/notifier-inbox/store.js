@@ -23,23 +23,23 @@ export class Store {
   partial = false;
 
   // The newest page. New rows wait unless `show`. Says how many there were.
-  refresh(page, show) {
+  refresh(page, show, told = new Map()) {
     const first = !this.loaded;
     const known = page.items.some((item) => this.has(item.burst));
     const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
     if ((gap || this.cut) && !show) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
-    else this.prune(page);
+    else this.prune(page, told);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items.toReversed()) news += this.take(item, show || first || !(at(item) > at(last)));
+    for (const item of page.items.toReversed()) news += this.take(told.get(item.burst) ?? item, show || first || !(at(item) > at(last)));
     const place = new Map(page.items.map((item, index) => [item.burst, index]));
     const stands = (item) => place.get(item.burst) ?? page.items.length;
     this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // what came back from hiding, too
     this.loaded = true;
     this.partial = page.partial;
     this.advance(page.seen);
-    if (page.badge) this.settle(page.badge);
+    if (page.badge) this.settle(told.get("count") ?? page.badge);
     this.trim();
     return first ? 0 : news;
   }
@@ -53,9 +53,9 @@ export class Store {
   }
 
   // What the page should show and doesn't was hidden elsewhere, or taken back.
-  prune(page) {
+  prune(page, told) {
     if (page.partial) return;
-    const there = new Set(page.items.map((item) => item.burst));
+    const there = new Set([...page.items.map((item) => item.burst), ...told.keys()]);
     const reach = page.next === null ? -Infinity : at(page.items.at(-1) ?? {});
     const stays = (item) => there.has(item.burst) || at(item) <= reach;
     this.items = this.items.filter(stays);
@@ -116,7 +116,22 @@ export class Store {
     this.fresh.delete(item.burst);
     this.kept[mark === "unread" ? "add" : "delete"](item.burst);
     this.hidden[mark === "hidden" ? "add" : "delete"](item.burst);
-    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "unread" });
+    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" });
+  }
+
+  // Marked on another device, or here: back in its place if it was hidden.
+  marked(item) {
+    const known = this.waiting.get(item.burst) ?? this.find(item.burst);
+    const loaded = this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity });
+    this.hidden.delete(item.burst);
+    if (!item.unread) this.kept.delete(item.burst);
+    else if (known && !known.unread) this.kept.add(item.burst);
+    if (known) this.take(item, false);
+    else if (loaded && !this.cut) this.put(item.burst, item);
+  }
+
+  recall(page, hidden) {
+    for (const item of page.items) if (hidden.has(item.burst)) this.marked(item);
   }
 
   // A mark that the server didn't take.
@@ -128,6 +143,7 @@ export class Store {
 
   put(burst, item) {
     const before = this.unread();
+    this.waiting.delete(burst);
     this.items = this.items.filter((one) => one.burst !== burst);
     if (item) this.items = [...this.items, item].sort(newestFirst);
     this.badge = { ...this.badge, count: Math.max(0, this.badge.count + this.unread() - before) };

@@ -7,11 +7,11 @@ import { reader } from "./sse.js";
 export class Stream {
   failures = 0;
   retry = PACE.backoff;
-  last = null;
   missing = 0; // until when there is no stream to be had
   over = false;
 
-  // `hear(event)` for what the stream says, `poll()` where there is none, `lost(error)` and `found()` as the line comes and goes.
+  // `since()` is the id to go on from, `hear(event)` for what the stream says, `poll()` where there is none, `lost(error)` and
+  // `found()` as the line comes and goes.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
     this.run();
@@ -49,7 +49,7 @@ export class Stream {
     this.line = new AbortController();
     try {
       this.listenClosely();
-      const answer = await this.api.stream(this.last, this.line.signal);
+      const answer = await this.api.stream(this.listener.since(), this.line.signal);
       if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) throw new Refused(404);
       await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
       this.failures += 1;
@@ -84,7 +84,6 @@ export class Stream {
     if (this.over) return;
     if (event.type === "retry") this.retry = Math.min(Math.max(event.retry, 100), PACE.slowest);
     else this.listener.hear(event);
-    this.last = event.id ?? this.last; // after its effect: what was not taken in is asked for again
   }
 
   // A proxy may keep a dead line open for hours: silence ends it.

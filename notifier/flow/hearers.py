@@ -1,0 +1,119 @@
+"""The hearers: who listens to what in a process, what each of them may see, and what was heard for all of them."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import NotFound
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.visible import Viewer, unread
+from notifier.flow.live import A_PAGE, Event, Listener, Memory, Stream, Told, marked, marking, sight
+from notifier.flow.tab import Tab
+from notifier.ports.clock import Clock
+
+OVERLAP = timedelta(seconds=10)
+"""A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Hearers:
+    """For one loop."""
+
+    tab: Tab
+    clock: Clock
+    memory: Memory = field(default_factory=Memory)
+    listeners: dict[UserId, Listener] = field(default_factory=dict)
+    following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+
+    async def come(self, user: UserId) -> Listener:
+        """Raises NotFound and StoreUnavailable."""
+        member = await self.tab.people.member(user)
+        if member is None:
+            raise NotFound(f"The user is {user}.")
+        return self.listeners.setdefault(user, Listener(user=user, member=member))
+
+    def go(self, listener: Listener) -> None:
+        self._unlist(listener)
+        del self.listeners[listener.user]
+
+    def hear(self, burst: Burst) -> None:
+        """Whoever follows its subject is told, if the predicate lets them see it; nobody else's stream moves."""
+        before, now = self.memory.known(burst.key), self.clock.now()
+        if before is not None and before.version >= burst.version:
+            return
+        self.memory.keep(burst, now)
+        for listener in self.following.get(burst.key.subject, {}).values():
+            listener.hear(burst, before, now)
+
+    def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
+        """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
+        look, since = listener.look(self.clock.now()), self.memory.since
+        if last is None or since is None or last.as_of < since:
+            stream.reset()
+            return
+        if (last.sight, last.marks) != (listener.sight, listener.marks):
+            stream.reset()
+            return
+        found = [*self.memory.shown(look, last.as_of)]
+        if len(found) > A_PAGE:
+            stream.reset()
+            return
+        stream.as_of = last.as_of
+        for burst in reversed(found):
+            stream.put(Event.ROW if burst.opened_at > last.as_of else Event.GROUP, burst)
+
+    async def refresh(self, listener: Listener) -> None:
+        """Raises NotFound where the person is no more, and StoreUnavailable."""
+        async with listener.lock:
+            if await self.tab.people.member(listener.user) != listener.member:
+                raise NotFound(f"The user is {listener.user}.")
+            viewer = await self.tab.people.viewer(listener.user, listener.member)
+            named = set(listener.remarked)
+            remarked = await self._bursts(named | (marked(listener.viewer, viewer) if listener.viewer else set()))
+            now = self.clock.now()
+            if viewer != listener.viewer:
+                self._see_as(listener, viewer)
+            # In one step with the viewer: an id that covers a mark goes out with its event, or behind it.
+            listener.remarked -= named
+            for stream in listener.streams:
+                stream.mark(remarked)
+            if listener.uncounted:
+                await self._count(listener, now)
+            listener.loaded_at = now
+        for stream in listener.streams:
+            if stream.counted != listener.badge:
+                stream.wake.set()
+
+    def _see_as(self, listener: Listener, viewer: Viewer) -> None:
+        known, listener.sight, listener.marks = listener.sight, sight(viewer), marking(viewer)
+        if listener.viewer is not None and known != listener.sight:
+            for stream in listener.streams:
+                stream.reset()
+        self._unlist(listener)
+        listener.viewer, listener.uncounted = viewer, True
+        for subject in listener.look(self.clock.now()).subjects:
+            self.following[subject][listener.user] = listener
+
+    def _unlist(self, listener: Listener) -> None:
+        if listener.viewer is None:
+            return
+        for subject in listener.look(self.clock.now()).subjects:
+            self.following[subject].pop(listener.user, None)
+            if not self.following[subject]:
+                del self.following[subject]
+
+    async def _count(self, listener: Listener, now: datetime) -> None:
+        """As `GET /v1/inbox/unread` does; then the set grows by what is heard, and nothing is counted twice."""
+        look = listener.look(now)
+        found = await self.tab.unread(look)
+        # What was heard while the store was being read, or shortly before and is not in the index yet.
+        found |= {b.key for b in self.memory.shown(look, now - OVERLAP) if unread(b, look.viewer)}
+        listener.unread, listener.uncounted = found, False
+
+    async def _bursts(self, keys: Collection[BurstKey]) -> Collection[Burst]:
+        known = {key: burst for key in keys if (burst := self.memory.known(key))}
+        if rest := [key for key in keys if key not in known]:
+            known |= await self.tab.timeline.bursts(rest)
+        return known.values()
