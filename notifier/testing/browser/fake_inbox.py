@@ -116,7 +116,7 @@ class Inbox:
     def mark(self, bursts: list[str], mark: str) -> None:
         self.kept = self.kept | set(bursts) if mark == "unread" else self.kept - set(bursts)
         for item in self.items:
-            if item["burst"] in bursts and mark != "none":
+            if item["burst"] in bursts and mark in ("read", "unread"):
                 item["unread"] = mark == "unread"
         if mark == "hidden":
             self.gone |= {item["burst"]: item for item in self.items if item["burst"] in bursts}

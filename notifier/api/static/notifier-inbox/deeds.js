@@ -35,6 +35,7 @@ export class Deeds {
   hide(burst) {
     const item = this.inbox.store.find(burst);
     this.hiding = item;
+    this.place = this.inbox.store.place(burst);
     this.before = !item.unread ? "read" : this.inbox.store.kept.has(burst) ? "unread" : "none"; // a mark of its own would outlast being seen
     this.mark(item, "hidden");
     this.inbox.view.offer(this.inbox.words.hidden, this.inbox.words.undo, () => this.undo());
@@ -50,7 +51,7 @@ export class Deeds {
     const item = this.hiding;
     if (!item) return;
     this.forget();
-    this.mark(item, this.before);
+    this.mark(item, this.before, this.place);
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
@@ -60,8 +61,8 @@ export class Deeds {
   }
 
   // Shown at once, and taken back when the server doesn't take it.
-  async mark(item, mark) {
-    this.inbox.store.mark(item, mark);
+  async mark(item, mark, place) {
+    this.inbox.store.mark(item, mark, place);
     this.inbox.show();
     this.sent.add(item.burst);
     try {

@@ -125,7 +125,7 @@ export class Inbox {
       this.look.again();
     }
     if (type === "group" && value && this.store.has(value.burst)) this.store.take(value, false);
-    if (type === "marked" && value) this.store.marked(value);
+    if (type === "marked" && value && this.store.marked(value)) this.later("reload", () => this.load(), PACE.settle); // for its place
     if (type === "hidden" && value) this.store.mark(value, "hidden");
     if (type === "count" && value) {
       this.store.badge = value;

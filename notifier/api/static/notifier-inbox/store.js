@@ -81,8 +81,8 @@ export class Store {
   take(item, show) {
     if (typeof item?.burst !== "string" || this.hidden.has(item.burst)) return false;
     if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
-    const place = this.items.findIndex((one) => one.burst === item.burst);
-    if (place >= 0) {
+    const place = this.place(item.burst);
+    if (place !== undefined) {
       this.items = this.items.with(place, item);
       return false;
     }
@@ -112,14 +112,15 @@ export class Store {
     this.next = undefined;
   }
 
-  mark(item, mark) {
+  // `place` is where one that comes back was: of what opened in the same second only a page knows the order.
+  mark(item, mark, place) {
     this.fresh.delete(item.burst);
     this.kept[mark === "unread" ? "add" : "delete"](item.burst);
     this.hidden[mark === "hidden" ? "add" : "delete"](item.burst);
-    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" });
+    this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" }, place);
   }
 
-  // Marked on another device, or here: back in its place if it was hidden.
+  // Marked on another device, or here: back in its place if it was hidden. Says whether it came back.
   marked(item) {
     const known = this.waiting.get(item.burst) ?? this.find(item.burst);
     const loaded = this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity });
@@ -128,6 +129,7 @@ export class Store {
     else if (known && !known.unread) this.kept.add(item.burst);
     if (known) this.take(item, false);
     else if (loaded && !this.cut) this.put(item.burst, item);
+    return !known;
   }
 
   recall(page, hidden) {
@@ -141,12 +143,17 @@ export class Store {
     this.put(item.burst, item);
   }
 
-  put(burst, item) {
+  put(burst, item, place = this.place(burst)) {
     const before = this.unread();
     this.waiting.delete(burst);
     this.items = this.items.filter((one) => one.burst !== burst);
-    if (item) this.items = [...this.items, item].sort(newestFirst);
+    if (item) this.items = this.items.toSpliced(place ?? this.items.length, 0, item).sort(newestFirst);
     this.badge = { ...this.badge, count: Math.max(0, this.badge.count + this.unread() - before) };
+  }
+
+  place(burst) {
+    const place = this.items.findIndex((one) => one.burst === burst);
+    return place < 0 ? undefined : place;
   }
 
   find(burst) {
