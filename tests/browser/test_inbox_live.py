@@ -60,7 +60,7 @@ def test_what_was_looked_at_becomes_seen(opened: Opened, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.live()
     expect(opened.rows.nth(1)).to_have_class("row fresh")
-    assert len(inbox.calls("PUT /v1/inbox/seen")) == 1
+    opened.until(lambda: len(inbox.calls("PUT /v1/inbox/seen")) == 1)
     expect(opened.badge).to_be_hidden()
 
 
