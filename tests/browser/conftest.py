@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from notifier.testing.browser import installed
 from notifier.testing.browser.chromium import headless
@@ -13,7 +13,7 @@ from notifier.testing.browser.fake_inbox import Inbox, items, serving
 from notifier.testing.browser.installed import NoBrowser
 from notifier.testing.browser.opened import Opened
 
-PATIENCE = 5_000
+PATIENCE = 20_000
 """Milliseconds that anything may take on a busy machine."""
 LARGEST_PICTURE = 300_000
 """Bytes: a document is read on trains, too."""
@@ -32,6 +32,7 @@ def chromium() -> str:
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """Ends with its file: while it lives, its thread has a running event loop, and other tests can't run theirs."""
+    expect.set_options(timeout=PATIENCE)
     with headless(chromium) as browser:
         yield browser
 

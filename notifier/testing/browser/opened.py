@@ -64,7 +64,7 @@ class Shown:
 
     def until(self, holds: Any) -> None:
         """Waits in the browser's time, so that its events go on."""
-        for _ in range(200):
+        for _ in range(800):
             if holds():
                 return
             self.page.wait_for_timeout(25)
