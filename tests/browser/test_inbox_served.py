@@ -32,9 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 600, "height": 700}, locale="en-GB")
     context.set_default_timeout(SLOW)
-    expect.set_options(timeout=SLOW)
     yield context
-    expect.set_options(timeout=5_000)
     context.close()
 
 
