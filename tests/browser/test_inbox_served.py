@@ -29,14 +29,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 600, "height": 700}, locale="en-GB")
-    context.set_default_timeout(SLOW)
-    yield context
-    context.close()
-
-
-@pytest.fixture
 def mine(served: Served, context: BrowserContext, page: Page) -> Tab:
     return tab(served, context, next(PEOPLE), page)
 
