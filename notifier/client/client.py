@@ -48,7 +48,8 @@ class Client:
     answers_within: timedelta = ANSWERS_WITHIN
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    chance: Callable[[], float] = random.random
+    chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
+    """Of the client's own: whoever seeds the process's random numbers finds them undisturbed."""
     _wire: Wire = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
