@@ -38,6 +38,6 @@ def test_the_oracle_notices_who_is_fanned_out_or_spared_against_the_budget(spare
 
 @pytest.mark.timeout(300)
 def test_a_process_may_die_while_secrets_are_told() -> None:
-    struck = list(points(many_secrets(), dies, every=40))
+    struck = list(points(many_secrets(), dies, every=20, twins=False))
     assert len(struck) > 20, "the course has hardly a point to strike at"
     assert [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong] == []

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.testing.simulator.script import (
+    BEHIND,
     Changed,
     Failing,
     Fault,
@@ -120,24 +121,29 @@ def sleeps(thread: str) -> Fault:
 
 
 def points(
-    script: Script, fault: Callable[[str], Fault], *, every: int = 1, start: int = 0
+    script: Script, fault: Callable[[str], Fault], *, every: int = 1, start: int = 0, twins: bool = True
 ) -> Iterator[tuple[str, int, Trial]]:
     """The trial of each point that the undisturbed course comes by until all is quiet, rests left out.
 
-    A share of them with `every` and `start`.
+    A share of them with `every` and `start`. Without twins, a point that stands before a call is left out where
+    another one stands behind the call before it: a thread has no effect between the two, so who dies at either
+    leaves the same behind.
     """
     undisturbed = trial(script)
     for thread, labels in sorted(undisturbed.points.items()):
         busy = [
             n for n in range(len(labels)) if not IDLE.issuperset(map(_call, labels[max(0, n - IDLE_AFTER) : n + 1]))
         ]
+        if not twins:
+            struck_behind = {n for n in busy if labels[n].startswith(BEHIND)}
+            busy = [n for n in busy if n - 1 not in struck_behind]
         for n in [] if thread.startswith("people/") else busy[start::every]:
             struck = Happening(point=(thread, n + 1), what=fault(thread))
             yield f"{thread} at {labels[n]}", n + 1, trial(script.with_more(struck))
 
 
 def _call(label: str) -> str:
-    return label.removeprefix("behind ")
+    return label.removeprefix(BEHIND)
 
 
 def _course(*tweets: Tweeted, apart: int = 0) -> Script:

@@ -13,6 +13,7 @@ from notifier.domain.slice import Pool
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Ended, Process, Thread
 from notifier.testing.simulator.script import (
+    BEHIND,
     Changed,
     Failing,
     Fault,
@@ -85,7 +86,7 @@ class Scheduler:
         return how
 
     def passed(self, label: str) -> None:
-        self._give_way(f"behind {label}")
+        self._give_way(f"{BEHIND}{label}")
 
     def sleep(self, seconds: float) -> None:
         if seconds > 0:

@@ -118,6 +118,10 @@ Input = Tweeted | Changed | Opened | Throttled
 Fault = Killed | Stalled | Failing | Outage | Wiped | Meddled | Frozen
 
 
+BEHIND = "behind "
+"""How the label of a point begins that stands behind a call's effect; before it stands the call alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
     what: Input | Fault
