@@ -210,6 +210,17 @@ def test_taking_back_a_hide_leaves_no_mark_that_outlasts_being_seen(opened: Open
     expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
 
 
+def test_who_changes_their_mind_at_once_is_not_overtaken_by_their_first_mark(opened: Opened, inbox: Inbox) -> None:
+    inbox.slow = "hidden"
+    opened.live().burst(1).focus()
+    opened.page.keyboard.press("Delete")
+    expect(opened.rows).to_have_count(4)
+    opened.page.keyboard.press("z")
+    opened.until(lambda: len(inbox.marked) == 2)
+    assert inbox.marked == ["hidden", "read"]
+    expect(opened.rows).to_have_count(5)
+
+
 def test_a_row_that_was_taken_back_elsewhere_meanwhile_is_back_with_the_page(opened: Opened, inbox: Inbox) -> None:
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")

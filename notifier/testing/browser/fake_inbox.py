@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,10 @@ class Inbox:
     stream_status: int = 200
     older_status: int = 200
     marks_status: int = 204
+    slow: str = ""
+    """A mark that takes a while to arrive."""
+    marked: list[str] = field(default_factory=list)
+    """Marks in the order in which they came into force."""
     partial: bool = False
     badge: Item | None = None
     """Instead of the one counted."""
@@ -187,7 +192,10 @@ class Handler(BaseHTTPRequestHandler):
         elif self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         else:
+            if body["mark"] == self.inbox.slow:
+                time.sleep(0.3)
             self.inbox.mark(body["bursts"], body["mark"])
+            self.inbox.marked.append(body["mark"])
         return self._answer(204, None)
 
     def _refused(self) -> bool:

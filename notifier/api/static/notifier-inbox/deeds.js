@@ -5,7 +5,7 @@ import { PACE } from "./pace.js";
 
 export class Deeds {
   menu = new Menu();
-  sent = new Set(); // marks that the server hasn't answered
+  sent = new Map(); // by row, the last mark that the server hasn't answered
   hiding = null; // the row that can be taken back
 
   constructor(inbox) {
@@ -60,22 +60,26 @@ export class Deeds {
     this.inbox.view.offer(null);
   }
 
-  // Shown at once, and taken back when the server doesn't take it.
+  // Shown at once, and taken back when the server doesn't take it. Marks of one row go one after the other: on two
+  // connections the later could arrive first, and what was taken back would stay hidden.
   async mark(item, mark, place) {
     this.inbox.store.mark(item, mark, place);
     this.inbox.show();
-    this.sent.add(item.burst);
+    const send = () => this.inbox.api.mark(item.burst, mark);
+    const earlier = this.sent.get(item.burst);
+    const answer = earlier ? earlier.then(send, send) : send();
+    this.sent.set(item.burst, answer);
     try {
-      await this.inbox.api.mark(item.burst, mark);
+      await answer;
     } catch {
-      if (this.inbox.ended.signal.aborted) return;
+      if (this.inbox.ended.signal.aborted || this.sent.get(item.burst) !== answer) return;
       this.inbox.store.restore(item);
       this.forget();
       this.inbox.view.offer(this.inbox.words.notDone);
       this.fade();
       this.inbox.show();
     } finally {
-      this.sent.delete(item.burst);
+      if (this.sent.get(item.burst) === answer) this.sent.delete(item.burst);
     }
   }
 
