@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +41,16 @@ class Host:
     def arguments(self, kind: str) -> list[str]:
         return ["-m", "tests.flow.celery_worker", self.server.url(), "p1", str(self.file), kind]
 
-    def start(self, kind: str = "quick") -> subprocess.Popen[bytes]:
-        log = self.file.with_suffix(".log")
-        with log.open("ab") as out:
-            return subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
+    @contextmanager
+    def working(self, kind: str = "quick") -> Iterator[subprocess.Popen[bytes]]:
+        """Ends with the block, whatever the block found."""
+        with self.file.with_suffix(".log").open("ab") as out:
+            process = subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def wrote(self) -> list[str]:
         return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
@@ -89,13 +96,14 @@ def piece(seq: int) -> Slice:
 @pytest.mark.timeout(90)
 def test_it_works_in_order_and_goes_on_whatever_its_broker_does(host: Host) -> None:
     """One worker for all of it: most of its time would be its start."""
-    with host.start() as process:
+    with host.working() as process:
         handles_in_order_what_is_queued(host)
         goes_on_when_the_broker_was_frozen(host)
         goes_on_when_the_broker_comes_back_empty(host)
         beats_while_it_is_idle_and_while_its_broker_is_away(host)
         assert process.poll() is None
         process.terminate()
+        process.wait(20)
 
 
 def handles_in_order_what_is_queued(host: Host) -> None:
@@ -134,7 +142,7 @@ def beats_while_it_is_idle_and_while_its_broker_is_away(host: Host) -> None:
 
 
 def test_a_failure_ends_nothing_and_asked_to_stop_it_finishes_its_slice_and_leaves_the_others(host: Host) -> None:
-    with host.start("slow") as process:
+    with host.working("slow") as process:
         host.queue.enqueue([piece(FAILS), piece(1), piece(2), piece(3)])
         host.wait_for(str(piece(1)))
         process.terminate()
@@ -160,14 +168,13 @@ def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: H
 
 
 def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
-    with host.start("stuck") as process:
+    with host.working("stuck"):
         host.beats()
         host.queue.enqueue([piece(1)])
         host.wait_for(str(piece(1)))
         last = host.beaten()
         with pytest.raises(AssertionError):
             until(lambda: host.beaten() > last, 3)
-        process.kill()
 
 
 def enqueue(host: Host, piece: Slice) -> None:
