@@ -5,7 +5,8 @@ UPGRADE ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile
+# Bytecode is kept whatever the shell says: hundreds of processes that tests start would each compile all of our modules.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)

@@ -11,7 +11,7 @@ from notifier.cli import main
 Notifier = Callable[..., Result]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def notifier() -> Notifier:
     """Runs `notifier` with these words; what isn't an exit is raised."""
 
@@ -19,6 +19,15 @@ def notifier() -> Notifier:
         return CliRunner().invoke(main, words, env=env, catch_exceptions=False, prog_name="notifier")
 
     return run
+
+
+@pytest.fixture(scope="module")
+def small_world(tmp_path_factory: pytest.TempPathFactory, notifier: Notifier) -> Path:
+    """A folder for all tests of a module, with 2,000 people and three celebrities."""
+    folder = tmp_path_factory.mktemp("data")
+    words = ("--followers", "1000", "--universe", "2000", "--celebrities", "3", "--json", "--data", str(folder))
+    assert notifier("fixture", *words).exit_code == 0
+    return folder
 
 
 @pytest.fixture

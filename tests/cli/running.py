@@ -1,10 +1,10 @@
-"""A real `notifier up` in a process of its own, and what can be asked of it from outside."""
+"""A real `notifier up` in a process of its own, shared by the tests of a module, and what can be asked of it."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -42,6 +42,25 @@ def start(data: Path, ready_file: Path, *more: str) -> Running:
     # The file that was asked for is written last.
     until(lambda: running.is_ready() and ready_file.exists(), STARTS_WITHIN)
     return running
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """One service for several tests, for a start costs as much as most of them; started anew after one ended it."""
+
+    data: Path
+    more: Sequence[str] = ()
+    last: Running | None = field(default=None)
+
+    def running(self) -> Running:
+        if self.last is None or self.last.process.poll() is not None:
+            self.last = start(self.data, self.data / "asked-for.json", *self.more)
+        return self.last
+
+    def end(self) -> None:
+        if self.last and self.last.process.poll() is None:
+            self.last.process.terminate()
+            self.last.process.wait(GONE_WITHIN)
 
 
 def until(true: Callable[[], bool], within: float) -> None:

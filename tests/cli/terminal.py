@@ -1,6 +1,7 @@
 """A terminal of a given width, as the command line sees one; and what it showed in the end."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -12,9 +13,11 @@ import termios
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
+from tests.cli.several import BETWEEN
 from tests.repo.sources import ROOT
 
 ENDS_WITHIN = 30.0
+HEIGHT = 50
 CONTROL = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
@@ -22,23 +25,46 @@ def drawn(
     words: Sequence[str],
     *,
     width: int,
-    height: int = 50,
     keys: str = "",
     after: str = "",
     raw: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The lines that `notifier` wrote; the keys are typed once `after` was shown. Fails unless it ends well."""
+    shown = _shown(["notifier", *words], width=width, keys=keys, after=after, env=env)
+    return (shown if raw else plain(shown)).splitlines()
+
+
+def drawn_by_each(verbs: Sequence[Sequence[str]], *, width: int) -> list[str]:
+    """What each of them wrote, colours and all; of one process, which fails unless all end well."""
+    words = [json.dumps(each) for each in verbs]
+    shown = _shown(["tests.cli.several", *words], width=width).split(f"{BETWEEN}\n")
+    assert len(shown) == len(verbs) + 1, shown
+    return shown[:-1]
+
+
+def plain(shown: str) -> str:
+    return CONTROL.sub("", shown)
+
+
+def _shown(
+    module: Sequence[str],
+    *,
+    width: int,
+    keys: str = "",
+    after: str = "",
+    env: Mapping[str, str] | None = None,
+) -> str:
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-    plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, width, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
     process = subprocess.Popen(
-        [sys.executable, "-m", "notifier", *words],
+        [sys.executable, "-m", *module],
         cwd=ROOT,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**plain, "TERM": "xterm-256color", **(env or {})},
+        env={**inherited, "TERM": "xterm-256color", **(env or {})},
         start_new_session=True,
         preexec_fn=_belonging_to_it,  # noqa: PLW1509 - one system call, which takes no lock
     )
@@ -50,8 +76,7 @@ def drawn(
         process.kill()
         process.wait()
         os.close(ours)
-    text = shown if raw else CONTROL.sub("", shown)
-    return text.replace("\r\n", "\n").splitlines()
+    return shown.replace("\r\n", "\n")
 
 
 def _belonging_to_it() -> None:

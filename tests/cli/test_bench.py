@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from notifier.testing.bench.page import SMALL, starts
 from notifier.testing.instance import Instance
 from tests.cli.running import lives, until
 
@@ -86,14 +87,14 @@ def test_without_a_browser_each_figure_of_a_page_says_what_is_missing_and_none_i
 @pytest.mark.timeout(150)
 def test_the_demo_starts_on_an_empty_folder_and_again_with_what_it_had(tmp_path: Path) -> None:
     """How soon is for a machine that does nothing else; here it must be measured at all, and remember."""
-    asked = command("--only", "ready", name="page")
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=140, env=environment(tmp_path), check=False)
-    fresh, again = report(ran)["checks"]
-    assert (fresh["name"], fresh["limit"], fresh["n"]) == ("demo_ready_s{fresh}", 10.0, 2)
-    assert (again["name"], again["limit"], again["n"]) == ("demo_ready_s{again}", 6.0, 2)
-    assert again["detail"].endswith("The world is the old one, and the inbox has what it had.")
-    assert 0 < again["value"] < 60
-    assert [*tmp_path.iterdir()] == []
+    told: list[str] = []
+    fresh, again = starts(tmp_path, rounds=1, tell=told.append, words=("--followers", str(SMALL)))
+    assert told == ["start 1 of 1 on an empty folder", "start 1 of 1 on the folder of the last one"]
+    assert (fresh.finding.name, fresh.finding.limit, fresh.finding.n) == ("demo_ready_s{fresh}", 10.0, 1)
+    assert (again.finding.name, again.finding.limit, again.finding.n) == ("demo_ready_s{again}", 6.0, 1)
+    assert again.finding.detail.endswith("The world is the old one, and the inbox has what it had.")
+    assert isinstance(again.finding.value, float)
+    assert 0 < again.finding.value < 60
 
 
 @pytest.mark.timeout(150)

@@ -16,37 +16,20 @@ from notifier.config import Settings
 from notifier.profiles.embedded import Embedded
 from notifier.testing.world import World
 from tests.browser.demo import FOLLOWERS, demo
+from tests.cli.conftest import Notifier
 
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
 
-@pytest.mark.timeout(150)
-def test_it_serves_its_page_and_remembers_what_it_was(tmp_path: Path) -> None:
-    data = tmp_path / "kept"
-    with demo(data) as address, urllib.request.urlopen(address) as answer:
-        assert b"<notifier-inbox" in answer.read()
-    first = (data / "core.db").stat().st_size
-    with demo(data) as address, urllib.request.urlopen(f"{address}/readyz") as answer:
-        assert answer.status == 200
-    assert (data / "core.db").stat().st_size < 1.5 * first
-    assert not (data / "run" / "loading").exists()
-
-
-def refused(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "notifier", "demo", *SMALL, *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 3, done.stdout
+def refused(notifier: Notifier, *words: str) -> str:
+    done = notifier("demo", *SMALL, *words)
+    assert done.exit_code == 3, done.stdout
     return done.stderr
 
 
-def cut_off(data: Path, followers: int, signal: int) -> None:
+def cut_off(data: Path, signal: int) -> None:
     """A demo that ends while it loads its world."""
-    words = ["demo", "--followers", str(followers), "--port", "0", "--no-open", "--keep", str(data)]
+    words = ["demo", "--followers", str(FOLLOWERS), "--port", "0", "--no-open", "--keep", str(data)]
     process = subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.DEVNULL)
     deadline = monotonic() + 40
     while not (data / "run" / "loading").exists():
@@ -56,63 +39,69 @@ def cut_off(data: Path, followers: int, signal: int) -> None:
     process.send_signal(signal)
     process.wait(20)
     assert not (data / "demo.json").exists(), "it was whole before it could be cut off"
+    assert (data / "demo.loading.json").exists()
 
 
 @pytest.mark.timeout(150)
-@pytest.mark.parametrize("signal", [SIGKILL, SIGINT])
-def test_a_load_that_was_cut_off_is_done_anew_and_told_of(signal: int, tmp_path: Path) -> None:
-    cut_off(tmp_path, FOLLOWERS, signal)
-    assert "has --universe 20000000 --followers 20000000" in refused("--keep", str(tmp_path))
+def test_a_load_that_was_cut_off_is_done_anew_and_then_remembered(tmp_path: Path, notifier: Notifier) -> None:
+    cut_off(tmp_path, SIGINT)
+    assert not (tmp_path / "run" / "loading").exists()
+    cut_off(tmp_path, SIGKILL)
+    assert "has --universe 20000000 --followers 20000000" in refused(notifier, "--keep", str(tmp_path))
     said: list[str] = []
-    with demo(tmp_path, said):
+    with demo(tmp_path, said) as address:
         assert not (tmp_path / "demo.loading.json").exists()
+        with urllib.request.urlopen(address) as answer:
+            assert b"<notifier-inbox" in answer.read()
+        is_not_thrown_away_while_it_runs(tmp_path, address, notifier)
     assert "loaded anew, because the last time it was cut off" in said[0]
-    with demo(tmp_path, said):
-        pass
+    first = (tmp_path / "core.db").stat().st_size
+    (tmp_path / "run" / "loading").write_text("100")  # as of one who was killed when the world became whole
+    with demo(tmp_path, said) as address, urllib.request.urlopen(f"{address}/readyz") as answer:
+        assert answer.status == 200
+        assert not (tmp_path / "run" / "loading").exists()
     assert "as you left them" in said[1]
+    assert (tmp_path / "core.db").stat().st_size < 1.5 * first
+
+
+def is_not_thrown_away_while_it_runs(data: Path, address: str, notifier: Notifier) -> None:
+    before = {path: path.stat().st_ino for path in data.glob("*.*")}
+    assert "in use by another running notifier" in refused(notifier, "--keep", str(data), "--fresh")
+    assert {path: path.stat().st_ino for path in data.glob("*.*")} == before
+    with urllib.request.urlopen(f"{address}/readyz") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.timeout(150)
-def test_a_world_that_was_cut_off_is_the_demo_s_to_throw_away(tmp_path: Path) -> None:
-    cut_off(tmp_path, FOLLOWERS, SIGKILL)
-    first = (tmp_path / "secret.json").read_bytes() if (tmp_path / "secret.json").exists() else b""
-    said: list[str] = []
-    with demo(tmp_path, said, "--fresh"):
-        assert (tmp_path / "secret.json").read_bytes() != first
+def test_fresh_goes_by_a_link_into_a_world_that_was_cut_off_and_leaves_what_is_beside(tmp_path: Path) -> None:
+    kept, link, said = tmp_path / "kept", tmp_path / "link", list[str]()
+    kept.mkdir()
+    link.symlink_to(kept)
+    cut_off(link, SIGKILL)
+    first = (kept / "secret.json").read_bytes() if (kept / "secret.json").exists() else b""
+    (kept / "thesis.txt").write_text("years of work")
+    with demo(link, said, "--fresh"):
+        assert (kept / "secret.json").read_bytes() != first
     assert "people, being loaded\n" in said[0]
+    assert link.is_symlink()
+    assert (kept / "thesis.txt").exists()
+    forget(kept)
+    left = {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()}
+    assert left == {"thesis.txt", "run/lock"}, "not all that a demo makes is in the list"
 
 
-def test_a_folder_with_people_of_whom_there_is_no_note_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_people_of_whom_there_is_no_note_is_refused(tmp_path: Path, notifier: Notifier) -> None:
     words = ["fixture", "--followers", "300000", "--universe", "300000", "--celebrities", "1", "--data", str(tmp_path)]
-    subprocess.run([sys.executable, "-m", "notifier", *words], check=True, capture_output=True)
+    assert notifier(*words).exit_code == 0
     (tmp_path / "fixture.json").unlink()
-    assert "has people, and no fixture.json" in refused("--keep", str(tmp_path))
+    assert "has people, and no fixture.json" in refused(notifier, "--keep", str(tmp_path))
     assert not (tmp_path / "demo.loading.json").exists()
 
 
-@pytest.mark.timeout(150)
-def test_who_was_killed_as_the_world_became_whole_leaves_nothing_that_says_otherwise(tmp_path: Path) -> None:
-    with demo(tmp_path):
-        pass
-    (tmp_path / "run" / "loading").write_text("100")
-    with demo(tmp_path):
-        assert not (tmp_path / "run" / "loading").exists()
-
-
-def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "demo.json").write_text('{"universe": 1}')
-    assert "holds another world" in refused("--keep", str(tmp_path))
+    assert "holds another world" in refused(notifier, "--keep", str(tmp_path))
     assert (tmp_path / "demo.json").read_text() == '{"universe": 1}'
-
-
-@pytest.mark.timeout(150)
-def test_the_folder_of_a_demo_that_runs_is_not_thrown_away(tmp_path: Path) -> None:
-    with demo(tmp_path) as address:
-        before = {path: path.stat().st_ino for path in tmp_path.glob("*.*")}
-        assert "in use by another running notifier" in refused("--keep", str(tmp_path), "--fresh")
-        assert {path: path.stat().st_ino for path in tmp_path.glob("*.*")} == before
-        with urllib.request.urlopen(f"{address}/readyz") as answer:
-            assert answer.status == 200
 
 
 @pytest.mark.timeout(150)
@@ -133,40 +122,21 @@ def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "demo.json").read_text())["universe"] == 300_000
 
 
-def test_nor_is_one_that_any_other_notifier_holds(tmp_path: Path) -> None:
+def test_nor_is_one_that_any_other_notifier_holds(tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "demo.json").write_text("{}")
     (tmp_path / "core.db").touch()
     with Embedded(Settings(data=tmp_path, redis_url="")).services():
-        assert "in use by another running notifier" in refused("--keep", str(tmp_path), "--fresh")
+        assert "in use by another running notifier" in refused(notifier, "--keep", str(tmp_path), "--fresh")
     assert (tmp_path / "core.db").exists()
 
 
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("fresh", [(), ("--fresh",)])
-def test_a_stranger_s_folder_is_left_alone(fresh: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_stranger_s_folder_is_left_alone(fresh: tuple[str, ...], tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    said = refused("--keep", str(tmp_path), *fresh)
+    said = refused(notifier, "--keep", str(tmp_path), *fresh)
     assert "isn't a notifier's" in said
     assert "thesis.txt" in said
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-@pytest.mark.timeout(150)
-def test_fresh_goes_by_a_link_and_leaves_what_is_beside(tmp_path: Path) -> None:
-    kept, link, said = tmp_path / "kept", tmp_path / "link", list[str]()
-    kept.mkdir()
-    link.symlink_to(kept)
-    with demo(link):
-        pass
-    (kept / "thesis.txt").write_text("years of work")
-    with demo(link, said, "--fresh"):
-        pass
-    assert "people, being loaded\n" in said[0]
-    assert link.is_symlink()
-    assert (kept / "thesis.txt").exists()
-    forget(kept)
-    left = {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()}
-    assert left == {"thesis.txt", "run/lock"}, "not all that a demo makes is in the list"
 
 
 def test_the_four_people_are_who_they_are_said_to_be() -> None:

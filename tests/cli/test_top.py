@@ -22,9 +22,10 @@ from tests.cli.terminal import drawn
 AT_ONCE = ("--once", "--every", "0.05")
 
 
-@pytest.fixture
-def half_done(folder: Path, notifier: Notifier) -> Path:
-    """P0 and P1 of a burst are written; a throttle holds P2."""
+@pytest.fixture(scope="module")
+def half_done(tmp_path_factory: pytest.TempPathFactory, notifier: Notifier) -> Path:
+    """P0 and P1 of a burst are written; a throttle holds P2. Nobody changes it."""
+    folder = tmp_path_factory.mktemp("half-done")
     words = ("--followers", "2000", "--universe", "4000", "--celebrities", "2", "--json", "--data", str(folder))
     assert notifier("fixture", *words).exit_code == 0
     deliver(folder, "nova", of=lambda piece: str(piece.tier) != "p2")
@@ -60,7 +61,7 @@ def test_throttles_tell_who_why_and_until_when(half_done: Path, notifier: Notifi
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
     assert "20,000/s" in text
     assert "the store is busy" in text
-    assert "in 20 min" in text
+    assert "in 20 min" in text or "in 19 min" in text
 
 
 def test_what_nobody_says_is_unknown_and_not_zero(half_done: Path, notifier: Notifier) -> None:

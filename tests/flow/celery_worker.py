@@ -21,6 +21,9 @@ from workers.parent import end_with
 assert numpy
 assert pyroaring
 
+FAILS = 404
+"""The number of the burst that no handler can handle."""
+
 
 def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -30,13 +33,13 @@ def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
 
     def handle(piece: Slice) -> Outcome:
         write(f"{piece}")
+        if piece.burst.seq == FAILS:
+            raise StoreUnavailable("for a test")
         if kind == "slow":
             time.sleep(1.0)
             write("finished")
         if kind == "stuck":
             threading.Event().wait()
-        if kind == "failing":
-            raise StoreUnavailable("for a test")
         return Done(people=0, rows=0)
 
     write("ready")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
+from tests.flow.celery_worker import FAILS
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,10 +41,16 @@ class Host:
     def arguments(self, kind: str) -> list[str]:
         return ["-m", "tests.flow.celery_worker", self.server.url(), "p1", str(self.file), kind]
 
-    def start(self, kind: str = "quick") -> subprocess.Popen[bytes]:
-        log = self.file.with_suffix(".log")
-        with log.open("ab") as out:
-            return subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
+    @contextmanager
+    def working(self, kind: str = "quick") -> Iterator[subprocess.Popen[bytes]]:
+        """Ends with the block, whatever the block found."""
+        with self.file.with_suffix(".log").open("ab") as out:
+            process = subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def wrote(self) -> list[str]:
         return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
@@ -74,13 +82,6 @@ def host(tmp_path: Path) -> Iterator[Host]:
     server.close()
 
 
-@pytest.fixture
-def worker(host: Host) -> Iterator[subprocess.Popen[bytes]]:
-    with host.start() as process:
-        yield process
-        process.terminate()
-
-
 def until(true: Callable[[], bool], within: float, say: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + within
     while not true():
@@ -92,7 +93,20 @@ def piece(seq: int) -> Slice:
     return Slice(BurstKey.parse(f"mention:nova#{seq}"), Step.ROWS, Tier.P1, 0, 63)
 
 
-def test_it_handles_what_is_queued_in_order(host: Host, worker: subprocess.Popen[bytes]) -> None:
+@pytest.mark.timeout(90)
+def test_it_works_in_order_and_goes_on_whatever_its_broker_does(host: Host) -> None:
+    """One worker for all of it: most of its time would be its start."""
+    with host.working() as process:
+        handles_in_order_what_is_queued(host)
+        goes_on_when_the_broker_was_frozen(host)
+        goes_on_when_the_broker_comes_back_empty(host)
+        beats_while_it_is_idle_and_while_its_broker_is_away(host)
+        assert process.poll() is None
+        process.terminate()
+        process.wait(20)
+
+
+def handles_in_order_what_is_queued(host: Host) -> None:
     pieces = [piece(seq) for seq in range(1, 21)]
     host.queue.enqueue(pieces)
     host.wait_for(str(pieces[-1]))
@@ -100,96 +114,67 @@ def test_it_handles_what_is_queued_in_order(host: Host, worker: subprocess.Popen
     assert host.queue.depth(Pool.P1) == 0
 
 
-def test_asked_to_stop_it_finishes_its_slice_and_leaves_the_others_in_the_queue(host: Host) -> None:
-    with host.start("slow") as process:
-        host.queue.enqueue([piece(1), piece(2), piece(3)])
-        host.wait_for(str(piece(1)))
-        process.terminate()
-        assert process.wait(20) == 0
-    assert host.wrote() == ["ready", str(piece(1)), "finished"]
-    assert host.queue.depth(Pool.P1) == 2
+def goes_on_when_the_broker_was_frozen(host: Host) -> None:
+    assert host.server.pid is not None
+    os.kill(host.server.pid, signal.SIGSTOP)
+    with pytest.raises(QueueUnavailable):
+        host.queue.enqueue([piece(30)])
+    os.kill(host.server.pid, signal.SIGCONT)
+    enqueue(host, piece(31))
+    host.wait_for(str(piece(31)))
 
 
-def test_a_failing_handler_stops_neither_the_host_nor_the_queue(host: Host) -> None:
-    with host.start("failing") as process:
-        host.queue.enqueue([piece(1), piece(2)])
-        host.wait_for(str(piece(1)), str(piece(2)))
-        assert process.poll() is None
-        process.terminate()
-    # Not kept for a second try: the ledger queues it again.
-    assert host.queue.depth(Pool.P1) == 0
-
-
-def test_it_goes_on_when_the_broker_comes_back_empty(host: Host, worker: subprocess.Popen[bytes]) -> None:
-    host.queue.enqueue([piece(1)])
-    host.wait_for(str(piece(1)))
-    for round in (2, 3):
+def goes_on_when_the_broker_comes_back_empty(host: Host) -> None:
+    for round in (41, 42):
         pid = host.server.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         until(lambda pid=pid: host.server.pid != pid and host.server.alive(), 10)  # type: ignore[misc]  # bound per round
         enqueue(host, piece(round))
         host.wait_for(str(piece(round)))
-    assert worker.poll() is None
 
 
-def test_it_goes_on_when_the_broker_was_frozen(host: Host, worker: subprocess.Popen[bytes]) -> None:
-    host.queue.enqueue([piece(1)])
-    host.wait_for(str(piece(1)))
-    assert host.server.pid is not None
-    os.kill(host.server.pid, signal.SIGSTOP)
-    with pytest.raises(QueueUnavailable):
-        host.queue.enqueue([piece(2)])
-    os.kill(host.server.pid, signal.SIGCONT)
-    enqueue(host, piece(3))
-    host.wait_for(str(piece(3)))
-
-
-def test_it_waits_for_a_broker_that_comes_later(tmp_path: Path, host: Host) -> None:
-    assert host.server.pid is not None
-    os.kill(host.server.pid, signal.SIGSTOP)
-    with host.start() as process:
-        host.wait_for("ready")
-        os.kill(host.server.pid, signal.SIGCONT)
-        enqueue(host, piece(1))
-        host.wait_for(str(piece(1)))
-        process.terminate()
-
-
-def test_it_ends_with_its_parent(host: Host) -> None:
-    command = [sys.executable, "-c", START_AND_WAIT, *host.arguments("quick")]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
-        assert parent.stdout
-        pid = int(parent.stdout.readline())
-        host.queue.enqueue([piece(1)])
-        host.wait_for(str(piece(1)))
-        parent.kill()
-    until(lambda: not psutil.pid_exists(pid), 15)
-
-
-def test_it_beats_while_it_is_idle_after_its_broker_came_back_and_while_it_is_away(
-    host: Host, worker: subprocess.Popen[bytes]
-) -> None:
-    host.beats()
-    assert host.server.pid is not None
-    os.kill(host.server.pid, signal.SIGKILL)
-    enqueue(host, piece(1))
-    host.wait_for(str(piece(1)))
+def beats_while_it_is_idle_and_while_its_broker_is_away(host: Host) -> None:
     host.beats()
     host.server.close()
     host.beats()
     host.beats()
 
 
+def test_a_failure_ends_nothing_and_asked_to_stop_it_finishes_its_slice_and_leaves_the_others(host: Host) -> None:
+    with host.working("slow") as process:
+        host.queue.enqueue([piece(FAILS), piece(1), piece(2), piece(3)])
+        host.wait_for(str(piece(1)))
+        process.terminate()
+        assert process.wait(20) == 0
+    assert host.wrote() == ["ready", str(piece(FAILS)), str(piece(1)), "finished"]
+    # What failed isn't kept for a second try: the ledger queues it again.
+    assert host.queue.depth(Pool.P1) == 2
+
+
+def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: Host) -> None:
+    assert host.server.pid is not None
+    os.kill(host.server.pid, signal.SIGSTOP)
+    command = [sys.executable, "-c", START_AND_WAIT, *host.arguments("quick")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline())
+        host.wait_for("ready")
+        os.kill(host.server.pid, signal.SIGCONT)
+        enqueue(host, piece(1))
+        host.wait_for(str(piece(1)))
+        parent.kill()
+    until(lambda: not psutil.pid_exists(pid), 15)
+
+
 def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
-    with host.start("stuck") as process:
+    with host.working("stuck"):
         host.beats()
         host.queue.enqueue([piece(1)])
         host.wait_for(str(piece(1)))
         last = host.beaten()
         with pytest.raises(AssertionError):
             until(lambda: host.beaten() > last, 3)
-        process.kill()
 
 
 def enqueue(host: Host, piece: Slice) -> None:

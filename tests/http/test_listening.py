@@ -63,18 +63,19 @@ def test_a_taken_port_is_told_in_a_sentence(url: str) -> None:
     assert str(port) in done.stderr
 
 
-def test_a_sigterm_ends_it_soon_with_connections_open() -> None:
+def test_a_sigterm_ends_it_in_order_with_connections_open_and_its_port_can_be_taken_again_at_once() -> None:
     with served("127.0.0.1", 0) as (process, url), httpx.Client() as idle:
         idle.get(f"{url}/healthz")
-        started = monotonic()
-        process.send_signal(signal.SIGTERM)
+        person = {"Authorization": f"Bearer {House().token('u1')}"}
+        with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
+            chunks = stream.iter_bytes()
+            assert next(chunks).startswith(b"retry: 2000\n\nid: ")
+            process.send_signal(signal.SIGTERM)
+            started = monotonic()
+            assert b"".join(chunks) == b""  # and no error: the answer has an end
+            assert monotonic() - started < 1
         assert process.wait(10) == 0
         assert monotonic() - started < 4
-
-
-def test_a_port_can_be_taken_again_at_once() -> None:
-    with served("127.0.0.1", 0) as (_, url):
-        httpx.get(f"{url}/healthz")
     with served("127.0.0.1", httpx.URL(url).port or 0) as (_, again):
         assert again == url
         assert httpx.get(f"{again}/healthz").status_code == 200
@@ -89,19 +90,6 @@ def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]
             yield process, f"http://{host}:{int(process.stdout.readline())}"
         finally:
             process.terminate()
-
-
-def test_a_sigterm_ends_an_open_stream_at_once_and_in_order() -> None:
-    with served("127.0.0.1", 0) as (process, url):
-        person = {"Authorization": f"Bearer {House().token('u1')}"}
-        with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
-            chunks = stream.iter_bytes()
-            assert next(chunks).startswith(b"retry: 2000\n\nid: ")
-            process.send_signal(signal.SIGTERM)
-            started = monotonic()
-            assert b"".join(chunks) == b""  # and no error: the answer has an end
-            assert monotonic() - started < 1
-        assert process.wait(10) == 0
 
 
 def test_a_listener_that_goes_is_noticed(url: str) -> None:

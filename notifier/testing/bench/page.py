@@ -29,8 +29,11 @@ ROUNDED_S = 0.1
 
 
 def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    return starts(folder, rounds=STARTS_QUICK if quick else STARTS, tell=tell)
+
+
+def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], words: Sequence[str] = ()) -> list[Figure]:
     """On empty folders, all ended at once but the last, whose first burst is delivered; then on the folder of that."""
-    rounds = STARTS_QUICK if quick else STARTS
     fresh: list[float] = []
     again: list[float] = []
     known: list[str] = []
@@ -38,7 +41,7 @@ def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on an empty folder")
         os.sync()
-        with Demo(data=folder / f"fresh{number}") as demo:
+        with Demo(data=folder / f"fresh{number}", words=words) as demo:
             fresh.append(demo.ready_s)
             if number + 1 == rounds:
                 demo.whole()
@@ -47,7 +50,7 @@ def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on the folder of the last one")
         os.sync()
-        with Demo(data=folder / f"fresh{rounds - 1}") as demo:
+        with Demo(data=folder / f"fresh{rounds - 1}", words=words) as demo:
             again.append(demo.ready_s)
             lost += _forgotten(demo, known)
     return ready_figures(fresh, again, lost)
