@@ -11,6 +11,7 @@ from tests.http.house import House
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.test_stream_marked import first as newest
 from tests.http.test_stream_marked import mark
+from tests.http.test_stream_resumed import last_id
 
 
 @dataclass(slots=True)
@@ -77,5 +78,23 @@ def test_a_look_that_ends_after_its_stream_leaves_nobody_behind() -> None:
         people.answers.set()
         await studio.quiet()
         assert not studio.hub.hearers.following
+
+    on_air(play)
+
+
+def test_what_opened_while_one_was_away_and_grows_as_one_comes_back_is_a_row() -> None:
+    async def play(studio: Studio) -> None:
+        last, people = await last_id(studio, "u1"), slow(studio)
+        other = await studio.listen("u1", last)  # another tab of the same person
+        await other.hear()
+        await studio.mention("ada")
+        await studio.settle()
+        people.held = 1
+        coming = asyncio.create_task(studio.listen("u1", last))
+        await people.asked.wait()
+        await studio.mention("bob")
+        people.answers.set()
+        said = await (await coming).hear(2)
+        assert events(said) == ["row", "count"]
 
     on_air(play)
