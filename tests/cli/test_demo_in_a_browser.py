@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from dataclasses import asdict
 from pathlib import Path
 from signal import SIGINT, SIGKILL
 from time import monotonic, sleep
@@ -17,6 +18,8 @@ from notifier.profiles.embedded import Embedded
 from notifier.testing.world import World
 from tests.browser.demo import FOLLOWERS, demo
 
+OTHERS = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
+"""The note of another world."""
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
 
@@ -100,9 +103,9 @@ def test_who_was_killed_as_the_world_became_whole_leaves_nothing_that_says_other
 
 
 def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "demo.json").write_text('{"universe": 1}')
+    (tmp_path / "demo.json").write_text(OTHERS)
     assert "holds another world" in refused("--keep", str(tmp_path))
-    assert (tmp_path / "demo.json").read_text() == '{"universe": 1}'
+    assert (tmp_path / "demo.json").read_text() == OTHERS
 
 
 @pytest.mark.timeout(150)
@@ -117,7 +120,7 @@ def test_the_folder_of_a_demo_that_runs_is_not_thrown_away(tmp_path: Path) -> No
 
 @pytest.mark.timeout(150)
 def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
-    (tmp_path / "demo.json").write_text("{}")
+    (tmp_path / "demo.json").write_text(OTHERS)
     words = ["demo", *SMALL, "--keep", str(tmp_path), "--fresh"]
     both = [subprocess.Popen([sys.executable, "-m", "notifier", *words], stderr=subprocess.PIPE) for _ in range(2)]
     deadline = monotonic() + 60
@@ -134,7 +137,7 @@ def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
 
 
 def test_nor_is_one_that_any_other_notifier_holds(tmp_path: Path) -> None:
-    (tmp_path / "demo.json").write_text("{}")
+    (tmp_path / "demo.json").write_text(OTHERS)
     (tmp_path / "core.db").touch()
     with Embedded(Settings(data=tmp_path, redis_url="")).services():
         assert "in use by another running notifier" in refused("--keep", str(tmp_path), "--fresh")
