@@ -90,14 +90,14 @@ class Inbox:
         return f"as-of-{self.issued}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        start = int(cursor or 0)
+        start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor else 0
         end = start + limit
         if self.partial:
             return {"items": self.items[start:end], "next": None, "seen": None, "live": None} | {
                 "badge": None,
                 "partial": True,
             }
-        following = str(end) if end < len(self.items) else None
+        following = self.items[end - 1]["burst"] if end < len(self.items) else None
         token = self.as_of()
         return {
             "items": self.items[start:end],

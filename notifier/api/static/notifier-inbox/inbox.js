@@ -68,6 +68,7 @@ export class Inbox {
       lost: (error) => (error.status === 401 ? this.refused(error) : navigator.onLine || this.trouble("offline")),
       found: () => this.trouble(null),
     });
+    if (document.visibilityState === "hidden") this.later("away", () => this.rest(), PACE.hidden); // also one that never was in front
   }
 
   // The newest page. `show` brings the person to it; else new rows may have to wait.
@@ -100,9 +101,10 @@ export class Inbox {
     this.show({ busy: true, olderFailed: false });
     try {
       for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {
-        const hidden = this.deeds.settled();
-        const page = await this.api.older(store.next);
+        const [hidden, cursor] = [this.deeds.settled(), store.next];
+        const page = await this.api.older(cursor);
         if (this.ended.signal.aborted) return;
+        if (store.next !== cursor) continue; // the list began anew meanwhile, and this page isn't next to it
         store.recall(page, hidden);
         added = store.append(page);
         if (page.partial) throw new Error("partial");
