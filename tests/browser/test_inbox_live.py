@@ -185,7 +185,10 @@ def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Ope
     opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
     opened.inside("root.querySelector('.older').click()")
     opened.until(lambda: bool(held))
-    late, inbox.items = inbox.page(inbox.items[19]["burst"], 50), whole  # more than a page has come, and no stream told of it
+    late, inbox.items = (
+        inbox.page(inbox.items[19]["burst"], 50),
+        whole,
+    )  # more than a page has come, and no stream told of it
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(opened.rows).to_have_count(20)
     opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == whole[0]["opened_at"])

@@ -16,6 +16,8 @@ STATIC = Path(__file__).resolve().parents[2] / "api" / "static"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 TOKEN = "good"
+TOP = "top"
+"""The cursor to the first of all."""
 CLOSE = ""
 """Said to a stream, ends it."""
 
@@ -34,6 +36,8 @@ class Inbox:
     older_status: int = 200
     marks_status: int = 204
     partial: bool = False
+    passed: bool = False
+    """The first page is empty, and has a next one: what is newest may not be seen."""
     badge: Item | None = None
     """Instead of the one counted."""
     gate: threading.Event = field(default_factory=threading.Event)
@@ -90,7 +94,10 @@ class Inbox:
         return f"as-of-{self.issued}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor else 0
+        if cursor is None and self.passed:
+            rest = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
+            return {"items": [], **rest}
+        start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
         end = start + limit
         if self.partial:
             return {"items": self.items[start:end], "next": None, "seen": None, "live": None} | {

@@ -82,6 +82,7 @@ export class Inbox {
         this.store.recall(page, hidden);
         this.tell(this.store.refresh(page, show || this.idle(), told));
         this.since = page.live ?? this.since; // one that is older than the stream's only repeats
+        if (!this.store.items.length) this.older(); // whoever may see none of the newest sees those behind them
       }
       if (!page?.partial) this.mended = resets;
       if (page?.partial) this.later("reload", () => this.load(), this.api.poll);
@@ -97,7 +98,7 @@ export class Inbox {
 
   async older() {
     const { store } = this;
-    if (this.shown.busy || !store.items.length || store.next === null) return;
+    if (this.shown.busy || !store.loaded || store.next === null) return;
     this.show({ busy: true, olderFailed: false });
     try {
       for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {

@@ -27,7 +27,8 @@ export class Store {
     const first = !this.loaded;
     const known = page.items.some((item) => this.has(item.burst));
     const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
-    if ((gap || this.cut) && !show) return this.leave(page);
+    const bare = !page.items.length && page.next !== null && !page.partial; // there is nothing to lead to
+    if ((gap || this.cut) && !show && !bare) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
     else this.prune(page, told);
