@@ -41,6 +41,27 @@ def test_where_going_on_from_an_empty_page_fails_there_is_another_try(opened: Op
     expect(opened.rows).to_have_count(50)
 
 
+def test_what_is_older_is_found_though_the_first_page_was_partial(opened: Opened, inbox: Inbox) -> None:
+    inbox.items, inbox.partial = items(60), True
+    opened.open()
+    expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
+    inbox.partial = False
+    expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_hidden()
+    opened.inside("root.querySelector('.older').click()")
+    expect(opened.rows).to_have_count(60)
+
+
+def test_what_is_older_is_found_though_there_was_nothing_before(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = []
+    opened.open()
+    opened.until(lambda: bool(inbox.lines))
+    inbox.items = items(60)  # while nothing was heard
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(opened.rows).to_have_count(20)
+    opened.inside("root.querySelector('.older').click()")
+    expect(opened.rows).to_have_count(60)
+
+
 def test_a_failure_offers_another_try(opened: Opened, inbox: Inbox) -> None:
     inbox.status = 503
     opened.open()
