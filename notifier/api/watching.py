@@ -1,6 +1,7 @@
 """Watching: the open streams of `/v1/system/stream` of one process, which are few, and none of which waits for long."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
 from notifier.domain.errors import StreamsFull
+
+LOGGER = logging.getLogger("notifier.api")
 
 MOST = 64
 """A team's screens; each is a file descriptor that the inboxes need, too."""
@@ -60,7 +63,8 @@ class _Body(ASGIResponse):
             self.watchers.here -= 1
 
     async def _talk(self, receive: Receive, send: Send) -> None:
-        tasks = {asyncio.create_task(self._write(send)), asyncio.create_task(_gone(receive))}
+        writing = asyncio.create_task(self._write(send))
+        tasks = {writing, asyncio.create_task(_gone(receive))}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -68,6 +72,10 @@ class _Body(ASGIResponse):
                 task.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*tasks, return_exceptions=True)
+        error = None if writing.cancelled() else writing.exception()
+        if error and not isinstance(error, TimeoutError):
+            # The answer has begun: there is nobody to tell but the log.
+            LOGGER.error("A stream of the system failed", exc_info=error)
 
     async def _write(self, send: Send) -> None:
         async with aclosing(self.events) as events:

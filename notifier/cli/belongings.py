@@ -6,18 +6,21 @@ from pathlib import Path
 
 from notifier.cli.up import ROLES
 from notifier.domain.errors import NotOurs, Unwritable
-from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE
+from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 
 DEMOS = (DEMO_ENDING, DEMO, DEMO_BEGUN)
-STORES = ("core.db*", "log.db*", "inbox-[0-9][0-9].db*")
-"""With what SQLite keeps beside each."""
+STORES = tuple(
+    f"{store}.db{beside}"
+    for store in ("core", "log", "inbox-[0-9][0-9]")
+    for beside in ("", "-wal", "-shm", "-journal")  # what SQLite keeps with each; a copy that somebody made is not ours
+)
 BELONGINGS = (
     *STORES,
     "alerts.ndjson",
     "secret.json",
-    *(f"logs/{role}.log*" for role in ROLES),
+    *(f"logs/{role}.log{older}" for role in ROLES for older in ("", ".1")),
     *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "loading")),
-    *(f"{note}*" for note in (NOTE, *DEMOS)),
+    *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )
 """In the order in which they go: the notes last, by which a folder that was half emptied is still known as a demo's."""
 LOCK = Path("run", "lock")
@@ -25,7 +28,7 @@ LOCK = Path("run", "lock")
 
 def require_ours(data: Path) -> None:
     """Raises NotOurs for a folder in which there is something, and nothing that says a notifier put it there."""
-    if any(next(data.glob(mark), None) for mark in (*STORES, NOTE, *DEMOS)):
+    if any(next(data.glob(store), None) for store in STORES) or any(notes_a_world(data / note) for note in NOTES):
         return
     own = set(_belongings(data))
     for path in data.rglob("*"):
@@ -42,11 +45,12 @@ def remove(path: Path) -> None:
 
 
 def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Throws away what a demo kept, and nothing else that is there. Raises NotOurs for a folder that isn't a demo's.
+    """Throws away what a demo kept, and nothing else that is there. Raises NotOurs for a folder that isn't a demo's,
+    as one isn't that has somebody else's demo.json.
 
     For the process that holds the folder's lock, whose file stays: another that waits at it waits at the same one.
     """
-    notes = [data / note for note in DEMOS if (data / note).exists()]
+    notes = [data / note for note in DEMOS if notes_a_world(data / note)]
     if not notes:
         if not untouched(data):
             raise NotOurs(f"{data} wasn't made by the demo.")
@@ -63,7 +67,7 @@ def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
 
 
 def half_forgotten(data: Path) -> bool:
-    return (data / DEMO_ENDING).exists()
+    return notes_a_world(data / DEMO_ENDING)
 
 
 def untouched(data: Path) -> bool:

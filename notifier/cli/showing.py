@@ -213,12 +213,12 @@ class Show:
 
     def _require_same(self) -> None:
         """Raises OtherWorld."""
-        from notifier.testing.loaded import DEMO, DEMO_BEGUN, require_same
+        from notifier.testing.loaded import DEMO, DEMO_BEGUN, notes_a_world, require_same
 
         try:
             require_same(self.data, self.world)
         except OtherWorld as error:
-            if not any((self.data / note).exists() for note in (DEMO, DEMO_BEGUN)):
+            if not any(notes_a_world(self.data / note) for note in (DEMO, DEMO_BEGUN)):
                 raise
             raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
 

@@ -75,5 +75,9 @@ def _line(event: Event) -> str:
 
 
 def _read(line: str) -> Event:
-    found = json.loads(line)
-    return Event(**{**found, "at": datetime.fromisoformat(found["at"])})
+    """Raises ValueError."""
+    try:
+        found = json.loads(line)
+        return Event(**{**found, "at": datetime.fromisoformat(found["at"])})
+    except (TypeError, KeyError) as error:  # JSON, and no event of this version's
+        raise ValueError(f"It is no event: {line!r}.") from error

@@ -72,6 +72,8 @@ class Hearers:
             viewer = await self.tab.people.viewer(listener.user, listener.member)
             named = set(listener.remarked)
             remarked = await self._bursts(named | (marked(listener.viewer, viewer) if listener.viewer else set()))
+            if self.listeners.get(listener.user) is not listener:
+                return  # gone meanwhile; whoever came back is another listener, and what is heard is for that one
             now = self.clock.now()
             if viewer != listener.viewer:
                 self._see_as(listener, viewer)

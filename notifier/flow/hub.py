@@ -86,6 +86,8 @@ class Hub:
         # A burst of the last two seconds may not have been on a page that was made meanwhile.
         stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
+        if self.ended:  # meanwhile: nobody is left to end it
+            stream.end()
         try:
             await self.hearers.refresh(listener)
         except BaseException:
@@ -175,6 +177,8 @@ class Hub:
         """What the store has already is on the page that the first client loads; only later words are news."""
         with suppress(Unavailable):
             await self.sweep()
+        if self.ended:
+            return
         self.shift.go(self._listen())
         for look in (self.sweep, self.refresh_old, self.watch):
             self.shift.go(self._repeated(look))

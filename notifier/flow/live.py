@@ -164,8 +164,9 @@ class Stream:
     wake: Wake = field(default_factory=Wake)
 
     def put(self, event: Event, burst: Burst) -> None:
+        """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group."""
         first = self.waiting.pop(burst.key, (event, burst))[0]
-        self.waiting[burst.key] = first, burst
+        self.waiting[burst.key] = Event.ROW if Event.ROW in (first, event) else event, burst
         if len(self.waiting) > MOST_WAITING:
             self.cut_off()
         self.wake.set()

@@ -1,7 +1,7 @@
 """Which world a data folder holds: the four numbers of its formulas, in a file beside the stores."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from notifier.domain.errors import OtherWorld, Unwritable
@@ -20,6 +20,12 @@ NOTES = (NOTE, DEMO, DEMO_BEGUN, DEMO_ENDING)
 
 FIRST = tuple(Member(number) for number in range(1_024))
 """Whoever put people into a store without a note began with one of these."""
+
+
+def notes_a_world(note: Path) -> bool:
+    """Whether it was written by `claim`: others have a demo.json, too, and it means nothing that theirs is there."""
+    found = _read(note)
+    return isinstance(found, dict) and {each.name for each in fields(World)} == found.keys()
 
 
 def require_nobody(data: Path, world: World, directory: Directory, sets: MemberSets) -> None:
@@ -51,14 +57,16 @@ def claim(data: Path, world: World, note: str = NOTE) -> None:
 def require_same(data: Path, world: World) -> None:
     """Raises OtherWorld. A folder that nothing was loaded into fits every world."""
     for note in NOTES:
-        try:
-            found = json.loads((data / note).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError):
-            found = None
-        if found != asdict(world):
+        if (data / note).exists() and (found := _read(data / note)) != asdict(world):
             raise OtherWorld(f"{data} has {_told(found)}.")
+
+
+def _read(note: Path) -> object:
+    """None for what can't be read."""
+    try:
+        return json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def _told(found: object) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item, items
 from notifier.testing.browser.opened import Opened
@@ -161,6 +161,39 @@ def test_what_came_while_the_tab_rested_in_the_back_is_not_missed(opened: Opened
     opened.page.route("**/v1/inbox?*", lambda route: route.abort())  # and the page doesn't come
     opened.turn("visible")
     expect(opened.rows.nth(2).locator(".text")).to_have_text("grown")
+
+
+def test_a_tab_that_was_opened_in_the_back_gives_its_connection_back_too(opened: Opened, inbox: Inbox) -> None:
+    hidden = "Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });"
+    opened.open(before=f"{hidden} {POLLING_SOON % '{ hidden: 50 }'}")
+    opened.until(lambda: bool(inbox.calls("GET /v1/inbox/stream")))
+
+    def left() -> bool:
+        inbox.raw(": anybody?\n\n")
+        return not inbox.lines
+
+    opened.until(left)
+    inbox.arrive(item(1000))
+    opened.turn("visible")
+    expect(opened.rows).to_have_count(6)
+
+
+def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Opened, inbox: Inbox) -> None:
+    whole, held = items(100), list[Route]()
+    inbox.items = whole[40:]
+    opened.live()
+    opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
+    opened.inside("root.querySelector('.older').click()")
+    opened.until(lambda: bool(held))
+    late, inbox.items = (
+        inbox.page(inbox.items[19]["burst"], 50),
+        whole,
+    )  # more than a page has come, and no stream told of it
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(opened.rows).to_have_count(20)
+    opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == whole[0]["opened_at"])
+    held[0].fulfill(json=late)
+    expect(opened.rows).to_have_count(70)
 
 
 def test_a_page_that_is_older_than_what_the_stream_told_takes_nothing_back(opened: Opened, inbox: Inbox) -> None:

@@ -5,7 +5,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from notifier.testing.bench.page import INBOX_WIDTHS, SCHEMES
 from notifier.testing.browser.axe import violations
-from notifier.testing.browser.fake_inbox import Inbox, item
+from notifier.testing.browser.fake_inbox import Inbox, item, items
 from notifier.testing.browser.opened import Opened
 from notifier.testing.browser.states import inbox_states
 
@@ -16,6 +16,50 @@ def test_nothing_here_says_so(opened: Opened, inbox: Inbox) -> None:
     expect(opened.page.get_by_text("Nothing here yet")).to_be_visible()
     inbox.arrive(item(1000))
     expect(opened.rows).to_have_count(1)
+
+
+def test_a_first_page_on_which_nothing_may_be_seen_is_gone_on_from(opened: Opened, inbox: Inbox) -> None:
+    inbox.items, inbox.passed = items(60), True
+    opened.open()
+    expect(opened.rows).to_have_count(50)
+    asked = len(inbox.calls("GET /v1/inbox"))
+    inbox.badge = {"count": 1, "more": False}  # or the page would be the same
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    opened.until(lambda: len(inbox.calls("GET /v1/inbox")) > asked)
+    opened.page.wait_for_timeout(300)  # longer than it takes to show the page
+    expect(opened.rows).to_have_count(50)
+    expect(opened.pill).to_be_hidden()
+
+
+def test_where_going_on_from_an_empty_page_fails_there_is_another_try(opened: Opened, inbox: Inbox) -> None:
+    inbox.items, inbox.passed, inbox.older_status = items(60), True, 503
+    opened.open()
+    older = opened.page.get_by_role("button", name="Older ones didn’t load. Try again")
+    expect(older).to_be_visible()
+    inbox.older_status = 200
+    older.click()
+    expect(opened.rows).to_have_count(50)
+
+
+def test_what_is_older_is_found_though_the_first_page_was_partial(opened: Opened, inbox: Inbox) -> None:
+    inbox.items, inbox.partial = items(60), True
+    opened.open()
+    expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
+    inbox.partial = False
+    expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_hidden()
+    opened.inside("root.querySelector('.older').click()")
+    expect(opened.rows).to_have_count(60)
+
+
+def test_what_is_older_is_found_though_there_was_nothing_before(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = []
+    opened.open()
+    opened.until(lambda: bool(inbox.lines))
+    inbox.items = items(60)  # while nothing was heard
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(opened.rows).to_have_count(20)
+    opened.inside("root.querySelector('.older').click()")
+    expect(opened.rows).to_have_count(60)
 
 
 def test_a_failure_offers_another_try(opened: Opened, inbox: Inbox) -> None:

@@ -1,22 +1,30 @@
 """A demo's folder is emptied of what a notifier makes there, and of nothing else; once begun, it is ended."""
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from notifier.cli.belongings import forget, half_forgotten, remove, require_ours, untouched
 from notifier.domain.errors import NotOurs, Unwritable
+from notifier.testing.world import World
 
 OWN = ("core.db", "core.db-wal", "log.db", "inbox-07.db", "secret.json", "fixture.json", "demo.json", "demo.json.new")
+NOTES = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
+WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 INSIDE = ("logs/pump.log", "logs/api.log.1", "run/lock", "run/valkey/valkey.log", "run/up/api", "run/loading")
-FOREIGN = ("thesis.txt", "logs/diary.log", "run/away.sh", "inbox-mine.db", "old/core.db")
+FOREIGN = (
+    *("thesis.txt", "logs/diary.log", "run/away.sh", "inbox-mine.db", "old/core.db"),
+    *("core.db.bak", "core.db-copies/monday", "logs/api.log-2019/may", "logs/p0.log.gz", "demo.json.orig"),
+)
 
 
 def filled(data: Path, *names: str) -> Path:
     for name in names:
         (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_text(name)
+        (data / name).write_text(WORLD if name in NOTES else name)
     return data
 
 
@@ -55,6 +63,17 @@ def test_a_folder_that_was_half_emptied_is_known_as_such(crash: int, tmp_path: P
     forget(tmp_path)
     assert files(tmp_path) == {"run/lock"}
     assert not half_forgotten(tmp_path)
+
+
+@pytest.mark.parametrize("theirs", ['{"name": "my demo"}', "[]", "// not JSON"])
+def test_somebody_else_s_demo_json_makes_no_folder_a_demo_s(theirs: str, tmp_path: Path) -> None:
+    (filled(tmp_path, "secret.json", "main.py") / "demo.json").write_text(theirs)
+    with pytest.raises(NotOurs, match=r"main\.py"):
+        require_ours(tmp_path)
+    (tmp_path / "main.py").unlink()
+    with pytest.raises(NotOurs):
+        forget(tmp_path)
+    assert files(tmp_path) == {"secret.json", "demo.json"}
 
 
 def failing_at(number: int) -> Callable[[Path], None]:

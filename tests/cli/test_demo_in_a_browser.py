@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from dataclasses import asdict
 from pathlib import Path
 from signal import SIGINT, SIGKILL
 from time import monotonic, sleep
@@ -18,6 +19,8 @@ from notifier.testing.world import World
 from tests.browser.demo import FOLLOWERS, demo
 from tests.cli.conftest import Notifier
 
+OTHERS = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
+"""The note of another world."""
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
 
@@ -99,14 +102,14 @@ def test_a_folder_with_people_of_whom_there_is_no_note_is_refused(tmp_path: Path
 
 
 def test_a_folder_with_another_world_is_left_as_it_is(tmp_path: Path, notifier: Notifier) -> None:
-    (tmp_path / "demo.json").write_text('{"universe": 1}')
+    (tmp_path / "demo.json").write_text(OTHERS)
     assert "holds another world" in refused(notifier, "--keep", str(tmp_path))
-    assert (tmp_path / "demo.json").read_text() == '{"universe": 1}'
+    assert (tmp_path / "demo.json").read_text() == OTHERS
 
 
 @pytest.mark.timeout(150)
 def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
-    (tmp_path / "demo.json").write_text("{}")
+    (tmp_path / "demo.json").write_text(OTHERS)
     words = ["demo", *SMALL, "--keep", str(tmp_path), "--fresh"]
     both = [subprocess.Popen([sys.executable, "-m", "notifier", *words], stderr=subprocess.PIPE) for _ in range(2)]
     deadline = monotonic() + 60
@@ -123,7 +126,7 @@ def test_of_two_that_begin_anew_at_once_one_does(tmp_path: Path) -> None:
 
 
 def test_nor_is_one_that_any_other_notifier_holds(tmp_path: Path, notifier: Notifier) -> None:
-    (tmp_path / "demo.json").write_text("{}")
+    (tmp_path / "demo.json").write_text(OTHERS)
     (tmp_path / "core.db").touch()
     with Embedded(Settings(data=tmp_path, redis_url="")).services():
         assert "in use by another running notifier" in refused(notifier, "--keep", str(tmp_path), "--fresh")

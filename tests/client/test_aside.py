@@ -138,3 +138,27 @@ def test_a_disk_that_takes_nothing_keeps_it_in_line(tmp_path: Path, caplog: pyte
         outbox.submit(event("t1"))
         assert outbox.close(SOON) == ()
     assert "t1 can't be set aside, and is tried again" in caplog.text
+
+
+NO_EVENTS = ["{}", "[]", "1", "no JSON", '{"at": "2026-01-01T00:00:00+00:00", "of": "a later version"}']
+
+
+@pytest.mark.parametrize("line", NO_EVENTS)
+def test_a_file_of_something_else_can_t_be_read(line: str, tmp_path: Path) -> None:
+    (tmp_path / "aside").write_text(f"{line}\n")
+    with pytest.raises(ValueError, match=r"no event|Expecting value"):
+        Aside(tmp_path / "aside").events()
+
+
+@pytest.mark.parametrize("line", NO_EVENTS)
+def test_a_file_of_something_else_stops_nothing_but_the_event_that_should_go_there(line: str, tmp_path: Path) -> None:
+    told: list[Receipt] = []
+    (tmp_path / "aside").write_text(f"{line}\n")
+    with serving(accept, *[failing_at("t2")] * 60) as service, client_of(service.url, Pauses()) as client:
+        outbox = Outbox(client, told=told.append, aside=Aside(tmp_path / "aside"))
+        outbox.submit(event("t1"))
+        assert outbox.flush(timedelta(seconds=5)) == ()
+        outbox.submit(event("t2"))
+        assert outbox.close(SOON) == ()  # the service is mended at last
+    assert statuses(told) == {"t1": Status.ACCEPTED, "t2": Status.ACCEPTED}
+    assert (tmp_path / "aside").read_text() == f"{line}\n"

@@ -1,10 +1,13 @@
 """How streams end and are refused: slow clients, tokens, limits, a process that stops."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.subject import UserId
 from notifier.flow.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
@@ -156,5 +159,27 @@ def test_without_the_store_a_stream_is_refused_and_one_that_is_open_stays() -> N
         assert (refused.status, studio.hub.opened.total()) == (503, 1)
         await studio.mention()
         assert events(await ear.hear(3)) == ["count", "row", "count"]
+
+    on_air(play)
+
+
+def test_whoever_comes_as_the_process_closes_is_ended_with_the_others() -> None:
+    async def play(studio: Studio) -> None:
+        read, asked, answers = studio.hub.recent, asyncio.Event(), asyncio.Event()
+
+        async def slow(since: datetime) -> Sequence[Burst]:
+            asked.set()
+            await answers.wait()
+            return await read(since)
+
+        studio.hub.recent = slow
+        coming = asyncio.create_task(studio.listen("u1"))
+        await asked.wait()
+        studio.hub.close()
+        answers.set()
+        ear = await coming
+        await ear.over()
+        assert ear.ended
+        assert not studio.hub.shift.tasks
 
     on_air(play)

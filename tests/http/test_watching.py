@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
+import pytest
 from litestar import Litestar
 
 from notifier.api.looking import BEAT, Looking
@@ -20,12 +21,17 @@ async def for_ever() -> AsyncGenerator[bytes]:
         await asyncio.sleep(0.01)
 
 
-def watch(watchers: Watchers, *, reads: bool) -> Ear:
+async def broken() -> AsyncGenerator[bytes]:
+    yield b"event: system\ndata: {}\n\n"
+    raise ZeroDivisionError
+
+
+def watch(watchers: Watchers, *, reads: bool, events: AsyncGenerator[bytes] | None = None) -> Ear:
     """Somebody who opened the stream."""
     ear = Ear()
     if reads:
         ear.reads.set()
-    body = Watching(watchers, for_ever()).to_asgi_response()
+    body = Watching(watchers, events or for_ever()).to_asgi_response()
     ear.task = asyncio.create_task(body(SCOPE, cast(Any, ear.receive), cast(Any, ear.send)))
     return ear
 
@@ -42,6 +48,22 @@ def test_who_takes_nothing_is_cut_off_and_who_reads_stays() -> None:
         assert watchers.here == 0
 
     asyncio.run(play())
+
+
+def test_what_breaks_a_stream_is_in_the_log_and_who_went_or_was_cut_off_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play() -> None:
+        watchers = Watchers(taken_within=0.05)
+        await watch(watchers, reads=False).over()
+        await watch(watchers, reads=True).leave()
+        assert not caplog.records
+        await watch(watchers, reads=True, events=broken()).over()
+
+    asyncio.run(play())
+    assert [record.message for record in caplog.records if record.name == "notifier.api"] == [
+        "A stream of the system failed"
+    ]
 
 
 def test_one_too_many_is_refused_and_may_come_back() -> None:

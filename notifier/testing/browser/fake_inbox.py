@@ -17,6 +17,8 @@ STATIC = Path(__file__).resolve().parents[2] / "api" / "static"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 TOKEN = "good"
+TOP = "top"
+"""The cursor to the first of all."""
 CLOSE = ""
 """Said to a stream, ends it."""
 
@@ -39,6 +41,8 @@ class Inbox:
     marked: list[str] = field(default_factory=list)
     """Marks in the order in which they came into force."""
     partial: bool = False
+    passed: bool = False
+    """The first page is empty, and has a next one: what is newest may not be seen."""
     badge: Item | None = None
     """Instead of the one counted."""
     gate: threading.Event = field(default_factory=threading.Event)
@@ -95,14 +99,17 @@ class Inbox:
         return f"as-of-{self.issued}"
 
     def page(self, cursor: str | None, limit: int) -> Item:
-        start = int(cursor or 0)
+        if cursor is None and self.passed:
+            rest = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
+            return {"items": [], **rest}
+        start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
         end = start + limit
         if self.partial:
             return {"items": self.items[start:end], "next": None, "seen": None, "live": None} | {
                 "badge": None,
                 "partial": True,
             }
-        following = str(end) if end < len(self.items) else None
+        following = self.items[end - 1]["burst"] if end < len(self.items) else None
         token = self.as_of()
         return {
             "items": self.items[start:end],

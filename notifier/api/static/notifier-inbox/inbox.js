@@ -68,6 +68,7 @@ export class Inbox {
       lost: (error) => (error.status === 401 ? this.refused(error) : navigator.onLine || this.trouble("offline")),
       found: () => this.trouble(null),
     });
+    if (document.visibilityState === "hidden") this.later("away", () => this.rest(), PACE.hidden); // also one that never was in front
   }
 
   // The newest page. `show` brings the person to it; else new rows may have to wait.
@@ -81,6 +82,7 @@ export class Inbox {
         this.store.recall(page, hidden);
         this.tell(this.store.refresh(page, show || this.idle(), told));
         this.since = page.live ?? this.since; // one that is older than the stream's only repeats
+        if (!this.store.items.length) this.older(); // whoever may see none of the newest sees those behind them
       }
       if (!page?.partial) this.mended = resets;
       if (page?.partial) this.later("reload", () => this.load(), this.api.poll);
@@ -96,13 +98,14 @@ export class Inbox {
 
   async older() {
     const { store } = this;
-    if (this.shown.busy || !store.items.length || store.next === null) return;
+    if (this.shown.busy || !store.loaded || store.next === null) return;
     this.show({ busy: true, olderFailed: false });
     try {
       for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {
-        const hidden = this.deeds.settled();
-        const page = await this.api.older(store.next);
+        const [hidden, cursor] = [this.deeds.settled(), store.next];
+        const page = await this.api.older(cursor);
         if (this.ended.signal.aborted) return;
+        if (store.next !== cursor) continue; // the list began anew meanwhile, and this page isn't next to it
         store.recall(page, hidden);
         added = store.append(page);
         if (page.partial) throw new Error("partial");

@@ -20,14 +20,17 @@ export class Store {
   lookedAt = new Set();
   hidden = new Set();
   loaded = false;
+  whole = false; // a page that wasn't partial was: only such a one says what is behind it
   partial = false;
 
   // The newest page. New rows wait unless `show`. Says how many there were.
   refresh(page, show, told = new Map()) {
-    const first = !this.loaded;
+    const first = !this.whole || !this.items.length; // nothing that is known to meet the page
+    const quiet = !this.loaded;
     const known = page.items.some((item) => this.has(item.burst));
     const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
-    if ((gap || this.cut) && !show) return this.leave(page);
+    const bare = !page.items.length && page.next !== null && !page.partial; // there is nothing to lead to
+    if ((gap || this.cut) && !show && !bare) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
     else this.prune(page, told);
@@ -37,11 +40,12 @@ export class Store {
     const stands = (item) => place.get(item.burst) ?? page.items.length;
     this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // what came back from hiding, too
     this.loaded = true;
+    this.whole ||= !page.partial;
     this.partial = page.partial;
     this.advance(page.seen);
     if (page.badge) this.settle(told.get("count") ?? page.badge);
     this.trim();
-    return first ? 0 : news;
+    return quiet ? 0 : news;
   }
 
   // Nothing of the newest page meets what is shown: the pill leads there.

@@ -28,13 +28,13 @@ export class View {
   show(store, { trouble, busy, olderFailed }) {
     const shown = store.items.length > 0;
     this.scroller.setAttribute("aria-busy", String(busy));
-    this.skeleton.hidden = shown || Boolean(trouble) || store.loaded;
+    this.skeleton.hidden = shown || Boolean(trouble) || (store.loaded && !busy);
     this.showRows(store);
     this.showBadge(store.badge);
     this.showPill(store);
     this.showNotice(shown && trouble ? trouble : store.partial ? "partial" : null);
     this.showState(shown ? null : (trouble ?? (store.loaded && !store.waiting.size && store.next === null && !store.partial ? "empty" : null)));
-    this.older.hidden = !shown || store.next === null;
+    this.older.hidden = !(shown || olderFailed) || store.next === null;
     this.older.textContent = olderFailed ? this.words.olderFailed : busy ? this.words.loading : this.words.older;
     this.end.hidden = !shown || store.next !== null || store.partial;
     this.list.hidden = !shown;
