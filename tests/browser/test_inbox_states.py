@@ -1,4 +1,4 @@
-"""`<notifier-inbox>` in every state: nothing, failure, a page to go on from, offline, expired, on a phone, and to axe."""
+"""`<notifier-inbox>` in every state: nothing, failure, pages to go on from, offline, expired, a phone, axe."""
 
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
