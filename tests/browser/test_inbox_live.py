@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item, items
 from notifier.testing.browser.opened import Opened
@@ -176,24 +176,6 @@ def test_a_tab_that_was_opened_in_the_back_gives_its_connection_back_too(opened:
     inbox.arrive(item(1000))
     opened.turn("visible")
     expect(opened.rows).to_have_count(6)
-
-
-def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Opened, inbox: Inbox) -> None:
-    whole, held = items(100), list[Route]()
-    inbox.items = whole[40:]
-    opened.live()
-    opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
-    opened.inside("root.querySelector('.older').click()")
-    opened.until(lambda: bool(held))
-    late, inbox.items = (
-        inbox.page(inbox.items[19]["burst"], 50),
-        whole,
-    )  # more than a page has come, and no stream told of it
-    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
-    expect(opened.rows).to_have_count(20)
-    opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == whole[0]["opened_at"])
-    held[0].fulfill(json=late)
-    expect(opened.rows).to_have_count(70)
 
 
 def test_a_page_that_is_older_than_what_the_stream_told_takes_nothing_back(opened: Opened, inbox: Inbox) -> None:

@@ -1,7 +1,7 @@
-"""`<notifier-inbox>` in every state: nothing, failure, offline, expired, on a phone, and to axe."""
+"""`<notifier-inbox>` in every state: nothing, failure, pages to go on from, offline, expired, a phone, axe."""
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from notifier.testing.bench.page import INBOX_WIDTHS, SCHEMES
 from notifier.testing.browser.axe import violations
@@ -60,6 +60,24 @@ def test_what_is_older_is_found_though_there_was_nothing_before(opened: Opened, 
     expect(opened.rows).to_have_count(20)
     opened.inside("root.querySelector('.older').click()")
     expect(opened.rows).to_have_count(60)
+
+
+def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Opened, inbox: Inbox) -> None:
+    whole, held = items(100), list[Route]()
+    inbox.items = whole[40:]
+    opened.live()
+    opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
+    opened.inside("root.querySelector('.older').click()")
+    opened.until(lambda: bool(held))
+    late, inbox.items = (
+        inbox.page(inbox.items[19]["burst"], 50),
+        whole,
+    )  # more than a page has come, and no stream told of it
+    opened.page.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(opened.rows).to_have_count(20)
+    opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == whole[0]["opened_at"])
+    held[0].fulfill(json=late)
+    expect(opened.rows).to_have_count(70)
 
 
 def test_a_failure_offers_another_try(opened: Opened, inbox: Inbox) -> None:

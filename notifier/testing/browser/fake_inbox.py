@@ -105,10 +105,8 @@ class Inbox:
         start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
         end = start + limit
         if self.partial:
-            return {"items": self.items[start:end], "next": None, "seen": None, "live": None} | {
-                "badge": None,
-                "partial": True,
-            }
+            nothing = dict.fromkeys(("next", "seen", "live", "badge"))
+            return {"items": self.items[start:end], "partial": True, **nothing}
         following = self.items[end - 1]["burst"] if end < len(self.items) else None
         token = self.as_of()
         return {
