@@ -68,6 +68,11 @@ def _write(path: Path, events: Iterable[Event]) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name, too: without this, it is the old file that is there after a power cut
+    finally:
+        os.close(folder)
 
 
 def _line(event: Event) -> str:
