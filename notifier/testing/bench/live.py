@@ -155,7 +155,7 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
     words = f"{different} messages on the bus for {rounds} bursts to {LISTENERS:,} listeners each, {said} with repeats."
     wrong = [words] if different != rounds or said > 2 * rounds else []
     return [
-        worst_at_most("live_visible_s", alone, LIVE_S, detail="From the 202 to the row on a stream."),
+        worst_at_most("live_visible_s{stream}", alone, LIVE_S, detail="From the 202 to the row on a stream."),
         worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {words}"),
         Figure(
             finding=agreement("live_messages_per_burst", wrong, n=rounds),
@@ -172,4 +172,4 @@ def _make_room() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (FILES if hard < 0 else min(FILES, hard), hard))
 
 
-PARTS: Parts = {"live": (run, ("live_visible_s", "sse_1000_s", "live_messages_per_burst"))}
+PARTS: Parts = {"live": (run, ("live_visible_s{stream}", "sse_1000_s", "live_messages_per_burst"))}

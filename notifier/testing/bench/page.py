@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from notifier.testing.bench import seeing
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.large import FOLLOWERS, P1_S
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
@@ -161,4 +162,5 @@ PARTS: Parts = {
     "ready": (ready, ("demo_ready_s{fresh}", "demo_ready_s{again}")),
     "looks": (looks, ("page_kb", "page_kb{system}", "axe_violations")),
     "storm": (storm, ("demo_200m_p1_s",)),
+    "seeing": (seeing.run, ("live_visible_s{page}",)),
 }

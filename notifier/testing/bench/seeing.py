@@ -1,0 +1,72 @@
+"""How soon a mention is a row on the page that somebody has open, in a real browser."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from notifier.api.identity import issue, keys_of
+from notifier.config import Settings
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.testing.bench.rounds import Figure, worst_at_most
+from notifier.testing.bench.stage import Stage, staged
+from notifier.testing.browser.installed import chromium
+from notifier.testing.world import World, user
+
+if TYPE_CHECKING:
+    from notifier.testing.browser.opened import Shown
+
+VISIBLE_S = 1.0
+ROUNDS, ROUNDS_QUICK = 30, 10
+APART = 0.3
+"""Seconds between two rounds."""
+WORLD = World(universe=2_000, followers=2_000, celebrities=1, seed=1)
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    executable = chromium()
+    from notifier.testing.browser.chromium import headless, visit
+    from notifier.testing.browser.opened import Shown
+
+    with staged(folder / "seeing", WORLD, tell=tell, threshold=1, collapse="0") as stage:
+        token = _token(stage, _follower(stage))
+        tell("one page")
+        with headless(executable) as browser, visit(browser) as page:
+            shown = Shown(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
+            _round(stage, shown)  # then its stream is open, too
+            seconds = [_round(stage, shown) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
+    return [worst_at_most("live_visible_s{page}", seconds, VISIBLE_S, detail="From the 202 to the row on the page.")]
+
+
+def _round(stage: Stage, shown: "Shown") -> float:
+    """Seconds from the 202 of a mention until there is one row more."""
+    before = shown.rows.count()
+    stage.mention(WORLD.names[0])
+    accepted = time.monotonic()
+    shown.rows.nth(before).wait_for()
+    found = time.monotonic() - accepted
+    time.sleep(APART)
+    return found
+
+
+def _follower(stage: Stage) -> UserId:
+    """Somebody who is told of the account: who muted it would be waited for in vain."""
+    subject = Subject(Kind.MENTION, WORLD.names[0])
+
+    async def looked_for() -> UserId:
+        reads = stage.profile.reads()
+        try:
+            for number in range(WORLD.universe):
+                if subject in (await reads.people.viewer(user(number), Member(number))).follows:
+                    return user(number)
+        finally:
+            await stage.profile.leave()
+        raise LookupError("Nobody follows the account.")
+
+    return asyncio.run(looked_for())
+
+
+def _token(stage: Stage, who: UserId) -> str:
+    return issue(keys_of(Settings(data=stage.instance.data)), who, stage.ports.clock.now(), timedelta(hours=1))
