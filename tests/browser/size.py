@@ -25,11 +25,12 @@ def size(page: Page) -> Size:
 
 def not_larger(page: Page, before: Size, *, by: Size) -> None:
     """What is on its way out is waited for, on a busy machine for seconds; what a page keeps stays, and fails this."""
+    after = size(page)
     for _ in range(40):
-        after = size(page)
         if all(is_now < was + more for is_now, was, more in zip(*map(astuple, (after, before, by)), strict=True)):
             return
         page.wait_for_timeout(250)
+        after = size(page)
     raise AssertionError(f"{before} has become {after}")
 
 
