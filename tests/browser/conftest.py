@@ -51,8 +51,9 @@ def address(inbox: Inbox) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def visitor(browser: Browser) -> Iterator[BrowserContext]:
-    """Half of what a short test costs is a context of its own, so a file has one."""
+    """Half of what a short test costs is a context of its own, or the first page in one: a file has one of each."""
     with closing(new_context(browser)) as context:
+        context.new_page()
         yield context
 
 
@@ -63,11 +64,12 @@ def alone() -> None:
 
 @pytest.fixture
 def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[BrowserContext]:
-    """Afterwards without a page, and online again."""
+    """Afterwards without the test's pages, and online again."""
     own = new_context(browser) if "alone" in request.fixturenames else None
     context: BrowserContext = own or request.getfixturevalue("visitor")
+    before = context.pages
     yield context
-    for page in context.pages:
+    for page in [page for page in context.pages if page not in before]:
         page.close()
     context.set_offline(False)
     if own:
