@@ -1,7 +1,8 @@
-"""One browser for a file of tests; a server, a context and an inbox for each of them."""
+"""One browser and one context for a file of tests; a server, a page and an inbox for each of them."""
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,37 @@ def address(inbox: Inbox) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """Half of what a short test costs is a context of its own, or the first page in one: a file has one of each."""
+    with closing(new_context(browser)) as context:
+        context.new_page()
+        yield context
+
+
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
+def alone() -> None:
+    """The context is this test's own: it is changed for good, by a clock or the like."""
+
+
+@pytest.fixture
+def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[BrowserContext]:
+    """Afterwards without the test's pages, and online again."""
+    own = new_context(browser) if "alone" in request.fixturenames else None
+    context: BrowserContext = own or request.getfixturevalue("visitor")
+    before = context.pages
+    yield context
+    for page in [page for page in context.pages if page not in before]:
+        page.close()
+    context.set_offline(False)
+    if own:
+        own.close()
+
+
+def new_context(browser: Browser) -> BrowserContext:
     context = browser.new_context(viewport={"width": 600, "height": 700}, locale="en-GB")
     context.set_default_timeout(PATIENCE)
-    yield context
-    context.close()
+    return context
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """How much an open page holds, once what nobody needs any more has been collected."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from playwright.sync_api import CDPSession, Page
 
@@ -21,6 +21,17 @@ def size(page: Page) -> Size:
     found = Size(heap=_heap(talk), **_document(talk))
     talk.detach()
     return found
+
+
+def not_larger(page: Page, before: Size, *, by: Size) -> None:
+    """What is on its way out is waited for, on a busy machine for seconds; what a page keeps stays, and fails this."""
+    after = size(page)
+    for _ in range(40):
+        if all(is_now < was + more for is_now, was, more in zip(*map(astuple, (after, before, by)), strict=True)):
+            return
+        page.wait_for_timeout(250)
+        after = size(page)
+    raise AssertionError(f"{before} has become {after}")
 
 
 def _document(talk: CDPSession) -> dict[str, int]:

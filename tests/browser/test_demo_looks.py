@@ -1,19 +1,26 @@
-"""The demo's page as somebody meets it: by keyboard, on a phone, in the dark, all day long, and how much it loads."""
+"""The demo's page as somebody meets it: by keyboard, on a phone, in the dark, abroad, all day long; and its weight."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from notifier.testing.bench.page import DEMO_WIDTHS, SCHEMES, weight_figures
 from notifier.testing.browser.axe import violations
 from notifier.testing.browser.states import delivered, demo_states
 from notifier.testing.browser.weight import weighed
-from tests.browser.demo import demo, visiting
-from tests.browser.size import size
+from tests.browser.demo import SLOW, demo, visiting
+from tests.browser.size import Size, not_larger, size
 
 FOLLOWERS = 200_000
+TURN = """state => {
+  Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+"""The tab goes to the front or to the back."""
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -28,6 +35,22 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def page(browser: Browser, home: str) -> Iterator[Page]:
     with visiting(browser, home) as page:
         yield page
+
+
+@pytest.fixture
+def german(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="de-DE", timezone_id="Europe/Berlin")
+    context.set_default_timeout(SLOW)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def abroad(german: BrowserContext, home: str) -> Page:
+    page = german.new_page()
+    page.goto(home)
+    expect(page.locator("#line")).to_have_text("live", timeout=SLOW)
+    return page
 
 
 def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
@@ -59,6 +82,38 @@ def test_the_page_with_all_that_it_loads_is_small(browser: Browser, home: str) -
     assert [figure.finding for figure in weight_figures(sizes) if not figure.finding.ok] == []
 
 
+def test_numbers_and_times_are_the_visitor_s(abroad: Page) -> None:
+    expect(abroad.locator("#followers")).to_have_text("200.000", timeout=SLOW)
+    expect(abroad.locator(".tier .reached").first).to_contain_text(re.compile(r"within \d+,\d s"), timeout=SLOW)
+    time = abroad.locator("notifier-inbox time").first
+    expect(time).to_have_attribute("title", re.compile(r" um \d\d:\d\d"), timeout=SLOW)
+    expect(time).to_have_text(re.compile(r"jetzt|vor \d+ Min\."))
+
+
+def test_on_a_phone_the_inbox_comes_before_everything_else(abroad: Page) -> None:
+    def top(selector: str) -> float:
+        box: Any = abroad.locator(selector).first.bounding_box()
+        return float(box["y"])
+
+    assert top("h1") < top("notifier-inbox") < min(top("#storm"), top(".tiles"), top("#tiers"), top("#log"))
+
+
+def test_a_page_in_the_back_gives_its_stream_back_and_comes_back_with_it(abroad: Page) -> None:
+    ended: list[str] = []
+    abroad.on("requestfailed", lambda asked: ended.append(asked.url))
+    abroad.evaluate(TURN, "hidden")
+    for _ in range(100):
+        if any("/v1/system/stream" in url for url in ended):
+            break
+        abroad.wait_for_timeout(50)
+    else:
+        raise AssertionError("it keeps its connection")
+    with abroad.expect_request("**/v1/system/stream"):
+        abroad.evaluate(TURN, "visible")
+    expect(abroad.locator("#line")).to_have_text("live", timeout=SLOW)
+    expect(abroad.locator("#mentions")).not_to_have_text("–")
+
+
 A_DAY = """many => {
   // Each snapshot comes many times, and each time is another second: counts grow, workers die, the system falls behind.
   const fetched = window.fetch;
@@ -72,7 +127,7 @@ A_DAY = """many => {
       system.running.count += window.snapshots;
       system.mentions_per_second = window.snapshots;
       system.behind.p2 = { slices: window.snapshots % 90, seconds: window.snapshots % 50 };
-      system.roles.p1.pid += Math.floor(window.snapshots / 20);
+      system.roles.p1.pid += Math.floor(window.snapshots / 5);
       return `event: system\\ndata: ${JSON.stringify(system)}\\n\\n`;
     }).join("");
   };
@@ -95,22 +150,19 @@ A_DAY = """many => {
 
 def test_a_page_that_is_open_all_day_does_not_grow(page: Page, home: str) -> None:
     delivered(page)
-    page.add_init_script(f"({A_DAY})(120)")
+    page.add_init_script(f"({A_DAY})(60)")
     page.goto(home)
 
     def passed(snapshots: int) -> None:
         while page.evaluate("window.snapshots") < snapshots:
             page.wait_for_timeout(100)
 
-    passed(420)  # longer than the charts look back
+    passed(130)  # longer than the charts look back
     expect(page.locator("#log > li")).to_have_count(20)
     before = size(page)
-    passed(900)
-    after = size(page)
+    passed(370)
     expect(page.locator("#log > li")).to_have_count(20)
     points = page.locator(".tier polyline").last.get_attribute("points")
     assert points
     assert len(points.split()) == 120
-    assert after.nodes < before.nodes + 100
-    assert after.listeners < before.listeners + 20
-    assert after.heap < before.heap + 400_000
+    not_larger(page, before, by=Size(nodes=50, listeners=10, heap=200_000))

@@ -1,10 +1,9 @@
 """`<notifier-inbox>` on a page of another origin, of a real `notifier up` that names it: loaded, live, marked."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -29,36 +28,49 @@ ASKS = """([url, token]) => fetch(url, { headers: { Authorization: `Bearer ${tok
   .then(() => 'read', () => 'kept')"""
 
 
-@pytest.fixture
-def embedder() -> Iterator[ThreadingHTTPServer]:
-    """Another application on a port of its own; `api` says whose inbox it shows."""
+class Handler(BaseHTTPRequestHandler):
+    """Another application; `api` says whose inbox it shows."""
 
-    class Handler(BaseHTTPRequestHandler):
-        api = ""
+    api = ""
 
-        def do_GET(self) -> None:
-            body = EMBEDDER.format(api=Handler.api).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def do_GET(self) -> None:
+        body = EMBEDDER.format(api=Handler.api).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
+    def log_message(self, *_: object) -> None:
+        pass
 
+
+@contextmanager
+def embedder() -> Iterator[str]:
+    """The origin of one, on a port of its own."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield f"http://localhost:{server.server_port}"
     server.shutdown()
     server.server_close()
 
 
-@contextmanager
-def up(data: Path, origins: str) -> Iterator[Running]:
+@pytest.fixture(scope="module")
+def named() -> Iterator[str]:
+    with embedder() as origin:
+        yield origin
+
+
+@pytest.fixture(scope="module")
+def running(named: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    data = tmp_path_factory.mktemp("embedded")
+    notifier(
+        "fixture", "--followers", "1000", "--universe", "1000", "--celebrities", "1", "--data", str(data), "--json"
+    )
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("NOTIFIER_ORIGINS", origins)
+        environment.setenv("NOTIFIER_ORIGINS", f"https://app.example,{named}")
         running = start(data, data / "asked-for.json")
+    Handler.api = running.ready.url
     try:
         yield running
     finally:
@@ -72,23 +84,18 @@ def notifier(*words: str) -> str:
     return done.output.strip()
 
 
-def loaded(data: Path) -> Callable[[str], str]:
-    notifier(
-        "fixture", "--followers", "1000", "--universe", "1000", "--celebrities", "1", "--data", str(data), "--json"
-    )
-    return lambda user: notifier("token", user, "--data", str(data))
+@pytest.fixture
+def token(running: Running) -> str:
+    return notifier("token", "nova", "--data", str(running.data))
 
 
 @pytest.mark.timeout(120)
-def test_an_embedder_s_page_shows_an_inbox_live(embedder: ThreadingHTTPServer, page: Page, tmp_path: Path) -> None:
-    token = loaded(tmp_path)
-    origin = f"http://localhost:{embedder.server_port}"
-    with up(tmp_path, origin) as running, calling(running.ready, token("nova")) as caller:
-        embedder.RequestHandlerClass.api = running.ready.url  # type: ignore[attr-defined] # the class of the fixture
-        page.goto(origin)
+def test_an_embedder_s_page_shows_an_inbox_live(running: Running, named: str, page: Page, token: str) -> None:
+    with calling(running.ready, token) as caller:
+        page.goto(named)
         streams = "/v1/inbox/stream"
         with page.expect_response(lambda answer: answer.url.endswith(streams) and answer.status == 200):
-            page.evaluate(SHOW, token("nova"))
+            page.evaluate(SHOW, token)
         row = page.locator("notifier-inbox .row")
         expect(row).to_have_count(0)
         assert caller.accepted("one")
@@ -102,12 +109,8 @@ def test_an_embedder_s_page_shows_an_inbox_live(embedder: ThreadingHTTPServer, p
 
 
 @pytest.mark.timeout(120)
-def test_a_page_that_is_not_named_gets_neither_element_nor_inbox(
-    embedder: ThreadingHTTPServer, page: Page, tmp_path: Path
-) -> None:
-    token = loaded(tmp_path)
-    with up(tmp_path, "https://app.example") as running:
-        embedder.RequestHandlerClass.api = running.ready.url  # type: ignore[attr-defined] # the class of the fixture
-        page.goto(f"http://localhost:{embedder.server_port}")
+def test_a_page_that_is_not_named_gets_neither_element_nor_inbox(running: Running, page: Page, token: str) -> None:
+    with embedder() as unnamed:
+        page.goto(unnamed)
         assert page.evaluate("customElements.get('notifier-inbox') === undefined")
-        assert page.evaluate(ASKS, [f"{running.ready.url}/v1/inbox", token("nova")]) == "kept"
+        assert page.evaluate(ASKS, [f"{running.ready.url}/v1/inbox", token]) == "kept"

@@ -14,7 +14,7 @@ NOTIFIER = f"""#!/bin/sh
 echo "notifier $*" >> "$TYPED"
 case "$1" in
   up | demo | bench) exec {sys.executable} -m tests.docs.understood "$@" ;;
-  *) exec {sys.executable} -m notifier "$@" ;;
+  *) exec {sys.executable} -IS {ROOT}/tests/docs/warm.py "$WARM" "$@" ;;
 esac
 """
 """What runs until it is stopped, or for minutes, is understood and not done: the service runs already."""
@@ -30,6 +30,8 @@ class Reader:
     folder: Path
     """Holds `notifier-data`."""
     url: str
+    warm: Path
+    """Where commands are asked for."""
 
     def types(self, page: Page) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
         """All blocks in one shell, which stops at the first command that fails; and the calls that were made."""
@@ -40,6 +42,7 @@ class Reader:
             "PATH": f"{self._shims()}{os.pathsep}{plain['PATH']}",
             "PYTHONPATH": str(ROOT),
             "TYPED": str(typed),
+            "WARM": str(self.warm),
         }
         script = page.script.replace(HERE, self.url)
         if not shutil.which("curl"):  # not everywhere, and no dependency of ours

@@ -17,6 +17,7 @@ from tests.cli.running import until
 from tests.docs.pages import PAGES, Page, ours
 from tests.docs.reader import Reader
 from tests.docs.understood import understood
+from tests.docs.warm import warmed
 from tests.repo.sources import ROOT
 
 ELSEWHERE = {
@@ -46,10 +47,10 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("reader")
     data = folder / "notifier-data"
     notifier("fixture", "--data", str(data))
-    with Instance(data=data) as instance, calling(read_ready(data), "") as caller:
+    with Instance(data=data) as instance, calling(read_ready(data), "") as caller, warmed(ROOT) as warm:
         assert caller.accepted("first")
         until(lambda: caller.settled("first"), 30.0)
-        yield Reader(folder=folder, url=instance.url)
+        yield Reader(folder=folder, url=instance.url, warm=warm)
 
 
 @pytest.mark.timeout(180)
