@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from notifier.testing.browser import installed
 from notifier.testing.browser.chromium import headless
-from notifier.testing.browser.fake_inbox import Inbox, items, serving
+from notifier.testing.browser.fake_inbox import Inbox, items
+from notifier.testing.browser.fake_server import serving
 from notifier.testing.browser.installed import NoBrowser
 from notifier.testing.browser.opened import Opened
 

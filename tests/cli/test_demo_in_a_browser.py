@@ -16,11 +16,13 @@ from notifier.cli.showing import people
 from notifier.config import Settings
 from notifier.profiles.embedded import Embedded
 from notifier.testing.world import World
-from tests.browser.demo import FOLLOWERS, demo
+from tests.browser.demo import demo
 from tests.cli.conftest import Notifier
 
 OTHERS = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 """The note of another world."""
+LARGE = 60_000_000
+"""Followers: so many are not loaded before somebody who watches can cut that off."""
 SMALL = ["--followers", "300000", "--port", "0", "--no-open"]
 
 
@@ -32,7 +34,7 @@ def refused(notifier: Notifier, *words: str) -> str:
 
 def cut_off(data: Path, signal: int) -> None:
     """A demo that ends while it loads its world."""
-    words = ["demo", "--followers", str(FOLLOWERS), "--port", "0", "--no-open", "--keep", str(data)]
+    words = ["demo", "--followers", str(LARGE), "--port", "0", "--no-open", "--keep", str(data)]
     process = subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.DEVNULL)
     deadline = monotonic() + 40
     while not (data / "run" / "loading").exists():
@@ -50,9 +52,9 @@ def test_a_load_that_was_cut_off_is_done_anew_and_then_remembered(tmp_path: Path
     cut_off(tmp_path, SIGINT)
     assert not (tmp_path / "run" / "loading").exists()
     cut_off(tmp_path, SIGKILL)
-    assert "has --universe 20000000 --followers 20000000" in refused(notifier, "--keep", str(tmp_path))
+    assert f"has --universe {LARGE} --followers {LARGE}" in refused(notifier, "--keep", str(tmp_path))
     said: list[str] = []
-    with demo(tmp_path, said) as address:
+    with demo(tmp_path, said, followers=LARGE) as address:
         assert not (tmp_path / "demo.loading.json").exists()
         with urllib.request.urlopen(address) as answer:
             assert b"<notifier-inbox" in answer.read()
@@ -60,7 +62,7 @@ def test_a_load_that_was_cut_off_is_done_anew_and_then_remembered(tmp_path: Path
     assert "loaded anew, because the last time it was cut off" in said[0]
     first = (tmp_path / "core.db").stat().st_size
     (tmp_path / "run" / "loading").write_text("100")  # as of one who was killed when the world became whole
-    with demo(tmp_path, said) as address, urllib.request.urlopen(f"{address}/readyz") as answer:
+    with demo(tmp_path, said, followers=LARGE) as address, urllib.request.urlopen(f"{address}/readyz") as answer:
         assert answer.status == 200
         assert not (tmp_path / "run" / "loading").exists()
     assert "as you left them" in said[1]

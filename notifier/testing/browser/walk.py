@@ -6,7 +6,8 @@ from playwright.sync_api import Browser, Page
 
 from notifier.testing.browser.axe import violations
 from notifier.testing.browser.chromium import visit
-from notifier.testing.browser.fake_inbox import Inbox, items, serving
+from notifier.testing.browser.fake_inbox import Inbox, items
+from notifier.testing.browser.fake_server import serving
 from notifier.testing.browser.opened import Opened
 from notifier.testing.browser.states import delivered, demo_states, inbox_states
 
