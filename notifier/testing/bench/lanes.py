@@ -24,9 +24,10 @@ LARGEST_USUAL = 10_000_000
 P0_P95_S, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0, 500.0, 3
 
 BURSTS = 5
-STEADY, STEADY_EVERY = 1_000, 0.02
-"""Single events at an even pace, once the deliveries of what came before are done. The first opens a burst, and for the
-0.3 s of its fan-out each event waits longer; of a few hundred events the 99th percentile would be of that time alone.
+STEADY, STEADY_QUICK, STEADY_EVERY = 2_500, 1_500, 0.02
+"""Single events at an even pace, once the deliveries of what came before are done: a minute of them, which is what such
+a celebrity's collapse window lasts. The first opens a burst, as one of each minute's events does, and for the 0.3 s of
+its fan-out each event waits longer; of a few hundred events the 99th percentile would be of that time alone.
 """
 STORM = 10_000
 BATCH = 100
@@ -42,7 +43,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         tell("one mention, 10,000,000 followers")
         figures = [_p0(stage)]
         tell("events at an even pace")
-        figures += _steady(stage, folder / "usual")
+        figures += _steady(stage, folder / "usual", STEADY_QUICK if quick else STEADY)
     with staged(folder / "storm", world, tell=tell) as stage:
         tell(f"{STORM:,} mentions of one celebrity")
         figures.append(_storm(stage))
@@ -65,10 +66,10 @@ def _p0(stage: Stage) -> Figure:
     return Figure(finding=finding, ours=Spread.of(rounds))
 
 
-def _steady(stage: Stage, folder: Path) -> list[Figure]:
+def _steady(stage: Stage, folder: Path, events: int) -> list[Figure]:
     stage.rest(WITHIN)
     seconds = []
-    for number in range(STEADY):
+    for number in range(events):
         body, kind = letter([_tweet(f"steady-{number}", number, stage.world.names[0])])
         seconds.append(stage.wire.post("/v1/events", body, kind).seconds)
         time.sleep(STEADY_EVERY)

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,9 +29,9 @@ REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
 BURSTS = 2
 """In each of a world's lives: two in a quick run, four in a full one, and the worst of them is judged."""
 FLOOD = 3
-"""Bursts at once; with BURSTS and the killed one these are the six that the subject's budget affords."""
+"""Bursts at once."""
 BETWEEN = 1.2
-"""Seconds between two bursts of a subject: its collapse window here is one."""
+"""Seconds between two bursts of a subject: its collapse window here is one, and each second affords it a fan-out."""
 KILLS = 3
 
 VIPS = tuple(UserId(f"spica{i}") for i in range(10))
@@ -49,7 +49,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     isolation: list[tuple[float, float, int]] = []
     lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
     for number in range(1 if quick else 2):
-        with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S") as stage:
+        with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S", refill="1") as stage:
             _enrol_vips(stage)
             tell("one mention, 200,000,000 followers")
             accounts += [large_burst(stage) for _ in range(BURSTS)]
@@ -161,11 +161,17 @@ def _isolated(found: Sequence[tuple[float, float, int]]) -> Figure:
 
 def _reissued(stage: Stage) -> dict[Tier, list[float]]:
     """Seconds from a worker's death to the next claim on the slice it held."""
-    event, _ = stage.mention(stage.world.names[0])
-    burst = stage.burst_of(event)
-    found = {tier: [s for _ in range(KILLS) if (s := _kill(stage, burst, tier)) is not None] for tier in REISSUED_S}
+    return {tier: list(_kills(stage, tier)) for tier in REISSUED_S}
+
+
+def _kills(stage: Stage, tier: Tier) -> Iterator[float]:
+    """Of a burst of the tier's own: while one tier's workers are killed, the others end what they have."""
+    burst = stage.burst_of(stage.mention(stage.world.names[0])[0])
+    for _ in range(KILLS):
+        if (seconds := _kill(stage, burst, tier)) is not None:
+            yield seconds
     stage.wait(burst, TIERS, WITHIN)
-    return found
+    time.sleep(BETWEEN)
 
 
 def _kill(stage: Stage, burst: BurstKey, tier: Tier) -> float | None:
