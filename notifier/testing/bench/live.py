@@ -83,10 +83,7 @@ class Audience:
         finally:
             for ear in ears:
                 ear.writer.close()
-            tasks = [counting, *(ear.task for ear in ears if ear.task)]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _ended({counting, *(ear.task for ear in ears if ear.task)})
 
     async def round(self, ears: Sequence[Ear]) -> float:
         """Seconds from the 202 of a mention until the last of them has its row."""
@@ -162,6 +159,15 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
             ours=Spread.of([different / rounds], "messages"),
         ),
     ]
+
+
+async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
+    """Cancelled until they end: once in a thousand times one took it for a time-out of its own, and listened on."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        done, tasks = await asyncio.wait(tasks, timeout=1.0)
+        await asyncio.gather(*done, return_exceptions=True)
 
 
 def _make_room() -> None:
