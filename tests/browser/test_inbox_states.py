@@ -163,3 +163,21 @@ def test_axe_finds_nothing_in_any_state(opened: Opened, scheme: str, width: int)
     found = {state: violations(opened.page) for state in inbox_states(opened)}
     assert len(found) == 10
     assert {state: rules for state, rules in found.items() if rules} == {}
+
+
+def test_nothing_moves_for_whoever_wants_that(opened: Opened, inbox: Inbox) -> None:
+    moving = "root.getAnimations().length"
+    inbox.gate.clear()
+    opened.page.emulate_media(reduced_motion="reduce")
+    opened.open()
+    expect(opened.page.locator("notifier-inbox .skeleton")).to_be_visible()
+    assert opened.inside(moving) == 0
+    opened.page.emulate_media(reduced_motion="no-preference")
+    opened.until(lambda: opened.inside(moving) > 0)
+    opened.page.emulate_media(reduced_motion="reduce")
+    inbox.gate.set()
+    expect(opened.rows).to_have_count(5)
+    opened.until(lambda: bool(inbox.lines))
+    inbox.arrive(item(1000, unread=True))
+    expect(opened.rows).to_have_count(6)
+    assert opened.inside(moving) == 0

@@ -132,6 +132,17 @@ def test_a_pipe_gets_plain_text_and_a_terminal_what_fits_it(
     assert max(len(line) for line in lines) <= 60
 
 
+def test_long_work_shows_how_far_it_is_where_somebody_watches_and_nowhere_else(
+    tmp_path: Path, notifier: Notifier
+) -> None:
+    words = ("fixture", "--followers", "1000000", "--data")
+    shown = " ".join(drawn((*words, str(tmp_path / "watched")), width=80, raw=True))
+    assert shown.count("loading people") > 1
+    assert "━" in shown
+    ran = notifier(*words, str(tmp_path / "piped"))
+    assert (ran.exit_code, ran.stderr) == (0, "")
+
+
 def test_what_people_wrote_does_not_steer_the_terminal(world: Path) -> None:
     command = [sys.executable, "-m", "notifier", "throttle", "list", "--data", str(world)]
     environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
