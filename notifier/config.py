@@ -59,6 +59,8 @@ class Settings:
     """Live streams of one API process; each is a connection and about 10 kB."""
     origins: str = ""
     """Of other pages that may ask for inboxes in a browser; empty: none."""
+    jars: Path = Path("~/.cache/notifier/jars")
+    """Where `notifier services` keeps the jars of Kafka and Cassandra, for every data folder."""
     log_level: str = "info"
     demo: str = ""
     """The people whose inboxes the demo's page shows; empty: this is no demo, and it has no such page."""
@@ -83,6 +85,7 @@ class Rule:
 
 RULES: Mapping[str, Rule] = {
     "data": Rule(words="a folder", holds=lambda folder: True),
+    "jars": Rule(words="a folder", holds=lambda folder: True),
     "profile": Rule(words="the name of a profile", holds=lambda name: re.fullmatch(r"\w+", name) is not None),
     "host": Rule(words="a host name or an address", holds=lambda host: re.fullmatch(r"\S+", host) is not None),
     "port": Rule(words="a whole number from 0 to 65535", holds=lambda port: 0 <= port <= 65535),

@@ -1,0 +1,148 @@
+"""The fleet: Kafka, Cassandra and Valkey in one folder, as processes that outlive whoever started them."""
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic, sleep
+
+from notifier.domain.errors import Environment
+from services.cassandra.node import Sync, node
+from services.engine import STOPS_WITHIN, Engine, free_port
+from services.kafka.broker import broker
+from services.valkey.server import server
+
+ENGINES = ("kafka", "cassandra", "valkey")
+LOOKS_EVERY = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """An engine as the folder remembers it."""
+
+    name: str
+    address: str
+    url: str = ""
+    """With its password; only where it has one."""
+    pid: int | None = None
+    """None: it was stopped. One that died keeps its number; `runs` tells."""
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    folder: Path
+    cache: Path
+    """Where the jars are kept, for every folder."""
+
+    @property
+    def note(self) -> Path:
+        return self.folder / "services.json"
+
+    def standing(self) -> Mapping[str, Standing]:
+        """Of every engine that was ever started here."""
+        if not self.note.exists():
+            return {}
+        return {name: Standing(**value) for name, value in json.loads(self.note.read_text()).items()}
+
+    def runs(self, name: str) -> bool:
+        one = self.standing().get(name)
+        return one is not None and one.pid is not None and self._ours(one.pid)
+
+    def up(self, sync: Sync, told: Callable[[Standing, float], None]) -> int:
+        """Starts those that don't run, side by side; tells of each that answers, with the seconds it took; how many.
+
+        Raises Environment. Who is cut off in between starts again: each engine is noted as soon as it has a process.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        began = monotonic()
+        with self._alone():
+            starting = list(self._start(sync))
+        for engine in starting:
+            engine.ready()
+            told(self.standing()[engine.folder.name], monotonic() - began)
+        return len(starting)
+
+    def down(self) -> None:
+        """Asks all of them to stop, and kills who takes too long. What they have stored stays."""
+        running = {name: one.pid for name, one in self.standing().items() if one.pid and self._ours(one.pid)}
+        for pid in running.values():
+            _signal(pid, signal.SIGTERM)
+        deadline = monotonic() + STOPS_WITHIN
+        for name, pid in running.items():
+            while self._ours(pid) and monotonic() < deadline:
+                sleep(LOOKS_EVERY)
+            if self._ours(pid):
+                _signal(pid, signal.SIGKILL)
+            self._remember(name, pid=None)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two who start at once start each engine once."""
+        with (self.folder / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _start(self, sync: Sync) -> Iterator[Engine]:
+        for name in ENGINES:
+            if not self.runs(name):
+                engine = self._engine(name, sync)
+                engine.start()
+                self._remember(name, pid=engine.pid)
+                yield engine
+
+    def _engine(self, name: str, sync: Sync) -> Engine:
+        """On the port that it had before, so that whoever knew it finds it again."""
+        before = self.standing().get(name)
+        port = before.port if before else free_port()
+        folder = (self.folder / name).absolute()
+        match name:
+            case "kafka":
+                engine, url = broker(folder, self.cache, port=port), ""
+            case "cassandra":
+                engine, url = node(folder, self.cache, port=port, sync=sync), ""
+            case _:
+                password = secrets.token_urlsafe(24)
+                engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
+        self._write({**self.standing(), name: Standing(name=name, address=engine.address, url=url)})
+        return engine
+
+    def _remember(self, name: str, pid: int | None) -> None:
+        known = self.standing()
+        one = known[name]
+        self._write({**known, name: Standing(name=name, address=one.address, url=one.url, pid=pid)})
+
+    def _write(self, known: Mapping[str, Standing]) -> None:
+        """There are passwords in it: ours alone to read, and never half of it."""
+        new = self.note.with_suffix(".new")
+        new.touch(mode=0o600)
+        new.write_text(json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
+        new.replace(self.note)
+
+    def _ours(self, pid: int) -> bool:
+        """Whether the process is an engine of this folder: a number may be somebody else's by now."""
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)  # of our own child: else it would stay a zombie, and zombies have a number
+        said = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False)
+        return str(self.folder.absolute()) in said.stdout
+
+
+def required(fleet: Fleet) -> Mapping[str, Standing]:
+    """Raises Environment, with the remedy, when not all of them run."""
+    if dead := [name for name in ENGINES if not fleet.runs(name)]:
+        raise Environment(f"Not running: {', '.join(dead)}. Start them: notifier services up.")
+    return fleet.standing()
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
