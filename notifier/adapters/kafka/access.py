@@ -1,0 +1,46 @@
+"""The way to the brokers: where they are, under which names our topics stand there, and what their errors mean to us."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.errors import KafkaError
+
+from notifier.domain.errors import LogUnavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    servers: str
+    """`host:port`, several with commas between them."""
+    prefix: str = ""
+    """Of every topic and group, so that several notifiers share a cluster."""
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """As kafka-python calls it; empty: plain text."""
+
+    def options(self) -> dict[str, Any]:
+        """Of every client. One that waits 30 s before it looks for a broker again is away half a minute too long."""
+        return {
+            "bootstrap_servers": self.servers.split(","),
+            "reconnect_backoff_max_ms": 1_000,
+            "request_timeout_ms": 2_000,
+            "allow_auto_create_topics": False,
+            **self.security,
+        }
+
+    def topic(self, stream: str) -> str:
+        return f"{self.prefix}{stream}"
+
+    def group(self, stream: str, group: str) -> str:
+        """One for each stream: whoever reads another has no part in who reads this one."""
+        return f"{self.prefix}{group}.{stream}"
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Every error of the library's is an outage to us: a loop tries again, a caller is told so."""
+    try:
+        yield
+    except KafkaError as error:
+        raise LogUnavailable(f"{what}: {type(error).__name__}.") from error
