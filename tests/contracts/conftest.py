@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.sqlite.files import Files
+from notifier.config import Settings
 from notifier.testing.memory.clock import ManualClock
+from services.engine import free_port
+from services.jars import missing
+from services.kafka.broker import broker
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.flow_stores import BACKENDS, Store
+from tests.contracts.logs import ByHand, Logs, in_kafka
 
 
 @pytest.fixture
@@ -27,6 +32,30 @@ def sqlite(files: Files) -> Backend:
 def backend(request: pytest.FixtureRequest) -> Backend:
     found: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
     return found
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker's address."""
+    if lacking := missing():
+        pytest.skip(f"Kafka needs Java and Maven; not found: {', '.join(lacking)}")
+    engine = broker(tmp_path_factory.mktemp("kafka"), Settings.read().jars.expanduser(), port=free_port())
+    engine.start()
+    try:
+        engine.ready()
+        yield engine.address
+    finally:
+        engine.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", "kafka"])
+def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
+    if request.param == "kafka":
+        with in_kafka(request.getfixturevalue("kafka")) as found:
+            yield found
+    else:
+        backend: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
+        yield ByHand(backend.log, backend.clock)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -1,4 +1,4 @@
-"""The way to the brokers: where they are, under which names our topics stand there, and what their errors mean to us."""
+"""The way to the brokers: where they are, under which names our topics stand there, what their errors mean."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +28,9 @@ class Access:
             "allow_auto_create_topics": False,
             **self.security,
         }
+
+    def admin(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
 
     def topic(self, stream: str) -> str:
         return f"{self.prefix}{stream}"

@@ -93,7 +93,6 @@ class KafkaLog:
                     batch_size=BATCH,
                     linger_ms=1,
                     max_block_ms=int(ANSWERS_WITHIN * 500),
-
                     delivery_timeout_ms=int(ANSWERS_WITHIN * 1_000),
                 )
             return self._made

@@ -1,18 +1,21 @@
-"""A reader of the event log on Kafka: one member of a group, which commits what is done and nothing that it has lost."""
+"""A reader of the event log on Kafka: a member of a group, which commits what is done and nothing that it has lost."""
 
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.admin import MemberToRemove
 from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
 from kafka.errors import (
     CommitFailedError,
     FencedInstanceIdError,
     IllegalGenerationError,
+    KafkaError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -32,6 +35,10 @@ JOINS_AFTER = 15.0
 """Seconds; a client that is no member by then is thrown away, for one that has wedged never will be."""
 TO_JOIN, TO_READ = 1_000, 100
 """Milliseconds, the least of a poll: with shorter ones the library never gets through joining a group."""
+AT_ONCE = 1_000
+"""Records of one read, of all partitions."""
+BYTES = 262_144
+"""Of one partition that are fetched at once: what is behind it waits, and a read is for all of them."""
 MOST_AWAY = timedelta(minutes=1)
 """Between two polls; who takes longer over a batch, or waits for a store, leaves the group to the others."""
 
@@ -44,17 +51,17 @@ class KafkaReader:
         self._made_at = 0.0
         self._joined = False
         self._fenced = False
-        self._ahead: deque[Logged] = deque()
-        """Read and not yet asked for."""
+        self._ahead: dict[int, deque[Logged]] = {}
+        """Read and not yet asked for, by partition; the one that comes first next time stands first."""
         self._committed: dict[int, int | None] = {}
         """Of partitions held: the offset that is read next after a restart; None: not asked for yet."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        # Asked for at least one: never to poll is to leave the group, and to pause a partition stalls it for good.
-        most = max(1, limit - len(self._ahead))
+        # Also who wants nothing reads: never to poll is to leave the group, and a paused partition stalls for good.
         if not self._ahead or limit == 0:
-            self._ahead.extend(self._read(most, wait))
-        return [self._ahead.popleft() for _ in range(min(limit, len(self._ahead)))]
+            for logged in self._read(wait):
+                self._ahead.setdefault(_number(logged.partition), deque()).append(logged)
+        return [self._next() for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         offsets = {
@@ -89,18 +96,41 @@ class KafkaReader:
         consumer, self._consumer, self._joined = self._consumer, None, False
         self._forget()
         if consumer is not None:
+            with suppress(KafkaError):  # else its lease ends by itself
+                self._leave(consumer)
             consumer.close(autocommit=False)
+
+    def _leave(self, consumer: KafkaConsumer) -> None:
+        """The library's close keeps a named member's place for the one that comes back. By both names: whoever has
+        this one's place by now keeps it."""
+        me = consumer.group_metadata().member_id
+        if me:
+            admin = KafkaAdminClient(**self._access.admin())
+            try:
+                group = self._access.group(self._stream, self._group)
+                admin.remove_group_members(group, [MemberToRemove(member_id=me, group_instance_id=self._owner)])
+            finally:
+                admin.close()
 
     @property
     def _topic(self) -> str:
         return self._access.topic(self._stream)
 
-    def _read(self, most: int, wait: timedelta) -> list[Logged]:
+    def _next(self) -> Logged:
+        """Of each partition in turn: the library gives all that it has of one before it comes to another."""
+        number = next(iter(self._ahead))
+        records = self._ahead.pop(number)
+        found = records.popleft()
+        if records:
+            self._ahead[number] = records
+        return found
+
+    def _read(self, wait: timedelta) -> list[Logged]:
         consumer = self._member()
         least = TO_READ if self._joined else TO_JOIN
         try:
             with translated("The log can't be read"):
-                found = consumer.poll(timeout_ms=max(least, wait // timedelta(milliseconds=1)), max_records=most)
+                found = consumer.poll(timeout_ms=max(least, wait // timedelta(milliseconds=1)), max_records=AT_ONCE)
         except LogUnavailable as error:
             if isinstance(error.__cause__, FencedInstanceIdError):
                 self._fence()
@@ -131,6 +161,7 @@ class KafkaReader:
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 fetch_max_wait_ms=100,
+                max_partition_fetch_bytes=BYTES,
                 # New partitions are read within seconds.
                 metadata_max_age_ms=5_000,
             )

@@ -24,7 +24,8 @@ class Waiting:
         with translated("What waits can't be read"):
             consumer = KafkaConsumer(
                 **self._access.options(),
-                group_id=self._access.group(self._stream, self._group),  # for its commits; who only assigns joins no group
+                # For its commits: who only assigns joins no group.
+                group_id=self._access.group(self._stream, self._group),
                 enable_auto_commit=False,
                 max_partition_fetch_bytes=BYTES,
                 fetch_max_bytes=BYTES,
