@@ -22,11 +22,18 @@ from tests.contracts.member import Member, member
 class Logs(Protocol):
     """A log, and what its tests can do to time and to readers."""
 
-    log: EventLog
-    patience: timedelta
-    """How long a poll may take to find what is there."""
-    slack: timedelta
-    """So long before a lease ends it is certain that it hasn't ended."""
+    @property
+    def log(self) -> EventLog: ...
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a poll may take to find what is there."""
+        ...
+
+    @property
+    def slack(self) -> timedelta:
+        """So long before a lease ends it is certain that it hasn't ended."""
+        ...
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer: ...
 

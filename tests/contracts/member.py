@@ -9,6 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.domain.errors import LogUnavailable
@@ -54,7 +55,7 @@ class Member:
             if pipe:
                 pipe.close()
 
-    def _asked(self, *call: object) -> "list[list[str]] | int":  # type: ignore[return]
+    def _asked(self, *call: object) -> Any:
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps(call) + "\n")
@@ -63,7 +64,7 @@ class Member:
         if "away" in answer:
             raise LogUnavailable(answer["away"])
         assert "failed" not in answer, answer
-        return answer["said"]  # type: ignore[no-any-return]
+        return answer["said"]
 
 
 def member(access: Access, stream: str, group: str, owner: str) -> Member:
