@@ -1,0 +1,138 @@
+"""The register of migrations: what was begun and applied, and who holds the lock; one partition, so one Paxos decides."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4, uuid5
+
+from notifier.adapters.cassandra.session import SERIAL, Cluster
+from notifier.domain.errors import StoreUnavailable
+
+LOOKS_EVERY = 0.2
+"""Seconds, while another holds the lock."""
+_IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
+
+# The id is the keyspace's own: two runners on different nodes would else make two tables of one name, of which one
+# wins and takes the other's rows with it. The holder ends by its TTL, on the server's clock.
+_MAKE = """
+CREATE TABLE IF NOT EXISTS migrations (
+    book       text,
+    holder     text static,
+    phase      text,
+    number     int,
+    name       text,
+    checksum   text,
+    begun_at   bigint,
+    applied_at bigint,
+    PRIMARY KEY ((book), phase, number)
+) WITH id = {id}
+  AND compaction = {{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L10'}}
+  AND default_time_to_live = 0
+  AND gc_grace_seconds = 86400
+"""
+_READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE book = 'schema'"
+_HOLDER = "SELECT holder FROM migrations WHERE book = 'schema' LIMIT 1"
+_TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = null"
+_KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = %s"
+_FREE = "UPDATE migrations SET holder = null WHERE book = 'schema' IF holder = %s"
+# Only while the lock is the writer's: a runner that slept through its term leaves no word.
+_BEGIN = f"""
+BEGIN BATCH
+    {_KEEP};
+    INSERT INTO migrations (book, phase, number, name, checksum, begun_at) VALUES ('schema', %s, %s, %s, %s, %s);
+APPLY BATCH
+"""
+_APPLIED = f"""
+BEGIN BATCH
+    {_KEEP};
+    UPDATE migrations SET applied_at = %s WHERE book = 'schema' AND phase = %s AND number = %s;
+APPLY BATCH
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    phase: str
+    number: int
+    name: str
+    checksum: str
+    applied: bool
+    """False: begun, and cut off before its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """Held by one runner. What it does under it bears being done twice: a runner may sleep through its term."""
+
+    cluster: Cluster
+    holder: str
+    term: timedelta
+
+    def keep(self) -> None:
+        """For another term. Raises StoreUnavailable when it is another's by now."""
+        self._written(_KEEP)
+
+    def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
+        """To be written before the first statement, so that a file that is changed half-way is known, too."""
+        self._written(_BEGIN, phase, number, name, checksum, time.time_ns() // 1_000_000)
+
+    def applied(self, phase: str, number: int) -> None:
+        """To be written after the last statement."""
+        self._written(_APPLIED, time.time_ns() // 1_000_000, phase, number)
+
+    def _written(self, statement: str, *values: object) -> None:
+        seconds = max(1, int(self.term.total_seconds()))
+        if not _took(self.cluster.execute(statement, (seconds, self.holder, self.holder, *values))):
+            raise StoreUnavailable(f"The lock of the migrations is not {self.holder}'s any more.")
+
+
+class Register:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def make(self) -> None:
+        self._cluster.change(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
+
+    def entries(self) -> list[Entry]:
+        """As decided so far, by phase and number."""
+        return [
+            Entry(
+                phase=row.phase,
+                number=row.number,
+                name=row.name,
+                checksum=row.checksum,
+                applied=row.applied_at is not None,
+            )
+            for row in self._cluster.execute(_READ, profile=SERIAL)
+            if row.phase is not None  # a partition with nothing but a holder is one row of nulls
+        ]
+
+    @contextmanager
+    def locked(self, term: timedelta, waits: timedelta) -> Iterator[Lock]:
+        """Waits for its turn; who died with the lock is waited for until its term ends. Raises StoreUnavailable."""
+        lock = Lock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
+        deadline = time.monotonic() + waits.total_seconds()
+        while not self._take(lock):
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(f"Another runner migrates since {waits.total_seconds():g} s.")
+            time.sleep(LOOKS_EVERY)
+        try:
+            yield lock
+        finally:
+            with suppress(StoreUnavailable):  # it ends by itself
+                self._cluster.execute(_FREE, (lock.holder,))
+
+    def _take(self, lock: Lock) -> bool:
+        try:
+            return _took(self._cluster.execute(_TAKE, (max(1, int(lock.term.total_seconds())), lock.holder)))
+        except StoreUnavailable:
+            # The outcome isn't known; nobody else has this name.
+            held = self._cluster.execute(_HOLDER, profile=SERIAL)
+            return bool(held) and held[0].holder == lock.holder
+
+
+def _took(answer: list[object]) -> bool:
+    """A conditional statement's answer: its first column is whether it was applied."""
+    return bool(answer[0][0])  # type: ignore[index]  # a row of the driver's is a named tuple
