@@ -1,4 +1,4 @@
-"""Brings a keyspace to the schema of the code: numbered files of CQL in two phases, each applied once and never edited."""
+"""Brings a keyspace to the schema of the code: numbered CQL in two phases, each file applied once, never edited."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The register of migrations: what was begun and applied, and who holds the lock; one partition, so one Paxos decides."""
+"""The register of migrations: what was begun and applied, and whose turn it is; one partition, one Paxos."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One session to Cassandra for each process, with everything said that the driver would guess; its errors become ours."""
+"""One session to Cassandra a process, with everything said that the driver would guess; its errors become ours."""
 
 import os
 import re
@@ -76,7 +76,7 @@ class Cluster:
         self._session: Session | None = None
 
     def session(self) -> Session:
-        """This process's own, in our keyspace. Raises StoreUnavailable, or Environment when there is no such keyspace."""
+        """This process's own, in our keyspace. Raises StoreUnavailable, and Environment without a keyspace."""
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
                 raise RuntimeError("The session to Cassandra was open when the process forked.")
@@ -125,6 +125,7 @@ def _connected(access: Access, keyspace: str | None) -> Session:
     driver = Driver(
         contact_points=list(access.hosts),
         port=access.port,
+        protocol_version=vendor.ProtocolVersion.V5,  # else it is found out by connections that are refused
         execution_profiles={
             EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
@@ -136,7 +137,10 @@ def _connected(access: Access, keyspace: str | None) -> Session:
     )
     try:
         with translated("It can't be reached"):
-            return driver.connect(keyspace)
+            session = driver.connect()
+            if keyspace is not None:
+                session.set_keyspace(keyspace)
+            return session
     except vendor.InvalidRequest as error:
         driver.shutdown()
         raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
