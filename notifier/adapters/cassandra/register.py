@@ -1,17 +1,22 @@
 """The register of migrations: what was begun and applied, and whose turn it is; one partition, one Paxos."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4, uuid5
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.domain.errors import StoreUnavailable
 
 LOOKS_EVERY = 0.2
 """Seconds, while another holds the lock."""
+TRIED_FOR = 10.0
+"""Seconds. Runners that meet in one Paxos instance time each other out, reads at SERIAL included."""
 _IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
 # The id is the keyspace's own: two runners on different nodes would else make two tables of one name, of which one
@@ -83,8 +88,7 @@ class Lock:
         self._written(_APPLIED, time.time_ns() // 1_000_000, phase, number)
 
     def _written(self, statement: str, *values: object) -> None:
-        seconds = max(1, int(self.term.total_seconds()))
-        if not _took(self.cluster.execute(statement, (seconds, self.holder, self.holder, *values))):
+        if not _took(_tried(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))):
             raise StoreUnavailable(f"The lock of the migrations is not {self.holder}'s any more.")
 
 
@@ -105,7 +109,7 @@ class Register:
                 checksum=row.checksum,
                 applied=row.applied_at is not None,
             )
-            for row in self._cluster.execute(_READ, profile=SERIAL)
+            for row in _tried(self._cluster, _READ, profile=SERIAL)
             if row.phase is not None  # a partition with nothing but a holder is one row of nulls
         ]
 
@@ -125,14 +129,38 @@ class Register:
                 self._cluster.execute(_FREE, (lock.holder,))
 
     def _take(self, lock: Lock) -> bool:
+        """Who looks before it tries doesn't hinder the holder."""
+        if self._holder(EXEC_PROFILE_DEFAULT) is not None:
+            return False
         try:
-            return _took(self._cluster.execute(_TAKE, (max(1, int(lock.term.total_seconds())), lock.holder)))
+            return _took(self._cluster.execute(_TAKE, (_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
             # The outcome isn't known; nobody else has this name.
-            held = self._cluster.execute(_HOLDER, profile=SERIAL)
-            return bool(held) and held[0].holder == lock.holder
+            return self._holder(SERIAL) == lock.holder
+
+    def _holder(self, profile: object) -> str | None:
+        found = _tried(self._cluster, _HOLDER, profile=profile)
+        return found[0].holder if found else None
 
 
-def _took(answer: list[object]) -> bool:
+def _tried(
+    cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
+) -> list[Any]:
+    """Again after an outage, for reads and for what the holder writes: done twice it is the same."""
+    deadline = time.monotonic() + TRIED_FOR
+    while True:
+        try:
+            return cluster.execute(statement, values, profile=profile)
+        except StoreUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(LOOKS_EVERY)
+
+
+def _seconds(term: timedelta) -> int:
+    return max(1, int(term.total_seconds()))
+
+
+def _took(answer: list[Any]) -> bool:
     """A conditional statement's answer: its first column is whether it was applied."""
-    return bool(answer[0][0])  # type: ignore[index]  # a row of the driver's is a named tuple
+    return bool(answer[0][0])
