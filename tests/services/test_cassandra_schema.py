@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +14,7 @@ from threading import Event
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
-from notifier.adapters.cassandra.migrate import FOLDER
-from notifier.adapters.cassandra.script import statements
+from notifier.config import Settings
 from notifier.domain.errors import BadSetting, Environment, SchemaChanged, SchemaNewer, StoreUnavailable
 from services.cassandra.node import node
 from services.engine import free_port
@@ -29,7 +27,7 @@ pytestmark = [
     ),
 ]
 
-JARS = Path(os.environ.get("NOTIFIER_JARS", Path.home() / ".cache" / "notifier" / "jars"))
+JARS = Settings.read().jars.expanduser()
 FIRST = "-- A table; with a comment.\nCREATE TABLE IF NOT EXISTS a (x int PRIMARY KEY) WITH comment = 'one; -- two';\n"
 SECOND = "".join(f"CREATE TABLE IF NOT EXISTS {name} (x int PRIMARY KEY);\n" for name in "bcd")
 SHORT = timedelta(seconds=2)
@@ -315,29 +313,3 @@ def test_what_must_be_found_without_its_key_is_found_by_an_index(shipped: Cluste
     for member, seen_at in ((1, 10), (2, 20)):
         shipped.execute("INSERT INTO seen (shard, member, seen_at) VALUES (0, %s, %s)", (member, seen_at))
     assert [row.member for row in shipped.execute("SELECT member FROM seen WHERE shard = 0 AND seen_at >= 15")] == [2]
-
-
-def test_every_statement_bears_being_run_twice_and_every_table_says_why() -> None:
-    scripts = {path.name: path.read_text() for path in FOLDER.rglob("*.cql")}
-    every = [statement for script in scripts.values() for statement in statements(script)]
-    assert [one for one in every if not re.search(r"\bIF (NOT )?EXISTS\b", one)] == []
-    assert sum(one.startswith("CREATE TABLE") for one in every) == len(TABLES)
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ("a;b;", ["a", "b"]),
-        ("-- a;\na 'x;''--y' ;", ["a 'x;''--y'"]),
-        ('/* a; */ b "x;y"; // c;\n', ['b "x;y"']),
-        ("a $$ x; 'y $$;", ["a $$ x; 'y $$"]),
-        (" \n-- nothing\n", []),
-    ],
-)
-def test_a_script_is_split_where_its_statements_end(script: str, expected: list[str]) -> None:
-    assert list(statements(script)) == expected
-
-
-def test_a_script_that_was_cut_off_is_refused() -> None:
-    with pytest.raises(ValueError, match="no semicolon behind: b"):
-        list(statements("a; b"))
