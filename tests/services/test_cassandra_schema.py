@@ -14,10 +14,7 @@ from threading import Event
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
-from notifier.config import Settings
-from notifier.domain.errors import BadSetting, Environment, SchemaChanged, SchemaNewer, StoreUnavailable
-from services.cassandra.node import node
-from services.engine import free_port
+from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, StoreUnavailable
 from services.jars import missing
 
 pytestmark = [
@@ -27,7 +24,6 @@ pytestmark = [
     ),
 ]
 
-JARS = Settings.read().jars.expanduser()
 FIRST = "-- A table; with a comment.\nCREATE TABLE IF NOT EXISTS a (x int PRIMARY KEY) WITH comment = 'one; -- two';\n"
 SECOND = "".join(f"CREATE TABLE IF NOT EXISTS {name} (x int PRIMARY KEY);\n" for name in "bcd")
 SHORT = timedelta(seconds=2)
@@ -37,21 +33,10 @@ DAY = 86_400
 NUMBERS = count(1)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
-    engine = node(tmp_path_factory.mktemp("cassandra"), JARS, port=free_port())
-    engine.start()
-    try:
-        engine.ready()
-        yield Access(hosts=[engine.host], port=engine.port)
-    finally:
-        engine.kill()
-
-
 @pytest.fixture
-def access(server: Access) -> Access:
+def access(cassandra: Access) -> Access:
     """A keyspace of the test's own, which isn't there yet."""
-    return replace(server, keyspace=f"schema_{next(NUMBERS)}")
+    return replace(cassandra, keyspace=f"schema_{next(NUMBERS)}")
 
 
 @pytest.fixture
@@ -224,16 +209,6 @@ def test_without_a_keyspace_nobody_works(cluster: Cluster) -> None:
         cluster.session()
 
 
-def test_a_node_that_isnt_there_is_an_outage(access: Access) -> None:
-    with pytest.raises(StoreUnavailable, match="can't be reached"):
-        Cluster(replace(access, port=free_port())).session()
-
-
-def test_a_keyspace_is_a_name_and_nothing_else() -> None:
-    with pytest.raises(BadSetting, match="A keyspace"):
-        Access(hosts=["127.0.0.1"], keyspace="a; DROP KEYSPACE b")
-
-
 def test_a_session_isnt_taken_over_a_fork(cluster: Cluster, folder: Path) -> None:
     migrate(cluster, Phase.PRE, folder)
     cluster._pid = -1  # as it is in a child
@@ -270,8 +245,8 @@ TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 
 
 @pytest.fixture(scope="module")
-def shipped(server: Access) -> Iterator[Cluster]:
-    made = Cluster(replace(server, keyspace="shipped"))
+def shipped(cassandra: Access) -> Iterator[Cluster]:
+    made = Cluster(replace(cassandra, keyspace="shipped"))
     migrate(made, Phase.PRE)
     yield made
     made.close()
