@@ -1,0 +1,184 @@
+"""One session to Cassandra a process, with everything said that the driver would guess; its errors become ours."""
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import cassandra as vendor
+from cassandra import protocol
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable, Session
+from cassandra.cluster import Cluster as Driver
+from cassandra.connection import ConnectionBusy, ConnectionException
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    FallthroughRetryPolicy,
+    NoSpeculativeExecutionPolicy,
+    TokenAwarePolicy,
+)
+
+from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
+
+SERIAL = "serial"
+"""The profile that reads what conditional writes decided, and finishes those that were cut off."""
+ANSWERS_WITHIN = timedelta(seconds=5)
+SCHEMA_WITHIN = timedelta(seconds=30)
+"""A change of the schema waits for all nodes to know it."""
+LOOKS_AGAIN_AFTER = 1.0
+"""Seconds. The driver's own pauses grow to ten minutes: a node that was away so long would stay unused as long."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
+
+_PASSING = (
+    vendor.RequestExecutionException,
+    vendor.OperationTimedOut,
+    vendor.UnresolvableContactPoints,
+    NoHostAvailable,
+    ConnectionException,
+    ConnectionBusy,
+    protocol.RequestExecutionException,  # Overloaded and bootstrapping have no class of their own outside
+    protocol.ServerError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where it is, and which keyspace is ours."""
+
+    hosts: Sequence[str]
+    port: int = 9042
+    keyspace: str = "notifier"
+    datacenter: str = "datacenter1"
+    """Whose nodes are asked, and whose quorum is enough."""
+    replication: Mapping[str, str] = field(default_factory=lambda: _ONE_COPY)
+    """Of a keyspace that is made anew; one that exists keeps what its operators gave it."""
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """As cassandra-driver's cluster calls it (`auth_provider`, `ssl_context`); empty: plain text."""
+
+    def __post_init__(self) -> None:
+        """The keyspace becomes a part of statements, where nothing can be bound."""
+        if not _NAME.fullmatch(self.keyspace):
+            raise BadSetting(f"A keyspace is named by small letters, digits and _, not {self.keyspace!r}.")
+
+
+class Cluster:
+    """Nothing is connected before the first use, which is after the fork: a session's threads don't survive one."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._session: Session | None = None
+
+    def session(self) -> Session:
+        """This process's own, in our keyspace. Raises StoreUnavailable, and Environment without a keyspace."""
+        with self._lock:
+            if self._session is not None and self._pid != os.getpid():
+                raise RuntimeError("The session to Cassandra was open when the process forked.")
+            if self._session is None:
+                self._session, self._pid = _connected(self.access, self.access.keyspace), os.getpid()
+            return self._session
+
+    def create(self) -> None:
+        """The keyspace, unless it exists."""
+        copies = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
+        session = _connected(self.access, None)
+        try:
+            _changed(
+                session,
+                f"CREATE KEYSPACE IF NOT EXISTS {self.access.keyspace} WITH replication = {{{copies}}}",
+            )
+        finally:
+            session.cluster.shutdown()
+
+    def change(self, statement: str) -> None:
+        """The schema, on all nodes when it returns. Raises StoreUnavailable: then it may be changed, or not."""
+        _changed(self.session(), statement)
+
+    def execute(
+        self,
+        statement: str,
+        values: Sequence[object] = (),
+        *,
+        profile: object = EXEC_PROFILE_DEFAULT,
+    ) -> list[Any]:
+        """Of a statement that is rare; what is frequent is prepared. Raises StoreUnavailable: then it may have had its
+        effect, or not.
+        """
+        session = self.session()
+        with translated("A statement failed"):
+            return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
+
+    def close(self) -> None:
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None and self._pid == os.getpid():
+            session.cluster.shutdown()
+
+
+def _connected(access: Access, keyspace: str | None) -> Session:
+    driver = Driver(
+        contact_points=list(access.hosts),
+        port=access.port,
+        protocol_version=vendor.ProtocolVersion.V5,  # else it is found out by connections that are refused
+        execution_profiles={
+            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
+            SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
+        },
+        reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
+        connect_timeout=ANSWERS_WITHIN.total_seconds(),
+        control_connection_timeout=ANSWERS_WITHIN.total_seconds(),
+        **access.security,
+    )
+    try:
+        with translated("It can't be reached"):
+            session = driver.connect()
+            if keyspace is not None:
+                session.set_keyspace(keyspace)
+            return session
+    except vendor.InvalidRequest as error:
+        driver.shutdown()
+        raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
+    except BaseException:
+        # Else its threads would go on looking for the nodes.
+        with suppress(Exception):
+            driver.shutdown()
+        raise
+
+
+def _profile(access: Access, consistency: int) -> ExecutionProfile:
+    """No retries: the driver repeats what timed out without knowing whether it had its effect. Who may, does so."""
+    return ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
+        retry_policy=FallthroughRetryPolicy(),
+        consistency_level=consistency,
+        serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
+        request_timeout=ANSWERS_WITHIN.total_seconds(),
+        speculative_execution_policy=NoSpeculativeExecutionPolicy(),
+    )
+
+
+def _changed(session: Session, statement: str) -> None:
+    with translated("The schema was not changed"):
+        future = session.execute_async(statement, timeout=SCHEMA_WITHIN.total_seconds())
+        future.result()
+    if not future.is_schema_agreed:
+        raise StoreUnavailable("Not all nodes know of the change of the schema.")
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'"
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """What passes is an outage to us; a mistake of the program's (a wrong statement) stays what it is."""
+    try:
+        yield
+    except _PASSING as error:
+        raise StoreUnavailable(f"{what}: {type(error).__name__}.") from error
