@@ -162,7 +162,7 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
 
 
 async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
-    """Cancelled until they end: a bench was once seen to wait for them for ever, and nobody knows which went on or why."""
+    """Cancelled until they end: a bench was once seen to wait for them for ever, and nobody knows why."""
     while tasks:
         for task in tasks:
             task.cancel()
