@@ -41,6 +41,12 @@ def read(tab: Tab, author: str) -> None:
     expect(tab.row(author)).not_to_have_class(re.compile("unread"))
 
 
+def mentioned(served: Served, tab: Tab, author: str) -> None:
+    """And told: of events that are accepted at once, the later may come by the earlier."""
+    served.mention("nova", author=author)
+    tab.until(lambda: f"{author} mentioned @nova" in served.texts(tab.user))
+
+
 def test_what_is_seen_in_one_tab_is_seen_in_the_other(served: Served, context: BrowserContext, mine: Tab) -> None:
     other = tab(served, context, mine.user).live()
     mine.live().burst(0).focus()
@@ -123,7 +129,7 @@ def test_a_killed_api_is_replaced_and_the_stream_goes_on_where_it_was(served: Se
 
 def test_the_keyboard_alone_opens_and_marks(served: Served, mine: Tab) -> None:
     for author in ("moe", "lea", "kim"):
-        served.mention("nova", author=author)
+        mentioned(served, mine, author)
     page, press = mine.page, mine.page.keyboard.press
     page.goto(mine.address)
     press("Tab")
@@ -152,7 +158,7 @@ def test_the_keyboard_alone_opens_and_marks(served: Served, mine: Tab) -> None:
 
 
 def test_the_keyboard_alone_hides_by_the_menu_and_takes_it_back(served: Served, mine: Tab) -> None:
-    served.mention("nova", author="ivo")
+    mentioned(served, mine, "ivo")
     page, press = mine.page, mine.page.keyboard.press
     more = mine.live().row("ivo").locator(".more")
     press("Tab")

@@ -47,15 +47,21 @@ def slow(studio: Studio) -> Slow:
     return people.slow
 
 
+async def looked_for_and_gone(studio: Studio) -> Slow:
+    """Who had one stream has left it, and the look that a mark of theirs began goes on."""
+    await studio.mention()
+    first, people = await studio.listen("u1"), slow(studio)
+    await first.hear()
+    people.held = 1
+    await mark(studio, await newest(studio), "read")
+    await people.asked.wait()
+    await first.leave()
+    return people
+
+
 def test_a_look_that_ends_after_its_stream_takes_nothing_from_the_next_stream() -> None:
     async def play(studio: Studio) -> None:
-        await studio.mention()
-        first, people = await studio.listen("u1"), slow(studio)
-        await first.hear()
-        people.held = 1
-        await mark(studio, await newest(studio), "read")
-        await people.asked.wait()
-        await first.leave()
+        people = await looked_for_and_gone(studio)
         second = await studio.listen("u1")
         await second.hear()
         people.answers.set()
@@ -68,13 +74,7 @@ def test_a_look_that_ends_after_its_stream_takes_nothing_from_the_next_stream() 
 
 def test_a_look_that_ends_after_its_stream_leaves_nobody_behind() -> None:
     async def play(studio: Studio) -> None:
-        await studio.mention()
-        first, people = await studio.listen("u1"), slow(studio)
-        await first.hear()
-        people.held = 1
-        await mark(studio, await newest(studio), "read")
-        await people.asked.wait()
-        await first.leave()
+        people = await looked_for_and_gone(studio)
         people.answers.set()
         await studio.quiet()
         assert not studio.hub.hearers.following

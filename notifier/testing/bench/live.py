@@ -6,22 +6,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from notifier.api.identity import issue, keys_of
-from notifier.api.keys import Keys
-from notifier.config import Settings
 from notifier.domain.burst import Burst
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.ports.bus import LiveReader
-from notifier.ports.people import People
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
 from notifier.testing.bench.stage import Stage, staged
 from notifier.testing.finding import agreement
-from notifier.testing.world import World, user
+from notifier.testing.world import World
 
 LISTENERS = 1_000
 LIVE_S, ALL_S = 1.0, 1.0
@@ -55,22 +50,10 @@ class Ear:
 @dataclass(slots=True, kw_only=True)
 class Audience:
     stage: Stage
-    people: People
     bus: LiveReader
-    keys: Keys
     subject: Subject
     messages: list[tuple[int, int]] = field(default_factory=list)
     """By burst and version: two publishers may finish one head, and say the same twice."""
-
-    async def followers(self, many: int) -> list[UserId]:
-        """People who are told of the subject: those who muted it would be waited for in vain."""
-        found: list[UserId] = []
-        for number in range(self.stage.world.universe):
-            viewer = await self.people.viewer(user(number), Member(number))
-            found += [viewer.user] if self.subject in viewer.follows else []
-            if len(found) == many:
-                return found
-        raise LookupError(f"The world has {len(found)} followers to listen, not {many}.")
 
     @asynccontextmanager
     async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[Ear]]:
@@ -102,7 +85,7 @@ class Audience:
     async def _open(self, who: UserId) -> Ear:
         place = urlsplit(self.stage.instance.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
-        token = issue(self.keys, who, self.stage.ports.clock.now(), timedelta(hours=1))
+        token = self.stage.token(who)
         head = f"GET /v1/inbox/stream HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n"
         writer.write(head.encode())
         async with asyncio.timeout(WITHIN):
@@ -131,13 +114,11 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
     reads = stage.profile.reads()
     audience = Audience(
         stage=stage,
-        people=reads.people,
         bus=reads.live,
-        keys=keys_of(Settings(data=stage.instance.data)),
         subject=Subject(Kind.MENTION, stage.world.names[0]),
     )
     try:
-        users = await audience.followers(LISTENERS)
+        users = await stage.followers(reads.people, audience.subject, LISTENERS)
         tell("one listener")
         async with audience.listening(users[:1]) as ears:
             alone = [await audience.apart(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
@@ -162,7 +143,7 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
 
 
 async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
-    """Cancelled until they end: once in a thousand times one took it for a time-out of its own, and listened on."""
+    """Cancelled until they end: a bench was once seen to wait for them for ever, and nobody knows why."""
     while tasks:
         for task in tasks:
             task.cancel()

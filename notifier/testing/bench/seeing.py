@@ -3,17 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notifier.api.identity import issue, keys_of
-from notifier.config import Settings
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.testing.bench.rounds import Figure, worst_at_most
 from notifier.testing.bench.stage import Stage, staged
 from notifier.testing.browser.installed import chromium
-from notifier.testing.world import World, user
+from notifier.testing.world import World
 
 if TYPE_CHECKING:
     from notifier.testing.browser.opened import Shown
@@ -31,7 +28,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     from notifier.testing.browser.opened import Shown
 
     with staged(folder / "seeing", WORLD, tell=tell, threshold=1, collapse="0") as stage:
-        token = _token(stage, _follower(stage))
+        token = stage.token(_follower(stage))
         tell("one page")
         with headless(executable) as browser, visit(browser) as page:
             shown = Shown(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
@@ -52,21 +49,11 @@ def _round(stage: Stage, shown: "Shown") -> float:
 
 
 def _follower(stage: Stage) -> UserId:
-    """Somebody who is told of the account: who muted it would be waited for in vain."""
-    subject = Subject(Kind.MENTION, WORLD.names[0])
-
     async def looked_for() -> UserId:
-        reads = stage.profile.reads()
         try:
-            for number in range(WORLD.universe):
-                if subject in (await reads.people.viewer(user(number), Member(number))).follows:
-                    return user(number)
+            subject = Subject(Kind.MENTION, WORLD.names[0])
+            return (await stage.followers(stage.profile.reads().people, subject, 1))[0]
         finally:
             await stage.profile.leave()
-        raise LookupError("Nobody follows the account.")
 
     return asyncio.run(looked_for())
-
-
-def _token(stage: Stage, who: UserId) -> str:
-    return issue(keys_of(Settings(data=stage.instance.data)), who, stage.ports.clock.now(), timedelta(hours=1))

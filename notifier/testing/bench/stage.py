@@ -5,16 +5,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from notifier.api.identity import issue, keys_of
 from notifier.config import Settings
 from notifier.domain.audience import Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Account, Standing
 from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Kind, UserId
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.people import People
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing.bench.machine import peak_mb
@@ -43,6 +45,20 @@ class Stage:
         answer = self.wire.post("/v1/events", json.dumps(tweet.event()).encode(), ONE)
         assert answer.status == 202, answer
         return tweet.id, self.ports.clock.now()
+
+    def token(self, who: UserId) -> str:
+        """Opens their tab for longer than any bench lasts."""
+        return issue(keys_of(Settings(data=self.instance.data)), who, self.ports.clock.now(), timedelta(hours=1))
+
+    async def followers(self, people: People, subject: Subject, many: int) -> list[UserId]:
+        """Those who are told of the subject: who muted it would be waited for in vain."""
+        found: list[UserId] = []
+        for number in range(self.world.universe):
+            viewer = await people.viewer(user(number), Member(number))
+            found += [viewer.user] if subject in viewer.follows else []
+            if len(found) == many:
+                return found
+        raise LookupError(f"The world has {len(found)} followers to listen, not {many}.")
 
     def burst_of(self, event: str, within: float = 20.0) -> BurstKey:
         """The burst of the account's followers that the mention is in."""

@@ -35,8 +35,8 @@ from notifier.testing.simulator.script import (
 )
 
 FOR_EVER = timedelta(days=3650)
-TICKS = tuple(timedelta(milliseconds=lasting) for lasting in (*[0] * 14, *[1] * 5, 12))
-"""What a step may take."""
+TICKS = (*[0] * 14, *[1] * 5, 12)
+"""Milliseconds that a step may take."""
 
 
 class Scheduler:
@@ -51,10 +51,6 @@ class Scheduler:
         self._inputs = inputs
         self._random = Random(script.seed)
         self._processes: dict[str, Process] = {}
-        self._threads: Sequence[Thread] = ()
-        """Of all processes."""
-        self._struck = False
-        """Somebody is to be killed, or away; who asks at every step asks no further without."""
         self._hub = getcurrent()
         self._current: Thread | None = None
         self._outages: dict[Part, datetime] = {}
@@ -106,7 +102,7 @@ class Scheduler:
         self._hub.switch()
 
     def wake(self, name: str) -> None:
-        for thread in self._threads:
+        for thread in self._threads():
             if thread.name == name:
                 thread.wakes_at = self.ground.clock.now()
 
@@ -127,17 +123,24 @@ class Scheduler:
         thread.greenlet.switch()
         self._current = None
         self._bury()
-        self.ground.clock.advance(self._random.choice(TICKS))
+        self.ground.clock.advance(timedelta(milliseconds=self._random.choice(TICKS)))
 
     def _next(self) -> Thread:
-        while True:
+        ready: list[Thread] = []
+        while not ready:
             now = self.ground.clock.now()
-            self._revive(now)
-            if ready := [thread for thread in self._threads if thread.wakes_at <= now]:
-                return self._random.choice(ready)
-            wakes = [thread.wakes_at for thread in self._threads]
-            wakes += [process.back_at for process in self._processes.values() if process.back_at]
-            self.ground.clock.advance(min(wakes) - now)
+            for process in self._processes.values():
+                if process.back_at is not None and process.back_at <= now:
+                    self._start(process)
+            ready = [thread for thread in self._threads() if thread.wakes_at <= now]
+            if not ready:
+                wakes = [thread.wakes_at for thread in self._threads()]
+                wakes += [process.back_at for process in self._processes.values() if process.back_at]
+                self.ground.clock.advance(min(wakes) - now)
+        return self._random.choice(ready)
+
+    def _threads(self) -> Sequence[Thread]:
+        return [thread for process in self._processes.values() for thread in process.threads]
 
     def _running(self) -> Thread:
         assert self._current is not None, "only a thread of the simulation may call this"
@@ -187,17 +190,17 @@ class Scheduler:
 
     def _kill(self, name: str, back_at: datetime) -> None:
         if name in self._processes:
-            self._processes[name].doomed = self._struck = True
+            self._processes[name].doomed = True
             self._processes[name].back_at = back_at
 
     def _stall(self, name: str, lasting: timedelta) -> None:
-        for thread in self._threads:
+        for thread in self._threads():
             if name in (thread.name, thread.process.name):
                 self.tell(f"{thread.name} sleeps for {lasting}, at {thread.at}")
                 thread.wakes_at = max(thread.wakes_at, self.ground.clock.now() + lasting)
 
     def _let_fail(self, name: str, how: How) -> None:
-        for thread in self._threads:
+        for thread in self._threads():
             if thread.name == name:
                 thread.fails = how
 
@@ -222,20 +225,9 @@ class Scheduler:
             Thread(name=name, process=process, greenlet=greenlet(run, self._hub), wakes_at=now)
             for name, run in process.starts(process, process.lives).items()
         ]
-        self._count()
-
-    def _revive(self, now: datetime) -> None:
-        if self._struck:
-            for process in self._processes.values():
-                if process.back_at is not None and process.back_at <= now:
-                    self._start(process)
-            self._struck = any(process.back_at or process.doomed for process in self._processes.values())
-
-    def _count(self) -> None:
-        self._threads = [thread for process in self._processes.values() for thread in process.threads]
 
     def _bury(self) -> None:
-        for process in self._processes.values() if self._struck else ():
+        for process in self._processes.values():
             if process.doomed:
                 where = ", ".join(f"{t.name} at {t.at}" for t in process.threads if t.at != "asleep")
                 self.tell(f"{process.name} is killed; {where}")
@@ -243,7 +235,6 @@ class Scheduler:
 
     def _end(self, process: Process) -> None:
         threads, process.threads, process.doomed = process.threads, [], False
-        self._count()
         for thread in threads:
             self._current = thread
             with suppress(Ended):
