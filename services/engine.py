@@ -66,9 +66,7 @@ class Engine:
             sleep(LOOKS_EVERY)
 
     def answers(self) -> bool:
-        with suppress(OSError), socket.create_connection((self.host, self.port), timeout=1.0):
-            return True
-        return False
+        return listens(self.host, self.port)
 
     def stop(self) -> None:
         """As its operator would; who doesn't end within the time is killed."""
@@ -101,6 +99,12 @@ class Engine:
         if (pid := self.pid) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def listens(host: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
+        return True
+    return False
 
 
 def free_port(host: str = "127.0.0.1") -> int:

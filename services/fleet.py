@@ -14,7 +14,7 @@ from time import monotonic, sleep
 
 from notifier.domain.errors import Environment
 from services.cassandra.node import Sync, node
-from services.engine import STOPS_WITHIN, Engine, free_port
+from services.engine import READY_WITHIN, STOPS_WITHIN, Engine, free_port, listens
 from services.kafka.broker import broker
 from services.valkey.server import server
 
@@ -32,6 +32,10 @@ class Standing:
     """With its password; only where it has one."""
     pid: int | None = None
     """None: it was stopped. One that died keeps its number; `runs` tells."""
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
 
     @property
     def port(self) -> int:
@@ -70,20 +74,29 @@ class Fleet:
         for engine in starting:
             engine.ready()
             told(self.standing()[engine.folder.name], monotonic() - began)
+        self._await_others(began + READY_WITHIN)
         return len(starting)
 
-    def down(self) -> None:
+    def down(self, within: float = STOPS_WITHIN) -> None:
         """Asks all of them to stop, and kills who takes too long. What they have stored stays."""
         running = {name: one.pid for name, one in self.standing().items() if one.pid and self._ours(one.pid)}
         for pid in running.values():
             _signal(pid, signal.SIGTERM)
-        deadline = monotonic() + STOPS_WITHIN
+        deadline = monotonic() + within
         for name, pid in running.items():
             while self._ours(pid) and monotonic() < deadline:
                 sleep(LOOKS_EVERY)
             if self._ours(pid):
                 _signal(pid, signal.SIGKILL)
             self._remember(name, pid=None)
+
+    def _await_others(self, deadline: float) -> None:
+        """Of those that ran already one may have been started a moment ago, by somebody else."""
+        for name, one in self.standing().items():
+            while not listens(one.host, one.port):
+                if not self.runs(name) or monotonic() > deadline:
+                    raise Environment(f"{name} doesn't listen at {one.address}; its log is in {self.folder / name}.")
+                sleep(LOOKS_EVERY)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from notifier.adapters.cassandra import Access, Cluster
 from notifier.adapters.sqlite.files import Files
-from notifier.config import Settings
 from notifier.testing.memory.clock import ManualClock
-from services.engine import free_port
-from services.jars import missing
-from services.kafka.broker import broker
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
-from tests.contracts.flow_stores import BACKENDS, Store
+from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
+from tests.contracts.flow_stores import Store, memory_store, sqlite_store
+from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
 
 
@@ -28,24 +27,29 @@ def sqlite(files: Files) -> Backend:
     return in_sqlite(files, ManualClock())
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    found: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
-    return found
-
-
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker's address."""
-    if lacking := missing():
-        pytest.skip(f"Kafka needs Java and Maven; not found: {', '.join(lacking)}")
-    engine = broker(tmp_path_factory.mktemp("kafka"), Settings.read().jars.expanduser(), port=free_port())
-    engine.start()
-    try:
-        engine.ready()
-        yield engine.address
-    finally:
-        engine.stop()
+def contracts(cassandra: Access) -> Iterator[Cluster]:
+    with keyspace(cassandra) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(contracts: Cluster) -> Cluster:
+    """A keyspace with nothing in it."""
+    return emptied(contracts)
+
+
+@pytest.fixture(params=["memory", "sqlite", "cassandra"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    found: Backend
+    match request.param:
+        case "memory":
+            found = in_memory()
+        case "sqlite":
+            found = request.getfixturevalue("sqlite")
+        case _:
+            found = in_cassandra(request.getfixturevalue("cluster"), ManualClock())
+    return found
 
 
 @pytest.fixture(params=["memory", "sqlite", "kafka"])
@@ -58,8 +62,15 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
         yield ByHand(backend.log, backend.clock)
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=["memory", "sqlite", "cassandra"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """What the core flow and the readers keep."""
-    with BACKENDS[request.param](tmp_path, ManualClock()) as opened:
+    match request.param:
+        case "memory":
+            opening = memory_store(tmp_path, ManualClock())
+        case "sqlite":
+            opening = sqlite_store(tmp_path, ManualClock())
+        case _:
+            opening = cassandra_store(request.getfixturevalue("cluster"), ManualClock())
+    with opening as opened:
         yield opened

@@ -3,7 +3,8 @@
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -21,6 +22,7 @@ from cassandra.policies import (
     NoSpeculativeExecutionPolicy,
     TokenAwarePolicy,
 )
+from cassandra.query import PreparedStatement
 
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
@@ -31,6 +33,8 @@ SCHEMA_WITHIN = timedelta(seconds=30)
 """A change of the schema waits for all nodes to know it."""
 LOOKS_AGAIN_AFTER = 1.0
 """Seconds. The driver's own pauses grow to ten minutes: a node that was away so long would stay unused as long."""
+AT_ONCE = 128
+"""Questions of one call on their way: more would only wait in the node's line."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
 
@@ -74,6 +78,7 @@ class Cluster:
         self._lock = threading.Lock()
         self._pid = 0
         self._session: Session | None = None
+        self._prepared: dict[str, PreparedStatement] = {}
 
     def session(self) -> Session:
         """This process's own, in our keyspace. Raises StoreUnavailable, and Environment without a keyspace."""
@@ -114,9 +119,48 @@ class Cluster:
         with translated("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
 
+    def remembered(self, statement: str) -> PreparedStatement | None:
+        """What was prepared before: it costs no question."""
+        return self._prepared.get(statement)
+
+    def prepared(self, statement: str) -> PreparedStatement:
+        """Once a process; a node that has forgotten it is told again by the driver. Raises StoreUnavailable."""
+        session = self.session()
+        if (found := self._prepared.get(statement)) is None:
+            with translated("A statement was not prepared"):
+                found = self._prepared[statement] = session.prepare(statement)
+        return found
+
+    def ask(
+        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
+    ) -> list[Any]:
+        """All rows, page by page. Raises StoreUnavailable: then a write may have had its effect, or not."""
+        with translated("A statement failed"):
+            return list(self.session().execute(self.prepared(statement), tuple(values), execution_profile=profile))
+
+    def ask_each(
+        self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
+    ) -> list[list[Any]]:
+        """One question for each of the values, side by side; the answers in their order. Raises as `ask` does."""
+        prepared, session = self.prepared(statement), self.session()
+        going: deque[Any] = deque()
+        found: list[list[Any]] = []
+        with translated("A statement failed"):
+            for values in each:
+                if len(going) == AT_ONCE:
+                    found.append(list(going.popleft().result()))
+                going.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
+            return found + [list(future.result()) for future in going]
+
+    def decide(self, statement: str, values: Sequence[object]) -> bool:
+        """Whether a conditional write was applied. Raises StoreUnavailable: then it was, is, will be, or never; a read
+        at SERIAL tells which."""
+        return bool(self.ask(statement, values)[0].applied)
+
     def close(self) -> None:
         with self._lock:
             session, self._session = self._session, None
+            self._prepared.clear()
         if session is not None and self._pid == os.getpid():
             session.cluster.shutdown()
 

@@ -1,0 +1,72 @@
+"""The bundles of the contracts on Cassandra, and the facts about people that no port writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.log import MemoryLog
+from tests.contracts.backends import Backend
+from tests.contracts.flow_stores import Store
+
+
+class _Absent:
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(name)
+
+
+ABSENT: Any = _Absent()
+
+
+def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
+    """The log is another engine's, and has its own contract."""
+    return Backend(
+        clock=clock,
+        log=MemoryLog(clock),
+        directory=ABSENT,
+        sets=ABSENT,
+        throttles=ABSENT,
+        dead_letters=ABSENT,
+        sent=ABSENT,
+        leases=CassandraLeases(cluster),
+        archive=ABSENT,
+        bursts=ABSENT,
+        ledger=ABSENT,
+        seals=ABSENT,
+        inbox=ABSENT,
+    )
+
+
+@contextmanager
+def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
+    """Whoever opens it again has a session of his own."""
+    yield Store(
+        clock=clock,
+        again=partial(_again, cluster, clock),
+        heads=ABSENT,
+        bursts=ABSENT,
+        recent=ABSENT,
+        ledger=ABSENT,
+        claims=ABSENT,
+        seals=ABSENT,
+        inbox=ABSENT,
+        people=ABSENT,
+        timeline=ABSENT,
+        directory=ABSENT,
+        sets=ABSENT,
+        facts=ABSENT,
+        spared=ABSENT,
+    )
+
+
+@contextmanager
+def _again(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
+    other = Cluster(cluster.access)
+    try:
+        with cassandra_store(other, clock) as store:
+            yield store
+    finally:
+        other.close()
