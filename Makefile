@@ -40,8 +40,8 @@ pictures: setup ## make the documents' pictures of the demo anew, by the browser
 	@NOTIFIER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
-	@$(COMPILE) -o requirements/run.txt pyproject.toml requirements/everywhere.in
-	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra testing --extra dev pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra confluent --extra testing --extra dev pyproject.toml requirements/everywhere.in
 	@for peer in build stream_framework celery redis; do $(COMPILE) -o notifier/testing/bench/peers/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and whatever was built
