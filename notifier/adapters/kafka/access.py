@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
+from notifier.adapters.kafka.sockets import STRAIGHT
 from notifier.domain.errors import LogUnavailable
 
 
@@ -26,6 +27,7 @@ class Access:
             "reconnect_backoff_max_ms": 1_000,
             "request_timeout_ms": 2_000,
             "allow_auto_create_topics": False,
+            "proxy_url": STRAIGHT,
             **self.security,
         }
 
