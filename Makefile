@@ -37,7 +37,7 @@ bench-peers: setup ## the same against other people's libraries, which it instal
 	@$(BIN)/python -m bench peers $(if $(QUICK),--quick)
 
 pictures: setup ## make the documents' pictures of the demo anew, by the browser tests, with all 200 million people
-	@NOTIFIER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
+	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
