@@ -1,4 +1,4 @@
-"""Who reads what of the event log: shares, leases and take-over; where time is set by hand, nobody waits for a lease."""
+"""Who reads what of the event log: shares, leases, take-over; nobody waits where time is set by hand."""
 
 from contextlib import suppress
 from datetime import timedelta
