@@ -52,6 +52,11 @@ class Fleet:
     def note(self) -> Path:
         return self.folder / "services.json"
 
+    @property
+    def settings(self) -> Path:
+        """The cluster profile finds it there by itself."""
+        return self.folder / "settings.toml"
+
     def standing(self) -> Mapping[str, Standing]:
         """Of every engine that was ever started here."""
         if not self.note.exists():
@@ -135,11 +140,10 @@ class Fleet:
         self._write({**known, name: Standing(name=name, address=one.address, url=one.url, pid=pid)})
 
     def _write(self, known: Mapping[str, Standing]) -> None:
-        """There are passwords in it: ours alone to read, and never half of it."""
-        new = self.note.with_suffix(".new")
-        new.touch(mode=0o600)
-        new.write_text(json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
-        new.replace(self.note)
+        """Also as settings of whoever uses them."""
+        _put(self.note, json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
+        if known.keys() >= set(ENGINES):
+            _put(self.settings, _settings(known))
 
     def _ours(self, pid: int) -> bool:
         """Whether the process is an engine of this folder: a number may be somebody else's by now."""
@@ -154,6 +158,29 @@ def required(fleet: Fleet) -> Mapping[str, Standing]:
     if dead := [name for name in ENGINES if not fleet.runs(name)]:
         raise Environment(f"Not running: {', '.join(dead)}. Start them: notifier services up.")
     return fleet.standing()
+
+
+def _put(file: Path, text: str) -> None:
+    """There are passwords in it: ours alone to read, and never half of it."""
+    new = file.with_suffix(".new")
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(file)
+
+
+def _settings(known: Mapping[str, Standing]) -> str:
+    return f"""\
+# Where the engines are that `notifier services up` started; written anew by each start.
+redis_url = "{known["valkey"].url}"
+
+[kafka]
+servers = "{known["kafka"].address}"
+
+[cassandra]
+hosts = "{known["cassandra"].host}"
+port = {known["cassandra"].port}
+replicas = 1
+"""
 
 
 def _signal(pid: int, number: int) -> None:

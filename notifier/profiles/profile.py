@@ -17,6 +17,12 @@ class Profile(Protocol):
         """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer."""
         ...
 
+    def prepare(self) -> None:
+        """Returns once this code can work on the store: one of our own is migrated, one that is shared with other
+        processes is only looked at. Raises SchemaNewer or SchemaOlder.
+        """
+        ...
+
     def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
 
@@ -28,6 +34,10 @@ class Profile(Protocol):
 
     def require_services(self) -> None:
         """Returns where `services` finds what it needs, and starts nothing. Raises NoValkey or CacheUnavailable."""
+        ...
+
+    def redis_url(self) -> str:
+        """Of the Redis that is used now, by whoever runs on this data."""
         ...
 
     def pids(self) -> Mapping[str, int]:

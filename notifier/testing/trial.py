@@ -129,10 +129,7 @@ class Trial:
 
     def _saboteur(self) -> Saboteur:
         faults: Sequence[Fault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
-        return Saboteur(instance=self.instance, redis_url=self._redis_url, faults=faults)
-
-    def _redis_url(self) -> str:
-        return self.script.settings().redis_url or (self.script.data / "run" / "redis.url").read_text()
+        return Saboteur(instance=self.instance, redis_url=self.profile.redis_url, faults=faults)
 
     def _drain(self) -> list[Finding]:
         """A finding when it takes too long; the checks then say what is missing."""

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, broker_url, queue_name
+from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, on_redis, queue_name
 from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.domain.audience import Tier
@@ -37,14 +37,14 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield Backend(queue=queue, wipe=queue.wipe, take=lambda pool: _text(queue.take(pool)))
         return
     valkey = cast(Valkey, request.getfixturevalue("valkey"))
-    celery = CeleryQueue(valkey.url)
+    celery = CeleryQueue(on_redis(valkey.url))
     yield Backend(queue=celery, wipe=valkey.wipe, take=lambda pool: take(valkey.url, pool))
     celery.close()
 
 
 def take(url: str, pool: Pool) -> str | None:
     """The oldest task, as Celery's worker would read it."""
-    with application(url, pool).connection_for_read() as connection:
+    with application(on_redis(url)[pool], pool).connection_for_read() as connection:
         message = connection.default_channel.basic_get(queue_name(pool), no_ack=True)
     if message is None:
         return None
@@ -100,16 +100,12 @@ def test_an_emptied_queue_goes_on(backend: Backend) -> None:
 
 
 def test_pools_that_share_a_redis_share_no_database() -> None:
-    urls = {broker_url("redis://:secret@host:6379/0", pool) for pool in Pool}
+    urls = set(on_redis("redis://:secret@host:6379/0").values())
     assert urls == {f"redis://:secret@host:6379/{db}" for db in (1, 2, 3, 4)}
 
 
-def test_another_broker_keeps_its_address() -> None:
-    assert broker_url("amqp://host/vhost", Pool.P0) == "amqp://host/vhost"
-
-
 def test_without_a_broker_it_says_so_at_once() -> None:
-    queue = CeleryQueue("redis://127.0.0.1:1/0")
+    queue = CeleryQueue(on_redis("redis://127.0.0.1:1/0"))
     began = time.monotonic()
     with pytest.raises(QueueUnavailable):
         queue.enqueue([piece(1)])
@@ -120,7 +116,7 @@ def test_without_a_broker_it_says_so_at_once() -> None:
 
 
 def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(valkey: Valkey) -> None:
-    queue, pid = CeleryQueue(valkey.url), valkey.server.pid
+    queue, pid = CeleryQueue(on_redis(valkey.url)), valkey.server.pid
     assert pid
     everything = [piece(1, Tier.P0), piece(2, Tier.P1), piece(3, Tier.P2), piece(4, Tier.P1, Step.PUSH)]
     queue.enqueue(everything)

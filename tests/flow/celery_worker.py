@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 import pyroaring
 
-from notifier.adapters.celery.application import application
+from notifier.adapters.celery.application import application, on_redis
 from notifier.cli.beats import Beat
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.outcome import Done, Outcome
@@ -50,7 +50,7 @@ def main() -> None:
     url, pool, file, kind = sys.argv[1:]
     end_with(os.getppid())
     beat = Beat(file=Path(file).with_suffix(".beat"))
-    run(Pool(pool), lambda: handler(Path(file), kind), application(url, Pool(pool)), beat=beat)
+    run(Pool(pool), lambda: handler(Path(file), kind), application(on_redis(url)[Pool(pool)], Pool(pool)), beat=beat)
 
 
 if __name__ == "__main__":

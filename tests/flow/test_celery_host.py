@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from notifier.adapters.celery.application import on_redis
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.audience import Tier
@@ -74,7 +75,7 @@ class Host:
 def host(tmp_path: Path) -> Iterator[Host]:
     server = ValkeyServer(tmp_path / "run")
     server.start()
-    queue = CeleryQueue(server.url())
+    queue = CeleryQueue(on_redis(server.url()))
     file = tmp_path / "handled.txt"
     file.touch()
     yield Host(server, queue, file)

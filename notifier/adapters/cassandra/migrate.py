@@ -11,7 +11,7 @@ from typing import Self
 from notifier.adapters.cassandra.register import Entry, Lock, Register
 from notifier.adapters.cassandra.script import statements
 from notifier.adapters.cassandra.session import SCHEMA_WITHIN, Cluster
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer
+from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder
 
 FOLDER = Path(__file__).parents[2] / "migrations" / "cassandra"
 """In the package: a link in the source tree, to the folder that people look into, and files of its own in a wheel."""
@@ -80,6 +80,20 @@ def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
     register.make()
     done = _checked(register.entries(), known)
     return [migration.name for migration in known if migration.phase == phase and migration.key not in done]
+
+
+def require(cluster: Cluster, folder: Path = FOLDER) -> None:
+    """Returns where this code can serve. What a newer version has added is no harm, for adding is all that the phase
+    pre does; what it took away is. Raises SchemaOlder or SchemaNewer.
+    """
+    known = {migration.key: migration for migration in _known(folder)}
+    entries = {(entry.phase, entry.number): entry for entry in Register(cluster).entries()}
+    for key, entry in entries.items():
+        if key not in known and entry.phase == Phase.POST:
+            raise SchemaNewer(f"It has the migration {entry.phase}/{entry.name}.")
+    for key, migration in known.items():
+        if migration.phase == Phase.PRE and (key not in entries or not entries[key].applied):
+            raise SchemaOlder(f"It lacks the migration {migration.phase}/{migration.name}.")
 
 
 def _known(folder: Path) -> list[Migration]:

@@ -4,7 +4,7 @@ Celery only wakes workers. The ledger knows what is to be done, so everything by
 schedule work by itself is off or out of the way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -41,26 +41,27 @@ class Patient(Connection):
         return connect(errback, max_retries, **{**options, **pace})
 
 
-def broker_url(url: str, pool: Pool) -> str:
-    """The pool's own database where the broker is a Redis; another broker keeps its address."""
+def on_redis(url: str) -> Mapping[Pool, str]:
+    """The brokers of all pools on one Redis: a database each."""
     parts = urlsplit(url)
-    if parts.scheme not in {"redis", "rediss"}:
-        return url
-    return urlunsplit(parts._replace(path=f"/{DATABASES[pool]}"))
+    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
 def queue_name(pool: Pool) -> str:
     return f"notifier.{pool}"
 
 
-def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
-    """Connects to nothing yet. The same settings make the producer and the worker, so that they can't disagree."""
+def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
+    """On the pool's own broker; connects to nothing yet.
+
+    The same settings make the producer and the worker, so that they can't disagree.
+    """
     # Named after its one task, so that the host needs no other source for the name.
     app = Celery(TASK, set_as_current=False)
     app.amqp.Connection = Patient
     name = queue_name(pool)
     app.conf.update(
-        broker_url=broker_url(url, pool),
+        broker_url=broker,
         result_backend=None,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
@@ -89,13 +90,13 @@ def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WI
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=1,
-        broker_transport_options=_transport_options(answer_within) if _is_redis(url) else {},
+        broker_transport_options=_transport_options(answer_within) if _is_redis(broker) else {},
     )
     return app
 
 
-def _is_redis(url: str) -> bool:
-    return urlsplit(url).scheme in {"redis", "rediss"}
+def _is_redis(broker: str) -> bool:
+    return urlsplit(broker).scheme in {"redis", "rediss"}
 
 
 def _transport_options(answer_within: float) -> dict[str, Any]:

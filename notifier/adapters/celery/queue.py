@@ -1,9 +1,10 @@
 """The Queue port on Celery: slices as task messages, many of them in one round trip."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from celery import Celery
 from kombu.exceptions import KombuError
@@ -22,9 +23,12 @@ Producer = Any
 class CeleryQueue:
     """Thread-safe. Connects at the first use, and again at the first use after an error."""
 
-    def __init__(self, url: str) -> None:
-        breaker = Breaker()
-        self._lanes = {pool: Lane(application(url, pool, answer_within=ANSWER_WITHIN), pool, breaker) for pool in Pool}
+    def __init__(self, brokers: Mapping[Pool, str]) -> None:
+        breakers: dict[str, Breaker] = defaultdict(Breaker)
+        self._lanes = {
+            pool: Lane(application(url, pool, answer_within=ANSWER_WITHIN), pool, breakers[urlsplit(url).netloc])
+            for pool, url in brokers.items()
+        }
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
         by_pool: dict[Pool, list[Slice]] = defaultdict(list)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kafka.errors import KafkaError
 
 from notifier.adapters.kafka.sockets import STRAIGHT
-from notifier.domain.errors import LogUnavailable
+from notifier.domain.errors import BadSetting, LogUnavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,16 @@ class Access:
     def group(self, stream: str, group: str) -> str:
         """One for each stream: whoever reads another has no part in who reads this one."""
         return f"{self.prefix}{group}.{stream}"
+
+
+def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
+    """Of an access: who we are, and TLS with whatever names that authority vouches for. Raises BadSetting."""
+    if ca and not Path(ca).is_file():
+        raise BadSetting(f"The certificate of Kafka's authority, {ca}, can't be read.")
+    tls = {"ssl_cafile": ca} if ca else {}
+    sasl = {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password} if user else {}
+    protocol = ("SASL_" if user else "") + ("SSL" if ca else "PLAINTEXT")
+    return {"security_protocol": protocol, **tls, **sasl}
 
 
 @contextmanager

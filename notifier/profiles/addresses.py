@@ -1,0 +1,48 @@
+"""The settings of a cluster as its clients take them; BadSetting, with the remedy, for what is needed and missing."""
+
+from collections.abc import Mapping
+
+from notifier.adapters import cassandra, kafka
+from notifier.adapters.celery import on_redis
+from notifier.config import Settings, variable
+from notifier.domain.errors import BadSetting
+from notifier.domain.slice import Pool
+
+
+def of_kafka(settings: Settings) -> kafka.Access:
+    at = settings.kafka
+    return kafka.Access(
+        servers=_needed(at.servers, "kafka", "servers"),
+        prefix=at.prefix,
+        security=kafka.security(user=at.user, password=at.password, mechanism=at.mechanism, ca=at.ca),
+    )
+
+
+def of_cassandra(settings: Settings) -> cassandra.Access:
+    at = settings.cassandra
+    return cassandra.Access(
+        hosts=_needed(at.hosts, "cassandra", "hosts").split(","),
+        port=at.port,
+        keyspace=at.keyspace,
+        datacenter=at.datacenter,
+        replication={"class": "NetworkTopologyStrategy", at.datacenter: str(at.replicas)},
+        security=cassandra.security(user=at.user, password=at.password, ca=at.ca),
+    )
+
+
+def of_redis(settings: Settings) -> str:
+    return _needed(settings.redis_url, "redis_url")
+
+
+def of_brokers(settings: Settings) -> Mapping[Pool, str]:
+    """The pools' own where they are given, else databases of the Redis."""
+    given = {pool: url for pool in Pool if (url := getattr(settings.brokers, pool))}
+    return given if len(given) == len(Pool) else {**on_redis(of_redis(settings)), **given}
+
+
+def _needed(value: str, *path: str) -> str:
+    if not value:
+        raise BadSetting(
+            f"The cluster profile needs {variable(*path)}; `notifier services up` starts the engines here."
+        )
+    return value

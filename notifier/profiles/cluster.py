@@ -1,0 +1,153 @@
+"""The cluster profile: Cassandra, Kafka, a Redis and Celery's brokers, all run by somebody else."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from typing import Any
+
+from notifier.adapters import kafka
+from notifier.adapters.cassandra import (
+    CassandraArchive,
+    CassandraBursts,
+    CassandraClaims,
+    CassandraDeadLetters,
+    CassandraDirectory,
+    CassandraHeads,
+    CassandraInbox,
+    CassandraLeases,
+    CassandraLedger,
+    CassandraMemberSets,
+    CassandraPeople,
+    CassandraRecentBursts,
+    CassandraSeals,
+    CassandraSent,
+    CassandraSpared,
+    CassandraThrottles,
+    CassandraTimeline,
+    Cluster,
+    Phase,
+    Reader,
+    migrate,
+    pending,
+    require,
+)
+from notifier.adapters.celery import CeleryQueue, application
+from notifier.adapters.console import ConsoleSender
+from notifier.adapters.kafka import KafkaLog
+from notifier.adapters.redis import (
+    RedisActivity,
+    RedisBacklogReport,
+    RedisBuckets,
+    RedisBus,
+    RedisLiveReader,
+    RedisPressure,
+    RedisPullIndex,
+    RedisPullReader,
+    RedisRecent,
+    connect,
+    connect_async,
+)
+from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.config import PREFIX, Settings
+from notifier.domain.slice import Pool
+from notifier.profiles.addresses import of_brokers, of_cassandra, of_kafka, of_redis
+from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
+from notifier.system import Ports, Reads
+
+
+class Clustered:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._run = settings.data / "run"
+        self._cluster = Cluster(of_cassandra(settings))
+        self._kafka = of_kafka(settings)
+        self._clock = SystemClock()
+        self._closing, self._leaving = ExitStack(), AsyncExitStack()
+        self._closing.callback(self._cluster.close)
+
+    def pending(self) -> Sequence[str]:
+        steps = [step for phase in Phase for step in pending(self._cluster, phase)]
+        return [*steps, *kafka.pending(self._kafka)]
+
+    def migrate(self) -> int:
+        return sum(migrate(self._cluster, phase) for phase in Phase) + kafka.migrate(self._kafka)
+
+    def prepare(self) -> None:
+        require(self._cluster)
+
+    @contextmanager
+    def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
+        writable(self._run)
+        with locked(self._run / "lock"):
+            alone()
+            require_redis(self.redis_url(), ANSWERS_WITHIN)
+            yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
+
+    def require_services(self) -> None:
+        require_redis(self.redis_url(), 0.0)
+
+    def redis_url(self) -> str:
+        return of_redis(self._settings)
+
+    def pids(self) -> Mapping[str, int]:
+        return {}
+
+    def ports(self) -> Ports:
+        cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
+        redis, queue = connect(self.redis_url()), CeleryQueue(of_brokers(self._settings))
+        log = KafkaLog(self._kafka)
+        out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
+        for closing in (log.close, redis.close, queue.close, out.close):
+            self._closing.callback(closing)
+        return Ports(
+            log=log,
+            directory=CassandraDirectory(cluster),
+            sets=CassandraMemberSets(cluster),
+            heads=CassandraHeads(cluster),
+            bursts=CassandraBursts(cluster, clock),
+            recent_bursts=CassandraRecentBursts(cluster, clock),
+            ledger=CassandraLedger(cluster, clock),
+            claims=CassandraClaims(cluster),
+            seals=CassandraSeals(cluster, clock),
+            inbox=CassandraInbox(cluster, clock),
+            throttles=CassandraThrottles(cluster),
+            dead_letters=CassandraDeadLetters(cluster),
+            sent=CassandraSent(cluster),
+            spared=CassandraSpared(cluster),
+            leases=CassandraLeases(cluster),
+            archive=CassandraArchive(cluster),
+            pull=RedisPullIndex(redis, nonces),
+            recent=RedisRecent(redis),
+            buckets=RedisBuckets(redis),
+            pressure=RedisPressure(redis),
+            report=RedisBacklogReport(redis),
+            bus=RedisBus(redis),
+            queue=queue,
+            sender=ConsoleSender(out),
+            clock=clock,
+            nonces=nonces,
+        )
+
+    def reads(self) -> Reads:
+        redis, reader = connect_async(self.redis_url()), Reader(self._cluster)
+        self._leaving.push_async_callback(redis.aclose)
+        return Reads(
+            people=CassandraPeople(reader, self._clock),
+            timeline=CassandraTimeline(reader, self._clock),
+            pull=RedisPullReader(redis, self._clock),
+            activity=RedisActivity(redis),
+            live=RedisLiveReader(redis),
+            clock=self._clock,
+        )
+
+    async def leave(self) -> None:
+        await self._leaving.aclose()
+
+    def application(self, pool: Pool) -> Any:
+        return application(of_brokers(self._settings)[pool], pool)
+
+    def empty(self) -> bool:
+        """It is others' too, for all we know."""
+        return False
+
+    def close(self) -> None:
+        self._closing.close()
