@@ -95,6 +95,15 @@ class Fleet:
                 _signal(pid, signal.SIGKILL)
             self._remember(name, pid=None)
 
+    def strike(self, sync: Sync, name: str) -> None:
+        """Kills it in the middle of whatever it does, and starts it again."""
+        one = self.standing()[name]
+        if one.pid is not None and self._ours(one.pid):
+            _signal(one.pid, signal.SIGKILL)
+            while self._ours(one.pid):
+                sleep(LOOKS_EVERY)
+        self.up(sync, lambda engine, seconds: None)
+
     def _await_others(self, deadline: float) -> None:
         """Of those that ran already one may have been started a moment ago, by somebody else."""
         for name, one in self.standing().items():

@@ -15,6 +15,7 @@ from notifier.cli.options import Between, json_option
 from notifier.cli.output import print_lines
 from notifier.cli.spelling import command
 from notifier.cli.verbs import example
+from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from notifier.testing.world import World
 
 KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
+OF_A_CLUSTER = ("kill-kafka", "kill-cassandra")
+"""There is no such process in the embedded profile."""
+PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
 COLLAPSE_HELP = (
     "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
 )
+FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(OF_A_CLUSTER)}."
 LEAST_BURSTS = 20
 """Of the demo as it is by default."""
 
@@ -40,8 +45,8 @@ class Kinds(click.ParamType[tuple[str, ...]]):
             return value
         kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
         for kind in kinds:
-            if kind not in KINDS:
-                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS)}.", param, ctx)
+            if kind not in KINDS + OF_A_CLUSTER:
+                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + OF_A_CLUSTER)}.", param, ctx)
         return kinds
 
 
@@ -59,7 +64,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 )
 @click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
 @click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
-@click.option("--profile", default="embedded", show_default=True, help="Which technologies.")
+@click.option("--profile", type=click.Choice(PROFILES), default="embedded", show_default=True, help=PROFILE_HELP)
 @click.option(
     "--followers",
     type=click.IntRange(1),
@@ -81,7 +86,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
 )
-@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=f"Of {', '.join(KINDS)}; with commas.")
+@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -119,6 +124,8 @@ def demo(
     from notifier.testing.world import World
 
     headless = headless or as_json
+    if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
+        raise click.UsageError(f"{alien[0]} is a fault of --profile cluster alone.")
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)

@@ -238,7 +238,7 @@ class Settings:
     brokers: Brokers = Brokers()
 
     @classmethod
-    def read(cls, environment: Mapping[str, str] | None = None, **given: Any) -> Self:
+    def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:
         """From what is given, NOTIFIER_DATA, NOTIFIER_PORT and so on, and the file of settings: the first that says
         something. Durations are in seconds. Raises BadSetting.
         """

@@ -55,6 +55,8 @@ class Saboteur:
     instance: Instance
     redis_url: Callable[[], str]
     faults: Sequence[Fault]
+    again: Callable[[str], None] | None = None
+    """Kills an engine by its name and starts it again: what its operators would do."""
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
@@ -87,6 +89,13 @@ class Saboteur:
         os.kill(pid, signal.SIGKILL)
         return True
 
+    def strike(self, engine: str) -> bool:
+        """One that `up` looks after is only killed."""
+        if self.again is None:
+            return self.kill(engine)
+        self.again(engine)
+        return True
+
     def stop_worker(self, fault: Fault) -> bool:
         """Sleeps for longer than its claim; then it wakes as a zombie, and must not spoil what others did meanwhile."""
         pid = self._pid(str(fault.pool))
@@ -117,7 +126,9 @@ STRIKES: Mapping[str, Callable[[Saboteur, Fault], bool]] = {
     "kill-worker": lambda saboteur, fault: saboteur.kill(str(fault.pool)),
     "kill-pump": lambda saboteur, _: saboteur.kill("pump"),
     "kill-api": lambda saboteur, _: saboteur.kill("api"),
-    "kill-valkey": lambda saboteur, _: saboteur.kill("valkey"),
+    "kill-valkey": lambda saboteur, _: saboteur.strike("valkey"),
+    "kill-kafka": lambda saboteur, _: saboteur.strike("kafka"),
+    "kill-cassandra": lambda saboteur, _: saboteur.strike("cassandra"),
     "flush-valkey": lambda saboteur, _: saboteur.flush(),
     "stop-worker": lambda saboteur, fault: saboteur.stop_worker(fault),
 }

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from notifier.api.identity import issue
@@ -17,6 +18,7 @@ from notifier.domain.subject import POLICIES, Kind, UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing import latency, people
+from notifier.testing.engines import engines
 from notifier.testing.faults import Fault, Saboteur, schedule
 from notifier.testing.finding import Finding, agreement, at_most, quantile
 from notifier.testing.instance import Instance
@@ -27,6 +29,8 @@ from notifier.testing.storm import Sent, Storm, Tweet, tweets
 from notifier.testing.tabs import Tabs
 from notifier.testing.truth import Truth, fanouts_a_minute
 from notifier.testing.world import World
+from services.cassandra.node import Sync
+from services.fleet import Fleet
 
 PACE = 20.0
 """Mentions a second, and more when the storm would last longer than LONGEST."""
@@ -83,7 +87,12 @@ class Script:
         return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
 
     def settings(self) -> Settings:
-        return replace(Settings.read(), data=self.data, profile=self.profile, threshold=self.threshold)
+        return Settings.read(data=self.data, profile=self.profile, threshold=self.threshold)
+
+    @property
+    def sync(self) -> Sync:
+        """One node that is killed has to keep what it acknowledged."""
+        return Sync.GROUP if "kill-cassandra" in self.faults else Sync.PERIODIC
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +103,8 @@ class Trial:
     instance: Instance
     storm: Storm
     tell: Tell
+    fleet: Fleet | None
+    """Of the engines, where they are the trial's own."""
     struck: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
 
@@ -129,7 +140,8 @@ class Trial:
 
     def _saboteur(self) -> Saboteur:
         faults: Sequence[Fault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
-        return Saboteur(instance=self.instance, redis_url=self.profile.redis_url, faults=faults)
+        again = None if self.fleet is None else partial(self.fleet.strike, self.script.sync)
+        return Saboteur(instance=self.instance, redis_url=self.profile.redis_url, faults=faults, again=again)
 
     def _drain(self) -> list[Finding]:
         """A finding when it takes too long; the checks then say what is missing."""
@@ -234,13 +246,18 @@ def _time(
 @contextmanager
 def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
     script.data.mkdir(parents=True, exist_ok=True)
-    profile = choose(script.settings())
-    try:
+    with engines(script.data, script.profile, script.sync) as fleet, closing(choose(script.settings())) as profile:
         profile.migrate()
         written: Sequence[Tweet] = tweets(script.world, script.mentions, script.seed)
         instance = Instance(data=script.data, environment=script.environment())
         batch = max(5, script.mentions // 500)
         storm = Storm(instance=instance, tweets=written, lasting=script.lasting, batch=batch)
-        yield Trial(script=script, profile=profile, ports=profile.ports(), instance=instance, storm=storm, tell=tell)
-    finally:
-        profile.close()
+        yield Trial(
+            script=script,
+            profile=profile,
+            ports=profile.ports(),
+            instance=instance,
+            storm=storm,
+            tell=tell,
+            fleet=fleet,
+        )
