@@ -208,7 +208,7 @@ def test_memory_is_what_was_measured(role: str) -> None:
     assert measured["value"] < measured["limit"] <= asked
     assert limit == 2 * asked
     text = workload(role).path.read_text(encoding="utf-8")
-    assert set(re.findall(r"(\d+\.\d) MB", text)) <= {f"{measured['value']:.1f}"}
+    assert set(re.findall(r"(\d+) MB", text)) <= {f"{measured['limit']:.0f}"}
     assert all(figure(name) for name in re.findall(r"`(\w+_(?:mb|isolation))`", text))
 
 
@@ -247,3 +247,14 @@ def test_nothing_is_migrated_by_anything_that_goes_on_for_ever() -> None:
     job = workload("migrate")
     assert job.pod["restartPolicy"] == "OnFailure"
     assert job.spec["activeDeadlineSeconds"] > 0
+
+
+def test_the_page_on_it_names_what_whoever_applies_it_has_to_make() -> None:
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    given = [each for role in WORKLOADS for each in workload(role).container.get("env", [])]
+    secrets = {each["valueFrom"]["secretKeyRef"]["name"] for each in given} | {"notifier-engines"}
+    assert {name for name in secrets if f"`{name}`" not in page} == set()
+    assert set(re.findall(r"--tag (\S+)", page)) == {workload(role).container["image"] for role in WORKLOADS}
+    named = set(re.findall(r"\b(?:k8s|services)/[\w./-]+", page))
+    assert {path for path in named if not (ROOT / path.rstrip(".")).exists()} == set()
+    assert {word for word in COMING if not re.search(word.partition("_P")[0], page)} == set()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from notifier.cli.up import ROLES
-from tests.repo.manifests import BASE, KUSTOMIZATION, OVERLAYS, base, kustomization, manifest, workload
-from tests.repo.test_manifests import figure
+from tests.repo.manifests import BASE, KUSTOMIZATION, OVERLAYS, base, kustomization, manifest
+from tests.repo.test_manifests import figure, memory
 
 UNDERSTOOD = {"apiVersion", "kind", "namespace", "resources", "replicas", "patches"}
 """Of a kustomization; what is not here would be applied without having been looked at."""
@@ -57,10 +57,10 @@ def test_the_namespace_for_trials_lets_no_pod_do_more_than_it_needs() -> None:
     assert namespace.labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_for_trials_there_is_one_of_each_with_less_than_the_base_asks_for_and_enough() -> None:
+def test_for_trials_there_is_one_of_each_that_asks_for_less_and_may_have_enough() -> None:
     dev = OVERLAYS / "dev"
     assert {each["count"] for each in kustomization(dev)["replicas"]} == {1}
-    small = manifest(dev / "small.yaml").container["resources"]["requests"]
-    asked = float(small["memory"].removesuffix("M"))
-    assert all(asked < float(workload(role).container["resources"]["requests"]["memory"][:-1]) for role in ROLES)
-    assert asked >= figure("worker_rss_mb")["value"]
+    small = manifest(dev / "small.yaml").container["resources"]
+    asked, limit = (float(small[name]["memory"].removesuffix("M")) for name in ("requests", "limits"))
+    assert all(asked < memory(role)[0] for role in ROLES)
+    assert limit >= figure("worker_rss_mb")["limit"]
