@@ -10,7 +10,7 @@ from threading import Event as Signal
 
 import click
 
-from notifier.cli.beats import Beat, beat_file
+from notifier.cli.beats import Beat, alone, beat_file
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.verbs import example
 from notifier.config import Settings
@@ -112,8 +112,9 @@ def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[]
 
 
 def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
-    """Nobody watches a role that was started by itself, and its beats would hide that the one of `up` hangs."""
-    return (lambda: None) if parent is None else Beat(file=beat_file(settings.data, role))
+    file = alone(settings.data, role) if parent is None else beat_file(settings.data, role)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return Beat(file=file)
 
 
 @contextmanager
