@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -33,7 +35,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         sent=ABSENT,
         leases=CassandraLeases(cluster),
         archive=ABSENT,
-        bursts=ABSENT,
+        bursts=CassandraBursts(cluster, clock),
         ledger=ABSENT,
         seals=ABSENT,
         inbox=ABSENT,
@@ -47,8 +49,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         clock=clock,
         again=partial(_again, cluster, clock),
         heads=ABSENT,
-        bursts=ABSENT,
-        recent=ABSENT,
+        bursts=CassandraBursts(cluster, clock),
+        recent=CassandraRecentBursts(cluster, clock),
         ledger=ABSENT,
         claims=ABSENT,
         seals=ABSENT,
