@@ -7,6 +7,7 @@ from typing import Any
 
 from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.testing.memory.clock import ManualClock
@@ -48,7 +49,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
-        heads=ABSENT,
+        heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
         recent=CassandraRecentBursts(cluster, clock),
         ledger=ABSENT,
