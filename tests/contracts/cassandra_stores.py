@@ -7,8 +7,10 @@ from typing import Any
 
 from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
@@ -37,7 +39,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         leases=CassandraLeases(cluster),
         archive=ABSENT,
         bursts=CassandraBursts(cluster, clock),
-        ledger=ABSENT,
+        ledger=CassandraLedger(cluster, clock),
         seals=ABSENT,
         inbox=ABSENT,
     )
@@ -52,8 +54,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
         recent=CassandraRecentBursts(cluster, clock),
-        ledger=ABSENT,
-        claims=ABSENT,
+        ledger=CassandraLedger(cluster, clock),
+        claims=CassandraClaims(cluster),
         seals=ABSENT,
         inbox=ABSENT,
         people=ABSENT,
