@@ -38,9 +38,10 @@ def entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
     """The bodies, oldest first, each with whether it and its place are as they were written."""
     number, before = 0, b""
     while page := cluster.ask(_AFTER, (number, PAGE)):
-        for number, found, body in page:
+        for _, found, body in page:
             yield body, found == _chained(before, body)
             before = found
+        number = page[-1].number
 
 
 def _added(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
