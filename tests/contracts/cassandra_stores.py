@@ -6,7 +6,15 @@ from functools import partial
 from typing import Any
 
 from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.sent import CassandraSent
+from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -28,13 +36,13 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         log=MemoryLog(clock),
         directory=ABSENT,
         sets=ABSENT,
-        throttles=ABSENT,
-        dead_letters=ABSENT,
-        sent=ABSENT,
+        throttles=CassandraThrottles(cluster, clock),
+        dead_letters=CassandraDeadLetters(cluster, clock),
+        sent=CassandraSent(cluster),
         leases=CassandraLeases(cluster),
         archive=ABSENT,
-        bursts=ABSENT,
-        ledger=ABSENT,
+        bursts=CassandraBursts(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
         seals=ABSENT,
         inbox=ABSENT,
     )
@@ -46,11 +54,11 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
-        heads=ABSENT,
-        bursts=ABSENT,
-        recent=ABSENT,
-        ledger=ABSENT,
-        claims=ABSENT,
+        heads=CassandraHeads(cluster),
+        bursts=CassandraBursts(cluster, clock),
+        recent=CassandraRecentBursts(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
+        claims=CassandraClaims(cluster),
         seals=ABSENT,
         inbox=ABSENT,
         people=ABSENT,

@@ -1,6 +1,30 @@
 """Cassandra: the durable store past one machine."""
 
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.heads import CassandraHeads
+from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, pending
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster
+from notifier.adapters.cassandra.throttles import CassandraThrottles
 
-__all__ = ["Access", "Cluster", "Phase", "migrate", "pending"]
+__all__ = [
+    "Access",
+    "CassandraBursts",
+    "CassandraClaims",
+    "CassandraDeadLetters",
+    "CassandraHeads",
+    "CassandraLeases",
+    "CassandraLedger",
+    "CassandraRecentBursts",
+    "CassandraSent",
+    "CassandraThrottles",
+    "Cluster",
+    "Phase",
+    "migrate",
+    "pending",
+]
