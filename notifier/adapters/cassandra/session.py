@@ -145,7 +145,11 @@ class Cluster:
         return self.ask_all(((statement, values) for values in each), profile=profile)
 
     def ask_all(
-        self, questions: Iterable[tuple[str, Sequence[object]]], *, profile: object = EXEC_PROFILE_DEFAULT
+        self,
+        questions: Iterable[tuple[str, Sequence[object]]],
+        *,
+        profile: object = EXEC_PROFILE_DEFAULT,
+        at_once: int = AT_ONCE,
     ) -> list[list[Any]]:
         """Questions of any kind side by side, as `ask_each`."""
         session = self.session()
@@ -153,7 +157,7 @@ class Cluster:
         found: list[list[Any]] = []
         with translated("A statement failed"):
             for statement, values in questions:
-                if len(going) == AT_ONCE:
+                if len(going) == at_once:
                     found.append(list(going.popleft().result()))
                 prepared = self.prepared(statement)
                 going.append(session.execute_async(prepared, tuple(values), execution_profile=profile))

@@ -1,7 +1,8 @@
 """The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,10 +17,14 @@ from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import BlockFollows, ShardBlob
 
-TOGETHER = 10
-"""Rows in a message: a follow is a few hundred bytes, and of more partitions the server would warn."""
-AT_A_TIME = 100 * TOGETHER
+AT_A_TIME = 4_096
 """Blobs or follows that are waited for: an import of any size needs little memory."""
+TOGETHER = 10
+"""Rows of as many partitions in a message: of more, or of more than 5 KiB, the server would warn."""
+OF_ONE = SHARD_BLOCKS
+"""Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
+MESSAGES = 8
+"""On their way: enough to keep a node busy, and few enough that none is late when it pauses."""
 
 COUNT = np.dtype("<u4")
 
@@ -33,6 +38,8 @@ _PUT_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members
 _PUT_OF_SUBJECT = """
     INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
+
+_PARTITION = itemgetter(0, 1)
 
 Row = tuple[object, ...]
 T = TypeVar("T")
@@ -74,12 +81,15 @@ class CassandraMemberSets:
         # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
         # since a moment ago no later than a tab knows of it.
         for some in _batches(follows, AT_A_TIME):
-            self._put(_PUT_OF_SUBJECT, [_of_subject(follow) for follow in some])
-            self._put(_PUT_FOLLOWS, [_of_block(follow) for follow in some])
+            by_subject = groupby(sorted(map(_of_subject, some), key=_PARTITION), _PARTITION)
+            self._put(_PUT_OF_SUBJECT, (rows for _, run in by_subject for rows in _batches(run, OF_ONE)))
+            self._put(_PUT_FOLLOWS, _batches(map(_of_block, some), TOGETHER))
 
-    def _put(self, insert: str, rows: Iterable[Row]) -> None:
-        messages = _batches(rows, TOGETHER)
-        self._cluster.ask_all((_together(insert, len(some)), [v for row in some for v in row]) for some in messages)
+    def _put(self, insert: str, messages: Iterable[list[Row]]) -> None:
+        self._cluster.ask_all(
+            ((_together(insert, len(rows)), [value for row in rows for value in row]) for rows in messages),
+            at_once=MESSAGES,
+        )
 
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
