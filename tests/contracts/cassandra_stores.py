@@ -6,15 +6,18 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from notifier.adapters.cassandra import (
-    CassandraDirectory,
-    CassandraMemberSets,
-    CassandraPeople,
-    CassandraSpared,
-    Cluster,
-    Reader,
-)
+from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.subject import Member, Subject, UserId
@@ -46,8 +49,8 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         sent=ABSENT,
         leases=CassandraLeases(cluster),
         archive=ABSENT,
-        bursts=ABSENT,
-        ledger=ABSENT,
+        bursts=CassandraBursts(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
         seals=ABSENT,
         inbox=ABSENT,
     )
@@ -59,11 +62,11 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
-        heads=ABSENT,
-        bursts=ABSENT,
-        recent=ABSENT,
-        ledger=ABSENT,
-        claims=ABSENT,
+        heads=CassandraHeads(cluster),
+        bursts=CassandraBursts(cluster, clock),
+        recent=CassandraRecentBursts(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
+        claims=CassandraClaims(cluster),
         seals=ABSENT,
         inbox=ABSENT,
         people=CassandraPeople(Reader(cluster), clock),

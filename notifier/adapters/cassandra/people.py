@@ -2,10 +2,12 @@
 
 from asyncio import gather
 from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, in_range, numbered, stored
+from notifier.adapters.cassandra.lives import KEPT, seconds_until
+from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
@@ -16,11 +18,6 @@ from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 from notifier.ports.clock import Clock
 from notifier.ports.people import NEVER
-
-RUN = 1_024
-"""Bursts of a subject in one partition."""
-LONGEST = timedelta(days=91)
-"""Of a mark on a burst that isn't there: as long as the table's own default."""
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _BLOCKS = "SELECT other FROM blocks WHERE block = ? AND member = ?"
@@ -99,11 +96,12 @@ class CassandraPeople:
         )
 
     async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
-        """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them."""
+        """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them. Of one
+        that isn't there, as long as anything of it could be."""
         keys, now = list(bursts), self._clock.now()
-        opened = await self._reader.each(_OPENED, [(str(key.subject), key.seq // RUN, key.seq) for key in keys])
-        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + LONGEST for rows in opened]
-        lives = {key: (end - now) // timedelta(seconds=1) for key, end in zip(keys, ends, strict=True)}
+        opened = await self._reader.each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
+        lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
         return {key: ttl for key, ttl in lives.items() if ttl > 0}
 
 
