@@ -3,13 +3,18 @@
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, pending
+from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster
+from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 
 __all__ = [
@@ -17,14 +22,19 @@ __all__ = [
     "CassandraBursts",
     "CassandraClaims",
     "CassandraDeadLetters",
+    "CassandraDirectory",
     "CassandraHeads",
     "CassandraLeases",
     "CassandraLedger",
+    "CassandraMemberSets",
+    "CassandraPeople",
     "CassandraRecentBursts",
     "CassandraSent",
+    "CassandraSpared",
     "CassandraThrottles",
     "Cluster",
     "Phase",
+    "Reader",
     "migrate",
     "pending",
 ]

@@ -159,13 +159,24 @@ class Cluster:
         self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[list[Any]]:
         """One question for each of the values, side by side; the answers in their order. Raises as `ask` does."""
-        prepared, session = self.prepared(statement), self.session()
+        return self.ask_all(((statement, values) for values in each), profile=profile)
+
+    def ask_all(
+        self,
+        questions: Iterable[tuple[str, Sequence[object]]],
+        *,
+        profile: object = EXEC_PROFILE_DEFAULT,
+        at_once: int = AT_ONCE,
+    ) -> list[list[Any]]:
+        """Questions of any kind side by side, as `ask_each`."""
+        session = self.session()
         going: deque[Any] = deque()
         found: list[list[Any]] = []
         with translated("A statement failed"):
-            for values in each:
-                if len(going) == AT_ONCE:
+            for statement, values in questions:
+                if len(going) == at_once:
                     found.append(list(going.popleft().result()))
+                prepared = self.prepared(statement)
                 going.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
             return found + [list(future.result()) for future in going]
 
