@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra import CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.reader import Reader
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -35,8 +36,8 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         archive=ABSENT,
         bursts=ABSENT,
         ledger=ABSENT,
-        seals=ABSENT,
-        inbox=ABSENT,
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
     )
 
 
@@ -46,15 +47,16 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
+        expires=True,
         heads=ABSENT,
         bursts=ABSENT,
         recent=ABSENT,
         ledger=ABSENT,
         claims=ABSENT,
-        seals=ABSENT,
-        inbox=ABSENT,
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
         people=ABSENT,
-        timeline=ABSENT,
+        timeline=CassandraTimeline(Reader(cluster), clock),
         directory=ABSENT,
         sets=ABSENT,
         facts=ABSENT,
