@@ -87,7 +87,7 @@ class CassandraTimeline:
         return found
 
     async def _of_run(self, subject: str, run: int, wanted: "_Wanted", found: list[Found]) -> bool:
-        """Whether older ones are wanted, too. Within a subject seq and opening have one order: below the floor all is."""
+        """Whether older ones are wanted. Within a subject seq and opening have one order: below the floor all are."""
         by, seq, full = wanted.by(subject), LAST, True
         while full:
             page = await self._reader(_BEFORE, (subject, run, seq, by[0], wanted.limit))
