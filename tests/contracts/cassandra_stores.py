@@ -6,8 +6,11 @@ from functools import partial
 from typing import Any
 
 from notifier.adapters.cassandra import CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -34,7 +37,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         sent=ABSENT,
         leases=CassandraLeases(cluster),
         archive=ABSENT,
-        bursts=ABSENT,
+        bursts=CassandraBursts(cluster, clock),
         ledger=ABSENT,
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
@@ -48,9 +51,9 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         clock=clock,
         again=partial(_again, cluster, clock),
         expires=True,
-        heads=ABSENT,
-        bursts=ABSENT,
-        recent=ABSENT,
+        heads=CassandraHeads(cluster),
+        bursts=CassandraBursts(cluster, clock),
+        recent=CassandraRecentBursts(cluster, clock),
         ledger=ABSENT,
         claims=ABSENT,
         seals=CassandraSeals(cluster, clock),

@@ -1,16 +1,15 @@
 """The inbox, written: bitmaps become messages by slicing; each row is told how long it lives."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.lives import seconds_until
 from notifier.adapters.cassandra.session import Cluster
 from notifier.domain.block import Rows
-from notifier.domain.burst import RETENTION
+from notifier.domain.burst import expires_at
 from notifier.ports.clock import Clock
-
-_SECOND = timedelta(seconds=1)
 
 
 class CassandraInbox:
@@ -34,4 +33,4 @@ class CassandraInbox:
 
     def _left(self, rows: Rows) -> int:
         """Whole seconds to live. A row with none is left to the pull path: without TTL it would stay for ever."""
-        return (rows.opened_at + RETENTION - self._clock.now()) // _SECOND
+        return seconds_until(expires_at(rows.opened_at), self._clock.now())

@@ -157,12 +157,33 @@ class Cluster:
         at SERIAL tells which."""
         return bool(self.ask(statement, values)[0].applied)
 
+    def decide_each(self, each: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
+        """Conditional writes side by side: whether each was applied, in their order; None where the answer was lost.
+
+        Raises StoreUnavailable when none could be asked.
+        """
+        going: deque[Any] = deque()
+        decided: list[bool | None] = []
+        for statement, values in each:
+            if len(going) == AT_ONCE:
+                decided.append(_applied(going.popleft()))
+            going.append(self.session().execute_async(self.prepared(statement), tuple(values)))
+        return decided + [_applied(future) for future in going]
+
     def close(self) -> None:
         with self._lock:
             session, self._session = self._session, None
             self._prepared.clear()
         if session is not None and self._pid == os.getpid():
             session.cluster.shutdown()
+
+
+def _applied(future: Any) -> bool | None:
+    try:
+        with translated("A statement failed"):
+            return bool(future.result().one().applied)
+    except StoreUnavailable:
+        return None
 
 
 def _connected(access: Access, keyspace: str | None) -> Session:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import chain, groupby
 
 from notifier.adapters.cassandra.inboxes import LAST, Inboxes
+from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec import unpack
@@ -18,7 +19,6 @@ from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.clock import Clock
 from notifier.ports.timeline import Place
 
-RUN = 1024
 SUBJECTS_AT_ONCE = 64
 """What the newest of these leave over bounds how far back the others are read."""
 RUNS_AT_ONCE = 16
@@ -40,7 +40,7 @@ class CassandraTimeline:
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        each = groupby(sorted(set(keys)), key=lambda key: (str(key.subject), key.seq // RUN))
+        each = groupby(sorted(set(keys)), key=lambda key: (str(key.subject), run_of(key.seq)))
         asked = [(*run, [key.seq for key in some]) for run, some in each]
         found = [unpack(Burst, row.blob) for rows in await self._reader.each(_BURSTS, asked) for row in rows]
         return {burst.key: burst for burst in found}
