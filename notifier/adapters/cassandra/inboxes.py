@@ -71,7 +71,7 @@ class Inboxes:
         return list(found.values())
 
     async def _asked(self, block: int, window: int, slot: int, behind: Behind, limit: int) -> list[Row]:
-        return [_row(stored) for stored in await self.reader(_ROWS, (block, window, slot, *behind, limit))]
+        return [row_of(stored) for stored in await self.reader(_ROWS, (block, window, slot, *behind, limit))]
 
 
 def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -89,7 +89,7 @@ def _place(row: Row) -> Place:
     return Place(row.opened_at, row.burst)
 
 
-def _row(stored: Any) -> Row:
+def row_of(stored: Any) -> Row:
     return Row(
         burst=BurstKey(Subject.parse(stored.subject), stored.seq),
         opened_at=from_ms(stored.opened_at),
