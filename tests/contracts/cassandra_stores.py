@@ -5,10 +5,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from notifier.adapters.cassandra import CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
+from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.testing.memory.clock import ManualClock
@@ -36,11 +38,11 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         dead_letters=ABSENT,
         sent=ABSENT,
         leases=CassandraLeases(cluster),
-        archive=ABSENT,
+        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
-        ledger=ABSENT,
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
     )
 
 
@@ -54,10 +56,10 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
         recent=CassandraRecentBursts(cluster, clock),
-        ledger=ABSENT,
-        claims=ABSENT,
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
+        claims=CassandraClaims(cluster),
         people=ABSENT,
         timeline=CassandraTimeline(Reader(cluster), clock),
         directory=ABSENT,

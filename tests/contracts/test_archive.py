@@ -101,13 +101,13 @@ def test_many_rows_of_one_member_fill_several_pages_without_loss_or_repeat(backe
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(data=st.data())
-def test_the_files_tell_the_same_rows_as_the_memory(sqlite: Backend, data: st.DataObject) -> None:
+def test_every_store_tells_the_same_rows_as_the_memory(backend: Backend, data: st.DataObject) -> None:
     memory = in_memory()
     places = st.sets(st.integers(0, 3_000), min_size=1, max_size=200)
     written = data.draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20), places), max_size=5))
     with_rows = [(BurstKey(NOVA, seq), shard, members) for seq, shard, members in written]
-    before = set(told(sqlite.archive.rows()))
+    before = set(told(backend.archive.rows()))
     for key, shard, members in with_rows:
-        write(sqlite, key, members, shard=shard)
+        write(backend, key, members, shard=shard)
         write(memory, key, members, shard=shard)
-    assert set(told(sqlite.archive.rows())) == before | set(told(memory.archive.rows()))
+    assert set(told(backend.archive.rows())) == before | set(told(memory.archive.rows()))

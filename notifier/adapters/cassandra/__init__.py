@@ -1,5 +1,6 @@
 """Cassandra: the durable store past one machine."""
 
+from notifier.adapters.cassandra.archive import CassandraArchive
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.inbox import CassandraInbox
 from notifier.adapters.cassandra.migrate import Phase, migrate, pending
@@ -10,6 +11,7 @@ from notifier.adapters.cassandra.timeline import CassandraTimeline
 
 __all__ = [
     "Access",
+    "CassandraArchive",
     "CassandraBursts",
     "CassandraInbox",
     "CassandraRecentBursts",
