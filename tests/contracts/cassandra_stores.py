@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from notifier.adapters.cassandra import Cluster
+from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
@@ -51,11 +51,11 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         dead_letters=CassandraDeadLetters(cluster, clock),
         sent=CassandraSent(cluster),
         leases=CassandraLeases(cluster),
-        archive=ABSENT,
+        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
-        seals=ABSENT,
-        inbox=ABSENT,
     )
 
 
@@ -65,15 +65,18 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
+        expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
         recent=CassandraRecentBursts(cluster, clock),
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
         claims=CassandraClaims(cluster),
         seals=ABSENT,
         inbox=ABSENT,
         people=CassandraPeople(Reader(cluster), clock),
-        timeline=ABSENT,
+        timeline=CassandraTimeline(Reader(cluster), clock),
         directory=CassandraDirectory(cluster),
         sets=CassandraMemberSets(cluster),
         facts=CassandraFacts(cluster),

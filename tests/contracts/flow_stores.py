@@ -82,6 +82,8 @@ class Store:
     clock: ManualClock
     again: "Callable[[], AbstractContextManager[Store]] | None" = None
     """What another process finds, of a backend that outlives its process."""
+    expires: bool = False
+    """Rows and seals end by themselves, by the engine's clock: there is nothing to sweep."""
 
 
 @contextmanager

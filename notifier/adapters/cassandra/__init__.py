@@ -1,5 +1,6 @@
 """Cassandra: the durable store past one machine."""
 
+from notifier.adapters.cassandra.archive import CassandraArchive
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
@@ -7,6 +8,7 @@ from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.inbox import CassandraInbox
 from notifier.adapters.cassandra.migrate import Phase, migrate, pending
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.reader import Reader
@@ -35,6 +37,12 @@ __all__ = [
     "Cluster",
     "Phase",
     "Reader",
+from notifier.adapters.cassandra.seals import CassandraSeals
+from notifier.adapters.cassandra.timeline import CassandraTimeline
+    "CassandraArchive",
+    "CassandraInbox",
+    "CassandraSeals",
+    "CassandraTimeline",
     "migrate",
     "pending",
 ]
