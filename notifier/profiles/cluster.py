@@ -94,7 +94,7 @@ class Clustered:
     def ports(self) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
         redis, queue = connect(self.redis_url()), CeleryQueue(of_brokers(self._settings))
-        log = KafkaLog(self._kafka)
+        log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
         out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
         for closing in (log.close, redis.close, queue.close, out.close):
             self._closing.callback(closing)
@@ -105,16 +105,16 @@ class Clustered:
             heads=CassandraHeads(cluster),
             bursts=CassandraBursts(cluster, clock),
             recent_bursts=CassandraRecentBursts(cluster, clock),
-            ledger=CassandraLedger(cluster, clock),
+            ledger=ledger,
             claims=CassandraClaims(cluster),
             seals=CassandraSeals(cluster, clock),
             inbox=CassandraInbox(cluster, clock),
-            throttles=CassandraThrottles(cluster),
-            dead_letters=CassandraDeadLetters(cluster),
+            throttles=CassandraThrottles(cluster, clock),
+            dead_letters=CassandraDeadLetters(cluster, clock),
             sent=CassandraSent(cluster),
             spared=CassandraSpared(cluster),
             leases=CassandraLeases(cluster),
-            archive=CassandraArchive(cluster),
+            archive=CassandraArchive(cluster, ledger),
             pull=RedisPullIndex(redis, nonces),
             recent=RedisRecent(redis),
             buckets=RedisBuckets(redis),

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
@@ -30,14 +29,6 @@ from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import Store
-
-
-class _Absent:
-    def __getattr__(self, name: str) -> Any:
-        raise NotImplementedError(name)
-
-
-ABSENT: Any = _Absent()
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
@@ -73,8 +64,6 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
         claims=CassandraClaims(cluster),
-        seals=ABSENT,
-        inbox=ABSENT,
         people=CassandraPeople(Reader(cluster), clock),
         timeline=CassandraTimeline(Reader(cluster), clock),
         directory=CassandraDirectory(cluster),

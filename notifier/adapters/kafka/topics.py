@@ -1,11 +1,5 @@
-"""The topics as the code wants them, and the way there."""
-
-from collections.abc import Sequence
-from notifier.adapters.kafka.access import Access
-def pending(access: Access) -> Sequence[str]:
-    raise NotImplementedError
-def migrate(access: Access) -> int:
 """Brings the topics to what migrations/kafka/topics.toml says: made, grown, kept as long; never shrunk or deleted."""
+
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,13 +8,16 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsError
+
 from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.admin import administration
 from notifier.domain.errors import LogUnavailable
 from notifier.topics import GROUPS
+
 PLAN = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
 """In the package: a link in the source tree, to the folder that people look into, and a file of its own in a wheel."""
 STEP_WITHIN = 10_000
@@ -30,6 +27,8 @@ WITHIN = 30.0
 AGAIN_AFTER = 0.2
 BY_ANOTHER = (TopicAlreadyExistsError, InvalidPartitionsError)
 """Of two runners at once one does a step, and the other is told so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     stream: str
@@ -37,9 +36,14 @@ class Topic:
     retention: timedelta
     replicas: int
     insync: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     name: str
     take: Callable[[], object]
+
+
 def plan(path: Path = PLAN) -> Sequence[Topic]:
     return [
         Topic(
@@ -51,18 +55,25 @@ def plan(path: Path = PLAN) -> Sequence[Topic]:
         )
         for stream, wish in tomllib.loads(path.read_text()).items()
     ]
+
+
 def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
     """The names of the steps that are missing, in their order. Raises LogUnavailable."""
     with translated("The topics aren't known"), administration(access, request_timeout_ms=STEP_WITHIN) as admin:
         return [step.name for step in _Topics(access, admin).steps(topics or plan())]
+
+
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     """Takes the steps that are missing and returns how many those were; what another runner took isn't counted.
+
     Each step is whole or not taken, so one that was cut off is found again. Raises LogUnavailable when the brokers
     are away, or before a growth while the last one isn't over.
     """
     with translated("The topics can't be made"), administration(access, request_timeout_ms=STEP_WITHIN) as admin:
         until = monotonic() + WITHIN
         return sum(_taken(step, until) for step in _Topics(access, admin).steps(topics or plan()))
+
+
 def _taken(step: Step, until: float) -> bool:
     """A broker that has just started, or just made the topic, needs a moment until it answers for it."""
     while True:
@@ -75,10 +86,13 @@ def _taken(step: Step, until: float) -> bool:
             if not error.retriable or monotonic() > until:
                 raise
             sleep(AGAIN_AFTER)
+
+
 @dataclass(frozen=True, slots=True)
 class _Topics:
     access: Access
     admin: KafkaAdminClient
+
     def steps(self, topics: Sequence[Topic]) -> Iterator[Step]:
         brokers = len(self.admin.describe_cluster()["brokers"])
         names = [self.access.topic(topic.stream) for topic in topics]
@@ -88,6 +102,7 @@ class _Topics:
                 yield self._make(topic, min(topic.replicas, brokers))
             else:
                 yield from self._mend(topic, found[name]["partitions"])
+
     def _make(self, topic: Topic, replicas: int) -> Step:
         wish = {
             "num_partitions": topic.partitions,
@@ -96,6 +111,7 @@ class _Topics:
         }
         made = {self.access.topic(topic.stream): wish}
         return Step(name=f"make {topic.stream}", take=partial(self.admin.create_topics, made, wait_for_metadata=True))
+
     def _mend(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[Step]:
         has, wished = len(partitions), topic.partitions
         if has < wished:
@@ -105,12 +121,15 @@ class _Topics:
         for key, value in _configs(topic, min(len(one["replica_nodes"]) for one in partitions)).items():
             if key in configs and configs[key]["value"] != value:
                 yield Step(name=f"set {key} of {topic.stream} to {value}", take=partial(self._set, topic, key, value))
+
     def _set(self, topic: Topic, key: str, value: str) -> None:
         name = self.access.topic(topic.stream)
         self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {key: value})])
+
     def _grow(self, topic: Topic, has: int) -> None:
         self._mark(topic.stream, has)
         self.admin.create_partitions({self.access.topic(topic.stream): topic.partitions})
+
     def _mark(self, stream: str, has: int) -> None:
         """What the group has read stands in its commits before the growth: see growth.py. One without any commit has
         no members either, or they are just making theirs."""
@@ -122,6 +141,8 @@ class _Topics:
             self.admin.alter_group_offsets(group, {place: OffsetAndMetadata(0, "", -1) for place in places})
         elif len(committed) < has:
             raise LogUnavailable(f"{stream} is still growing: its readers don't read all {has} partitions yet.")
+
+
 def _configs(topic: Topic, replicas: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
