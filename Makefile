@@ -12,7 +12,7 @@ COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="m
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-peers pictures lock clean quick
+.PHONY: help setup demo cluster test check bench bench-peers pictures lock clean quick
 
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ setup: $(READY) ## create .venv with everything pinned; done once, again when a 
 
 demo: setup ## a celebrity of 200 million followers is mentioned: watch it in a browser
 	@$(BIN)/notifier demo
+
+cluster: setup ## real Kafka, Cassandra and Valkey on this machine, by Java 17 and Maven; then: notifier up --profile cluster
+	@$(BIN)/notifier services up
 
 test: quick ## everything CI runs: format, lint, types, imports, all tests
 	@echo "== tests"

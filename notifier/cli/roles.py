@@ -16,6 +16,9 @@ from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.slice import Pool
 
+CHATTY = ("cassandra", "kafka")
+"""Clients that tell of each connection that comes and goes; at `debug` they may."""
+
 parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
 
 
@@ -97,6 +100,9 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
         share(settings.data / "run" / "metrics", role)
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
+    if settings.log_level.lower() != "debug":
+        for name in CHATTY:
+            logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
 
 

@@ -68,8 +68,9 @@ class Clustered:
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka)]
 
-    def migrate(self) -> int:
-        return sum(migrate(self._cluster, phase) for phase in Phase) + kafka.migrate(self._kafka)
+    def migrate(self, phase: str | None = None) -> int:
+        steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
+        return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
         require(self._cluster)

@@ -13,8 +13,12 @@ class Profile(Protocol):
         """The names of the steps that `migrate` would take. Raises SchemaNewer or SchemaChanged."""
         ...
 
-    def migrate(self) -> int:
-        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer."""
+    def migrate(self, phase: str | None = None) -> int:
+        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer.
+
+        In one go, or in two phases: `pre` adds, before new code starts and while the old serves; `post` takes away,
+        once no old code runs.
+        """
         ...
 
     def prepare(self) -> None:

@@ -16,7 +16,7 @@ OVERLAYS = ROOT / "k8s" / "overlays"
 KUSTOMIZATION = "kustomization.yaml"
 WORKLOADS = {**dict.fromkeys(ROLES, "Deployment"), "migrate": "Job"}
 """By role, under the names that `notifier up` has for them, and what runs before them."""
-COMMANDS = {**ROLES, "migrate": ("migrate",)}
+COMMANDS = {**ROLES, "migrate": ("migrate", "--phase", "pre")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
