@@ -14,7 +14,6 @@ from tests.contracts.flow_stores import Store, memory_store, sqlite_store
 from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
 
-
 IN_CASSANDRA = pytest.param("cassandra", marks=pytest.mark.timeout(180))
 """The first of a run waits until the node listens and has its tables: half a minute each where others work, too."""
 
