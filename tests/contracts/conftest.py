@@ -14,6 +14,9 @@ from tests.contracts.flow_stores import Store, memory_store, sqlite_store
 from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
 
+IN_CASSANDRA = pytest.param("cassandra", marks=pytest.mark.timeout(180))
+"""The first of a run waits until the node listens and has its tables: half a minute each where others work, too."""
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[Files]:
@@ -39,7 +42,7 @@ def cluster(contracts: Cluster) -> Cluster:
     return emptied(contracts)
 
 
-@pytest.fixture(params=["memory", "sqlite", "cassandra"])
+@pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
 def backend(request: pytest.FixtureRequest) -> Backend:
     found: Backend
     match request.param:
@@ -62,7 +65,7 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
         yield ByHand(backend.log, backend.clock)
 
 
-@pytest.fixture(params=["memory", "sqlite", "cassandra"])
+@pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """What the core flow and the readers keep."""
     match request.param:

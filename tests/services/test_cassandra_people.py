@@ -4,7 +4,7 @@ import asyncio
 import sys
 from asyncio import run
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from notifier.adapters.cassandra import (
     Cluster,
     Reader,
 )
+from notifier.adapters.cassandra.session import AT_ONCE
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
@@ -173,32 +174,56 @@ def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> Non
         CassandraMemberSets(cluster).live(NOVA, 0)
 
 
-class Counting(Cluster):
-    """Remembers what is deleted through it."""
+class Told(Cluster):
+    """Remembers what it is asked side by side, and doesn't answer the first few times."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, *, silent: int = 0) -> None:
         super().__init__(access)
-        self.deletes: list[tuple[object, ...]] = []
+        self.asked: list[list[tuple[str, tuple[object, ...]]]] = []
+        self._silent = silent
 
-    def ask_each(
-        self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
+    def ask_all(
+        self,
+        questions: Iterable[tuple[str, Sequence[object]]],
+        *,
+        profile: object = EXEC_PROFILE_DEFAULT,
+        at_once: int = AT_ONCE,
     ) -> list[list[Any]]:
-        values = [tuple(some) for some in each]
-        if statement.startswith("DELETE"):
-            self.deletes += values
-        return super().ask_each(statement, values, profile=profile)
+        self.asked.append([(statement, tuple(values)) for statement, values in questions])
+        if len(self.asked) <= self._silent:
+            raise StoreUnavailable("on purpose")
+        return super().ask_all(self.asked[-1], profile=profile, at_once=at_once)
 
 
 def test_newcomers_leave_no_tombstones_among_the_deleted(cluster: Cluster) -> None:
     directory = CassandraDirectory(cluster)
-    directory.enrol([ADA, replace(ADA, user=UserId("gone"), member=Member(1), deleted=True)])
-    asked = Counting(cluster.access)
-    try:
-        CassandraDirectory(asked).enrol([ADA, replace(ADA, user=UserId("gone"), member=Member(1))])
-    finally:
-        asked.close()
-    assert asked.deletes == [(0, 1)]
+    gone = replace(ADA, user=UserId("gone"), member=Member(1))
+    directory.enrol([ADA, replace(gone, deleted=True)])
+    with closing(Told(cluster.access)) as told:
+        CassandraDirectory(told).enrol([ADA, gone])
+    assert [values for some in told.asked for cql, values in some if cql.startswith("DELETE")] == [(0, 1)]
     assert np.array_equal(CassandraSpared(cluster).read(burst(), 0), nobody())
+
+
+def test_sealing_a_shard_reads_two_partitions_at_once_and_the_authors_where_it_is_restricted(cluster: Cluster) -> None:
+    with closing(Told(cluster.access)) as told:
+        CassandraMemberSets(told).live(NOVA, 5)
+        CassandraMemberSets(told).live(NOVA, 5, restricted_to=ADA.user)
+    assert [[values[:2] for _, values in some] for some in told.asked] == [
+        [("mention:nova", 5), ("", 5)],
+        [("mention:nova", 5), ("", 5), ("mention:ada", 5)],
+    ]
+
+
+def test_an_import_outlasts_a_node_that_is_late_and_says_so_when_it_stays_away(
+    cluster: Cluster, people: CassandraPeople
+) -> None:
+    follow = BlockFollows(subject=NOVA, block=200, visible_from=START, members=b"\xff" * BLOCK_BYTES)
+    with closing(Told(cluster.access, silent=3)) as away, pytest.raises(StoreUnavailable):
+        CassandraMemberSets(away).put_follows([follow])
+    with closing(Told(cluster.access, silent=2)) as late:
+        CassandraMemberSets(late).put_follows([follow])
+    assert viewer(people).follows == {NOVA: START}
 
 
 WAY = """

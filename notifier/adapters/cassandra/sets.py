@@ -1,6 +1,6 @@
 """The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -13,18 +13,22 @@ from notifier.codec.moments import to_ms
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
 from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import BlockFollows, ShardBlob
 
-AT_A_TIME = 4_096
-"""Blobs or follows that are waited for: an import of any size needs little memory."""
+BLOBS = 256
+FOLLOWS = 4_096
+"""That are waited for: 4 MB and 1 MB, so that an import of any size needs little memory."""
 TOGETHER = 10
 """Rows of as many partitions in a message: of more, or of more than 5 KiB, the server would warn."""
 OF_ONE = SHARD_BLOCKS
 """Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
 MESSAGES = 8
 """On their way: enough to keep a node busy, and few enough that none is late when it pauses."""
+TRIES = 3
+"""A node that collects its garbage may be late all the same; the same rows written again are the same."""
 
 COUNT = np.dtype("<u4")
 
@@ -70,9 +74,8 @@ class CassandraMemberSets:
 
     def put(self, blobs: Iterable[ShardBlob]) -> None:
         # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
-        for some in _batches(blobs, AT_A_TIME):
-            rows = ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits)) for b in some)
-            self._cluster.ask_each(_PUT, rows)
+        for some in _batches(blobs, BLOBS):
+            self._write([(_PUT, (str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits))) for b in some])
 
     def put_head(self, subject: Subject, head: SetHead) -> None:
         self._cluster.ask(_PUT_HEAD, (str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()))
@@ -80,16 +83,20 @@ class CassandraMemberSets:
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
         # since a moment ago no later than a tab knows of it.
-        for some in _batches(follows, AT_A_TIME):
+        for some in _batches(follows, FOLLOWS):
             by_subject = groupby(sorted(map(_of_subject, some), key=_PARTITION), _PARTITION)
-            self._put(_PUT_OF_SUBJECT, (rows for _, run in by_subject for rows in _batches(run, OF_ONE)))
-            self._put(_PUT_FOLLOWS, _batches(map(_of_block, some), TOGETHER))
+            runs = [rows for _, run in by_subject for rows in _batches(run, OF_ONE)]
+            self._write([_together(_PUT_OF_SUBJECT, rows) for rows in runs])
+            self._write([_together(_PUT_FOLLOWS, rows) for rows in _batches(map(_of_block, some), TOGETHER)])
 
-    def _put(self, insert: str, messages: Iterable[list[Row]]) -> None:
-        self._cluster.ask_all(
-            ((_together(insert, len(rows)), [value for row in rows for value in row]) for rows in messages),
-            at_once=MESSAGES,
-        )
+    def _write(self, messages: Sequence[tuple[str, Row]]) -> None:
+        for last in (*[False] * (TRIES - 1), True):
+            try:
+                self._cluster.ask_all(messages, at_once=MESSAGES)
+                return
+            except StoreUnavailable:
+                if last:
+                    raise
 
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
@@ -121,9 +128,10 @@ def _of_subject(follow: BlockFollows) -> Row:
     return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
 
 
-def _together(insert: str, count: int) -> str:
+def _together(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Unlogged: a message that is written in part is put again as a whole."""
-    return insert if count == 1 else f"BEGIN UNLOGGED BATCH {f'{insert}; ' * count} APPLY BATCH"
+    inserts = f"{insert}; " * len(rows)
+    return f"BEGIN UNLOGGED BATCH {inserts}APPLY BATCH", tuple(value for row in rows for value in row)
 
 
 def _batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
