@@ -1,0 +1,88 @@
+"""What the ledger owes to Cassandra alone: lost answers, and crashes between a list and a plan."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.cassandra import (
+    CassandraLedger,
+    Cluster,
+)
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Entry, Fact
+from notifier.domain.subject import BurstKey
+from notifier.testing.memory.clock import START, ManualClock
+from tests.contracts.made import NOVA, ORION, piece, plan
+from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
+
+__all__ = ["clock", "cluster", "made"]
+
+pytestmark = ON_ENGINES
+
+KEY = BurstKey(NOVA, 1)
+
+
+def cells(*shards: int) -> list[Entry]:
+    return [Entry(slice=piece(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_lost_answer_never_says_that_a_cell_was_anothers(cluster: Cluster, clock: ManualClock, done: bool) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY)])
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=done), clock).record(cells(0, 1))
+    assert ledger.record(cells(0, 1)) == [not done, not done]
+
+
+def test_of_an_accounts_cells_those_that_are_new_are_written(cluster: Cluster, clock: ManualClock) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY, shards=250)])
+    assert ledger.record(cells(7, 120)) == [True, True]
+    told = ledger.record(cells(*range(250)))
+    assert [n for n, won in enumerate(told) if not won] == [7, 120]
+    assert ledger.record(cells(*range(250))) == [False] * 250
+    same = cells(251)[0]
+    assert ledger.record([same, same]) == [True, False]
+
+
+def test_a_burst_that_was_listed_by_one_who_died_before_the_plan_is_planned_by_the_next(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    # The next finds another opening, because the head was re-stamped.
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=False), clock).plan([plan(KEY)])
+    ledger = CassandraLedger(cluster, clock)
+    assert (ledger.open(), ledger.read([KEY])) == ([KEY], {})
+    restamped = plan(KEY, opened_at=START + timedelta(milliseconds=7))
+    ledger.plan([restamped])
+    assert ledger.read([KEY])[KEY].plan == restamped
+    assert set(ledger.open()) == {KEY}
+    ledger.close([KEY])
+    assert list(ledger.open()) == []
+    assert list(CassandraLedger(cluster, clock).open()) == []
+
+
+def test_a_burst_is_listed_when_it_has_a_plan(cluster: Cluster, clock: ManualClock) -> None:
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=True), clock).plan([plan(KEY)])
+    ledger = CassandraLedger(cluster, clock)
+    assert ledger.read([KEY])[KEY].plan == plan(KEY)
+    ledger.plan([plan(KEY)])
+    assert list(ledger.open()) == [KEY]
+
+
+def test_what_another_process_lists_is_found_wherever_it_opened(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, other = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
+    early, old = BurstKey(ORION, 1), START - timedelta(days=5)
+    ledger.plan([plan(KEY)])
+    assert list(ledger.open()) == [KEY]
+    clock.advance(timedelta(hours=2))
+    newer = BurstKey(NOVA, 2)
+    other.plan([plan(newer, opened_at=clock.now())])
+    assert list(ledger.open()) == [KEY, newer]
+    other.plan([plan(early, opened_at=old)])
+    assert any(early in ledger.open() for _ in range(60))
+    assert list(ledger.open()) == [early, KEY, newer]
+    ledger.close([early, newer])
+    assert list(ledger.open()) == [KEY]
