@@ -68,7 +68,7 @@ class Member:
 
 
 def member(access: Access, stream: str, group: str, owner: str) -> Member:
-    words = [access.servers, access.prefix, stream, group, owner]
+    words = [access.servers, access.prefix, access.instance, stream, group, owner]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.contracts.member", *words],
         stdin=subprocess.PIPE,
@@ -78,8 +78,8 @@ def member(access: Access, stream: str, group: str, owner: str) -> Member:
     return Member(process)
 
 
-def answer(servers: str, prefix: str, stream: str, group: str, owner: str) -> None:
-    consumer = KafkaLog(Access(servers=servers, prefix=prefix)).subscribe(stream, group, owner)
+def answer(servers: str, prefix: str, instance: str, stream: str, group: str, owner: str) -> None:
+    consumer = KafkaLog(Access(servers=servers, prefix=prefix, instance=instance)).subscribe(stream, group, owner)
     for line in sys.stdin:
         name, *given = json.loads(line)
         try:

@@ -18,6 +18,9 @@ class Access:
     """`host:port`, several with commas between them."""
     prefix: str = ""
     """Of every topic and group, so that several notifiers share a cluster."""
+    instance: str = ""
+    """The name under which readers of this process are known after a restart: whoever comes back by it takes its own
+    partitions at once. One process at a time has it; none: the owner's name, which may be another each time."""
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """As kafka-python calls it; empty: plain text."""
 

@@ -46,7 +46,7 @@ MOST_AWAY = timedelta(minutes=1)
 class KafkaReader:
     def __init__(self, access: Access, stream: str, group: str, owner: str) -> None:
         self._access = access
-        self._stream, self._group, self._owner = stream, group, owner
+        self._stream, self._group, self._owner = stream, group, access.instance or owner
         self._consumer: KafkaConsumer | None = None
         self._made_at = 0.0
         self._joined = False
