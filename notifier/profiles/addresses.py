@@ -1,6 +1,8 @@
 """The settings of a cluster as its clients take them; BadSetting, with the remedy, for what is needed and missing."""
 
 from collections.abc import Mapping
+from socket import gethostname
+from zlib import crc32
 
 from notifier.adapters import cassandra, kafka
 from notifier.adapters.celery import on_redis
@@ -14,6 +16,7 @@ def of_kafka(settings: Settings) -> kafka.Access:
     return kafka.Access(
         servers=_needed(at.servers, "kafka", "servers"),
         prefix=at.prefix,
+        instance=_instance(settings),
         security=kafka.security(user=at.user, password=at.password, mechanism=at.mechanism, ca=at.ca),
     )
 
@@ -28,6 +31,12 @@ def of_cassandra(settings: Settings) -> cassandra.Access:
         replication={"class": "NetworkTopologyStrategy", at.datacenter: str(at.replicas)},
         security=cassandra.security(user=at.user, password=at.password, ca=at.ca),
     )
+
+
+def _instance(settings: Settings) -> str:
+    """Several services on one machine have several folders, and one that starts again has the same."""
+    folder = crc32(str(settings.data.absolute()).encode())
+    return settings.instance or f"{gethostname()}-{folder:08x}"
 
 
 def of_redis(settings: Settings) -> str:
