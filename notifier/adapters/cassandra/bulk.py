@@ -44,12 +44,17 @@ class Bulk:
     """Its callers share what may be on its way."""
 
     def __init__(
-        self, cluster: Cluster, *, patience: float = PATIENCE, handler: type[protocol.ProtocolHandler] = Splicing
+        self,
+        cluster: Cluster,
+        *,
+        patience: float = PATIENCE,
+        pace: Pace | None = None,
+        handler: type[protocol.ProtocolHandler] = Splicing,
     ) -> None:
         self._cluster = cluster
         self._patience = patience
         self._handler = handler
-        self._pace = Pace()
+        self._pace = pace or Pace()
         self._news = Condition()
         self._session: Session | None = None
         self._premade = False
