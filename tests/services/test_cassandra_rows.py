@@ -13,7 +13,7 @@ from cassandra.protocol import (
     ProtocolHandler,
 )
 from cassandra.query import BatchStatement, BatchType
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra import (
@@ -102,6 +102,7 @@ def test_a_message_is_to_the_byte_what_the_driver_makes_of_its_rows(
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(shape={"share": 1.0, "threshold": 2_000, "key": KEY, "shard": 0})
 @given(shape=SHAPES)
 def test_a_message_stays_within_what_a_node_takes_without_a_word(kept: Cluster, shape: dict[str, Any]) -> None:
     for message in messages(rows(**shape), 9, Bulk(kept).prepared()):
