@@ -8,11 +8,14 @@ from typing import Any
 from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.sent import CassandraSent
+from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -34,9 +37,9 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         log=MemoryLog(clock),
         directory=ABSENT,
         sets=ABSENT,
-        throttles=ABSENT,
-        dead_letters=ABSENT,
-        sent=ABSENT,
+        throttles=CassandraThrottles(cluster, clock),
+        dead_letters=CassandraDeadLetters(cluster, clock),
+        sent=CassandraSent(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
