@@ -9,7 +9,7 @@ from services.engine import Engine, free_port
 from services.jars import jars
 
 HERE = Path(__file__).parent
-HEAP = "512m"
+HEAP = "1g"
 HEAP_OF_THREE = "640m"
 """A node of several keeps hints and streams besides."""
 RING = 1 << 64

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from threading import Event
+from uuid import uuid4
 
 import pytest
 
@@ -30,13 +30,12 @@ SHORT = timedelta(seconds=2)
 """A lock's term, where a test waits until it ends."""
 LONG = timedelta(seconds=60)
 DAY = 86_400
-NUMBERS = count(1)
 
 
 @pytest.fixture
 def access(cassandra: Access) -> Access:
     """A keyspace of the test's own, which isn't there yet."""
-    return replace(cassandra, keyspace=f"schema_{next(NUMBERS)}")
+    return replace(cassandra, keyspace=f"schema_{uuid4().hex[:12]}")
 
 
 @pytest.fixture
