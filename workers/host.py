@@ -12,6 +12,7 @@ from celery.worker import WorkController, state
 
 from notifier.domain.slice import Pool
 from workers.acknowledging import Acknowledging
+from workers.consuming import Consuming
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
 
@@ -47,7 +48,13 @@ def run(
     # Nobody is asked who else is there: mingling alone would make every start a second longer.
     alone = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     host = WorkController(
-        app=app, pool_cls="solo", concurrency=1, hostname=name, ready_callback=lambda _: ready(), **alone
+        app=app,
+        consumer_cls=Consuming,
+        pool_cls="solo",
+        concurrency=1,
+        hostname=name,
+        ready_callback=lambda _: ready(),
+        **alone,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
