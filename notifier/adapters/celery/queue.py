@@ -73,9 +73,7 @@ class Lane:
             for piece in slices:
                 # The id is the slice's name: in every log a task says what it is for.
                 name = str(piece)
-                self._app.send_task(
-                    TASK, args=(name,), task_id=name, queue=self._queue, producer=producer, declare=[]
-                )
+                self._app.send_task(TASK, args=(name,), task_id=name, queue=self._queue, producer=producer, declare=[])
 
         self._answered(lambda producer: self._carry(producer, len(slices), lambda: publish(producer)))
 
