@@ -80,7 +80,13 @@ def worker(pool: str, parent: int | None, data: Path | None) -> None:
     profile = choose(settings)
     try:
         app, beat = profile.application(Pool(pool)), beating(pool, settings, parent)
-        run(Pool(pool), lambda: system_of(profile, settings, pool).work(beat), app, sign(pool, settings, beat), beat)
+        run(
+            Pool(pool),
+            lambda beat, stopping: system_of(profile, settings, pool).work(beat, stopping),
+            app,
+            sign(pool, settings, beat),
+            beat,
+        )
     finally:
         profile.close()
 

@@ -23,7 +23,7 @@ from tests.repo.sources import ROOT
 ELSEWHERE = {
     "docs/tweet-service.md": "tests/client/test_example.py types it, with the Python between",
     "docs/benchmarks.md": "its commands take minutes each; here they are understood, tests/cli/test_bench.py runs one",
-    "docs/cluster.md": "it needs engines; here its commands are understood, tests/services/test_clustered.py runs a service",
+    "docs/cluster.md": "it needs engines; its commands are understood, tests/services/test_clustered.py runs a service",
 }
 UNDERSTOOD = ("docs/benchmarks.md", "docs/cluster.md")
 TYPED = [page for page in PAGES if page.script and page.name not in ELSEWHERE]
