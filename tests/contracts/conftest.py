@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.sqlite.files import Files
 from notifier.testing.memory.clock import ManualClock
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
@@ -55,10 +56,10 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return found
 
 
-@pytest.fixture(params=["memory", "sqlite", "kafka"])
+@pytest.fixture(params=["memory", "sqlite", KAFKA_PYTHON, CONFLUENT])
 def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
-    if request.param == "kafka":
-        with in_kafka(request.getfixturevalue("kafka")) as found:
+    if request.param in {KAFKA_PYTHON, CONFLUENT}:
+        with in_kafka(request.getfixturevalue("kafka"), request.param) as found:
             yield found
     else:
         backend: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")

@@ -13,10 +13,14 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
+from notifier.adapters.kafka.access import LEASE
 from notifier.ports.log import Consumer, EventLog
 from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
 from tests.contracts.member import Member, member
+
+LEASE_HERE = timedelta(seconds=3)
+"""As short as a busy machine bears: most of these tests wait for its end. That of production is in tests/services."""
 
 
 class Logs(Protocol):
@@ -81,6 +85,7 @@ class InKafka:
     library: str
     patience: timedelta = timedelta(seconds=3)
     slack: timedelta = timedelta(seconds=4.5)
+    faster: float = LEASE / LEASE_HERE
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
@@ -88,7 +93,7 @@ class InKafka:
         return self.members[-1]
 
     def passes(self, lasting: timedelta) -> None:
-        time.sleep(lasting.total_seconds())
+        time.sleep(lasting.total_seconds() / self.faster)
 
     def live(self, readers: Sequence[Consumer]) -> None:
         """Until a group has agreed, each of them must be there."""
@@ -107,7 +112,7 @@ class InKafka:
 @contextmanager
 def in_kafka(servers: str, library: str = KAFKA_PYTHON) -> Iterator[InKafka]:
     """With topics of its own."""
-    access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
+    access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.", lease=LEASE_HERE)
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()

@@ -18,16 +18,21 @@ def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:
     logs.log.append([Record(stream=stream, key=key, value=f"{n} of {key}".encode()) for n, key in enumerate(keys)])
 
 
-def poll(logs: Logs, consumer: Consumer, limit: int = 1_000) -> Sequence[Logged]:
+def poll(logs: Logs, consumer: Consumer, limit: int = 1_000, *, within: timedelta | None = None) -> Sequence[Logged]:
     """At most so many, of what comes while the backend's patience lasts."""
     found = list(consumer.poll(limit, AT_ONCE))
-    deadline = monotonic() + logs.patience.total_seconds()
+    deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
     while len(found) < limit and monotonic() < deadline:
         more = consumer.poll(limit - len(found), AT_ONCE)
         if found and not more:
             break
         found += more
     return found
+
+
+def nothing(logs: Logs, consumer: Consumer) -> bool:
+    """Whether nothing comes, for as long as it takes to come for who is there already."""
+    return not poll(logs, consumer, within=logs.patience / 3)
 
 
 def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from notifier.domain.errors import Unavailable
 from tests.contracts.logs import Logs
-from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, partitions, poll, settle
+from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, nothing, partitions, poll, settle
 
 
 def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) -> None:
@@ -44,7 +44,7 @@ def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_
     logs.sleeps(dead)
     heir = logs.subscribe(STREAM, "router", "two")
     logs.passes(LEASE - logs.slack)
-    assert list(poll(logs, heir)) == []
+    assert nothing(logs, heir)
     logs.passes(max(logs.slack, timedelta(seconds=1)))
     assert keys(poll(logs, heir)) == keys(polled[1:])
 
@@ -61,7 +61,7 @@ def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(log
     logs.wakes(sleeper)
     commit(sleeper, polled)
     append(logs, *KEYS)
-    assert list(poll(logs, sleeper)) == []
+    assert nothing(logs, sleeper)
     commit(sleeper, polled)
     heir.close()
     sleeper.close()
@@ -88,7 +88,7 @@ def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> Non
     second = logs.subscribe(STREAM, "router", "two")
     commit(second, poll(logs, second, 30))
     logs.wakes(first)
-    assert list(poll(logs, first)) == []
+    assert nothing(logs, first)
     second.close()
     settle(logs)
     assert len(poll(logs, first)) == len(KEYS) - 30
@@ -115,5 +115,5 @@ def test_who_restarts_under_the_same_name_has_everything_when_the_lease_ends_and
     with suppress(Unavailable):  # who is told that another has its name by now
         commit(before, polled)
     with suppress(Unavailable):
-        assert list(poll(logs, before)) == []
+        assert nothing(logs, before)
     assert after.lag() == len(KEYS)

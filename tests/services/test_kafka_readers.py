@@ -9,6 +9,7 @@ from threading import Lock, Thread
 
 import pytest
 
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.growth import SETTLES
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.ports.log import Logged, Record
@@ -19,18 +20,20 @@ from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, ke
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 20.0
 """Seconds from a topic's growth until its new partitions are read; 12 where nothing else keeps the machine."""
+REPLACED_WITHIN = 10.0
+"""Seconds, as promised for a router or coordinator."""
 
 
-@pytest.fixture
-def logs(kafka: str) -> Iterator[InKafka]:
-    with in_kafka(kafka) as found:
+@pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
+def logs(kafka: str, request: pytest.FixtureRequest) -> Iterator[InKafka]:
+    with in_kafka(kafka, request.param) as found:
         yield found
 
 
 def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_well_before_the_lease_ends(
     logs: InKafka,
 ) -> None:
-    named = replace(logs.access, instance="host-1")
+    named = replace(logs.access, instance="host-1", lease=LEASE)
     append(logs, *KEYS)
     before, after = (member(named, logs.library, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
@@ -40,6 +43,20 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
     killed = time.monotonic()
     assert keys(poll(logs, after)) == sorted(KEYS)
     assert time.monotonic() - killed < LEASE.total_seconds() / 2
+
+
+def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
+    access = replace(logs.access, lease=LEASE)
+    append(logs, *KEYS)
+    before, after = (member(access, logs.library, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    logs.members += [before, after]
+    assert keys(poll(logs, before)) == sorted(KEYS)
+    before.end()
+    killed, found = time.monotonic(), list[Logged]()
+    while not found:
+        found += poll(logs, after)
+        assert time.monotonic() - killed < REPLACED_WITHIN
+    assert keys(found) == sorted(KEYS)
 
 
 ROUND = [f"{n} {n * n}" for n in range(40)]
@@ -131,6 +148,7 @@ def test_who_sent_nothing_while_a_topic_grew_sends_to_its_new_partitions_afterwa
     assert sum(len(set(found)) == 2 for found in places.values()) > len(KEYS) / 4
 
 
+@pytest.mark.parametrize("logs", [KAFKA_PYTHON], indirect=True)
 def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its_beginning(logs: InKafka) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")

@@ -12,6 +12,9 @@ from kafka.errors import KafkaError
 from notifier.adapters.kafka.sockets import STRAIGHT
 from notifier.domain.errors import BadSetting, LogUnavailable
 
+LEASE = timedelta(seconds=5)
+"""A reader that gives no sign of life for so long is replaced."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
@@ -22,8 +25,7 @@ class Access:
     instance: str = ""
     """The name under which readers of this process are known after a restart: whoever comes back by it takes its own
     partitions at once. One process at a time has it; none: the owner's name, which may be another each time."""
-    lease: timedelta = timedelta(seconds=5)
-    """A reader that gives no sign of life for so long is replaced."""
+    lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """As kafka-python calls it; empty: plain text."""
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from notifier.adapters.kafka.access import Access
+from notifier.config.settings import CLIENTS
 from notifier.domain.errors import Environment
 from notifier.ports.log import Logged, Record
 
@@ -14,6 +15,8 @@ ANSWERS_WITHIN = 3.0
 """Seconds of one append: the tweet service tries again, and nobody is held up for longer."""
 KNOWN_WITHIN = timedelta(seconds=3)
 """So long after a topic grew everybody who sends or reads knows of its new partitions."""
+BATCH = 131_072
+"""Bytes that are sent at once, and come at once to who reads them: with 16 kB half as many records a second."""
 AT_ONCE = 1_000
 """Records of one read, of all partitions."""
 BYTES = 262_144
@@ -30,7 +33,8 @@ class Fenced(Exception):
     """Another process reads under this name."""
 
 
-Answered = Callable[[Exception | None], None]
+Answered = Callable[[str | None], None]
+"""Told what went wrong, or None."""
 
 
 class Sender(Protocol):
@@ -91,7 +95,7 @@ class Client(Protocol):
     def membership(self, access: Access, stream: str, group: str, name: str, changes: Changes) -> Membership: ...
 
 
-KAFKA_PYTHON, CONFLUENT = "kafka-python", "confluent"
+KAFKA_PYTHON, CONFLUENT = CLIENTS
 
 
 def client(name: str) -> Client:

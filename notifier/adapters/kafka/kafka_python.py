@@ -21,6 +21,7 @@ from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.client import (
     ANSWERS_WITHIN,
     AT_ONCE,
+    BATCH,
     BYTES,
     KNOWN_WITHIN,
     MOST_AWAY,
@@ -34,8 +35,6 @@ from notifier.adapters.kafka.making import made
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 
-BATCH = 131_072
-"""Bytes: with the library's 16 kB half as many records a second."""
 OWNS_NOTHING = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 TO_JOIN, TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
 """The least of a poll: with shorter ones the library never gets through joining a group."""
@@ -58,7 +57,7 @@ class PythonSender:
             topic = self._access.topic(record.stream)
             future = self._producer().send(topic, value=record.value, key=record.key.encode())
         future.add_callback(lambda _: answered(None))
-        future.add_errback(answered)
+        future.add_errback(lambda error: answered(type(error).__name__))
 
     def close(self) -> None:
         with self._lock:

@@ -52,7 +52,7 @@ class KafkaLog:
                 self._made = None
 
     def _send(self, record: Record, answers: "_Answers") -> None:
-        def answered(error: Exception | None) -> None:
+        def answered(error: str | None) -> None:
             self._room.release()
             answers.come(error)
 
@@ -75,10 +75,10 @@ class _Answers:
     def __init__(self, records: int) -> None:
         self._lock = Lock()
         self._left = records
-        self._error: Exception | None = None
+        self._error: str | None = None
         self._all = Signal()
 
-    def come(self, error: Exception | None) -> None:
+    def come(self, error: str | None) -> None:
         with self._lock:
             self._left -= 1
             self._error = self._error or error
@@ -89,4 +89,4 @@ class _Answers:
         if self._left and not self._all.wait(max(0.001, deadline - monotonic())):
             raise LogUnavailable(f"No answer within {ANSWERS_WITHIN:g} s.")
         if self._error is not None:
-            raise LogUnavailable(f"A record was not written: {type(self._error).__name__}.") from self._error
+            raise LogUnavailable(f"A record was not written: {self._error}.")
