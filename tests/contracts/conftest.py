@@ -13,6 +13,9 @@ from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.flow_stores import Store, memory_store, sqlite_store
 from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
+from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
+
+__all__ = ["valkeys", "valkeys_servers"]
 
 
 @pytest.fixture
