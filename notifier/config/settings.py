@@ -108,6 +108,10 @@ class Cassandra:
     ca: str = setting("", must="a file", means="with the authority's certificate; none: no TLS")
 
 
+HOSTS = rf"({HOST})(:[0-9]+)?(,({HOST})(:[0-9]+)?)*"
+REDIS = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS}\S*"
+"""One server; the primary that sentinels know of by a name; the nodes of a cluster to ask first."""
+
 BROKER = r"(rediss?|amqps?)://\S+"
 
 
@@ -163,9 +167,12 @@ class Settings:
     )
     redis_url: str = setting(
         "",
-        must="empty, or a redis://, rediss:// or unix:// address",
-        means="a Redis or Valkey to use; none: `up` starts and watches its own",
-        holds=matches(r"|(redis|rediss|unix)://\S+"),
+        must="empty, or a redis://, rediss:// or unix:// address, redis+sentinel://host,host/name or"
+        " redis+cluster://host,host",
+        means="a Redis or Valkey to use; none: `up` starts and watches its own. Several hosts are asked in turn for the"
+        " sentinels' primary of that name, or for the cluster's nodes, where each pool also needs a broker of its own;"
+        " `rediss+sentinel` and `rediss+cluster` are the same with TLS, and sentinels take the same password",
+        holds=matches(f"|{REDIS}"),
         hides=Hides.PASSWORD,
     )
     threshold: int = setting(

@@ -1,14 +1,11 @@
 """The settings of a cluster as its clients take them; BadSetting, with the remedy, for what is needed and missing."""
 
-from collections.abc import Mapping
 from socket import gethostname
 from zlib import crc32
 
 from notifier.adapters import cassandra, kafka
-from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
-from notifier.domain.slice import Pool
 
 
 def of_kafka(settings: Settings) -> kafka.Access:
@@ -41,12 +38,6 @@ def _instance(settings: Settings) -> str:
 
 def of_redis(settings: Settings) -> str:
     return _needed(settings.redis_url, "redis_url")
-
-
-def of_brokers(settings: Settings) -> Mapping[Pool, str]:
-    """The pools' own where they are given, else databases of the Redis."""
-    given = {pool: url for pool in Pool if (url := getattr(settings.brokers, pool))}
-    return given if len(given) == len(Pool) else {**on_redis(of_redis(settings)), **given}
 
 
 def _needed(value: str, *path: str) -> str:

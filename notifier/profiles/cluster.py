@@ -49,7 +49,8 @@ from notifier.adapters.redis import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
-from notifier.profiles.addresses import of_brokers, of_cassandra, of_kafka, of_redis
+from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
+from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
 from notifier.system import Ports, Reads
 
@@ -80,6 +81,7 @@ class Clustered:
         writable(self._run)
         with locked(self._run / "lock"):
             alone()
+            brokers(self._settings, self.redis_url())
             require_redis(self.redis_url(), ANSWERS_WITHIN)
             yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
 
@@ -94,7 +96,7 @@ class Clustered:
 
     def ports(self) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
-        redis, queue = connect(self.redis_url()), CeleryQueue(of_brokers(self._settings))
+        redis, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
         log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
         out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
         for closing in (log.close, redis.close, queue.close, out.close):
@@ -144,7 +146,7 @@ class Clustered:
         await self._leaving.aclose()
 
     def application(self, pool: Pool) -> Any:
-        return application(of_brokers(self._settings)[pool], pool)
+        return application(brokers(self._settings, self.redis_url())[pool], pool)
 
     def empty(self) -> bool:
         """It is others' too, for all we know."""

