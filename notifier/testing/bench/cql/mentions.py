@@ -145,7 +145,9 @@ def _many(node: Node, names: Sequence[UserId], seconds: int) -> Figure:
     lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
     with ThreadPoolExecutor(len(lanes)) as pool:
         going = [
-            pool.submit(_hold, _coordinator(node), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds)
+            pool.submit(
+                _hold, _coordinator(node), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds
+            )
             for lane, kind in lanes.items()
         ]
         found = [one.result() for one in going]

@@ -20,6 +20,7 @@ from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import Finding, quantile
 
 LIMIT = 20
+LAYOUTS = ("block", "member", "one_per_partition")
 WINDOWS, WINDOWS_QUICK = 30, 3
 READS, READS_QUICK = 2_000, 400
 """Of a layout in a round, of people at random."""
@@ -30,8 +31,7 @@ AT_ONCE = 16
 """While the node's time is taken: what it does beside reading is then a small part."""
 
 _NEWEST = (
-    "SELECT opened_at, subject, seq, tier FROM one_per_partition WHERE member = ? AND inbox_window = ? "
-    f"LIMIT {LIMIT}"
+    f"SELECT opened_at, subject, seq, tier FROM one_per_partition WHERE member = ? AND inbox_window = ? LIMIT {LIMIT}"
 )
 
 Read = Callable[[Member], Awaitable[int]]
@@ -97,11 +97,11 @@ def _layouts(cluster: Cluster, windows: int) -> Sequence[Layout]:
                 break
         return min(found, LIMIT)
 
-    return (
-        Layout(name="block", first=first_of_shard(OF_BLOCKS), read=ours),
-        Layout(name="member", first=first_of_shard(OF_MEMBERS), read=ours),
-        Layout(name="one_per_partition", first=first_of_shard(OF_MEMBERS), read=everybodys),
-    )
+    ways = ((OF_BLOCKS, ours), (OF_MEMBERS, ours), (OF_MEMBERS, everybodys))
+    return [
+        Layout(name=name, first=first_of_shard(shard), read=read)
+        for name, (shard, read) in zip(LAYOUTS, ways, strict=True)
+    ]
 
 
 async def _round(node: Node, read: Read, who: Sequence[Member]) -> Round:

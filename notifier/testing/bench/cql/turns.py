@@ -9,7 +9,7 @@ from typing import Protocol
 from notifier.domain.block import Rows
 from notifier.testing.bench.cql.node import Node
 from notifier.testing.bench.rounds import Figure, Spread
-from notifier.testing.finding import at_least
+from notifier.testing.finding import Finding, at_least
 
 WARMING = 2
 """Rounds that aren't counted: a cold machine of the node's language takes twice as long."""
@@ -72,7 +72,8 @@ def faster(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float
     ours, others = [one.rate for one in mine], [one.rate for one in theirs]
     ratios = [a / b for a, b in zip(ours, others, strict=True)]
     words = f"{median(ours):,.0f} rows/s against {median(others):,.0f}"
-    return _figure(name, ratios, limit, words, Spread.of(ours, "rows/s"), Spread.of(others, "rows/s"))
+    judged = _judged(name, ratios, limit, words)
+    return Figure(finding=judged, ours=Spread.of(ours, "rows/s"), baseline=Spread.of(others, "rows/s"))
 
 
 def cheaper(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
@@ -80,10 +81,10 @@ def cheaper(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: floa
     ours, others = [one.cost for one in mine], [one.cost for one in theirs]
     ratios = [b / a for a, b in zip(ours, others, strict=True)]
     words = f"{median(ours):.2f} us of the node a row against {median(others):.2f}"
-    return _figure(name, ratios, limit, words, Spread.of(ours, "us"), Spread.of(others, "us"))
+    judged = _judged(name, ratios, limit, words)
+    return Figure(finding=judged, ours=Spread.of(ours, "us"), baseline=Spread.of(others, "us"))
 
 
-def _figure(name: str, ratios: Sequence[float], limit: float, words: str, ours: Spread, others: Spread) -> Figure:
+def _judged(name: str, ratios: Sequence[float], limit: float, words: str) -> Finding:
     detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; {words}"
-    finding = at_least(name, median(ratios), limit, unit="ratio", n=len(ratios), detail=detail)
-    return Figure(finding=finding, ours=ours, baseline=others)
+    return at_least(name, median(ratios), limit, unit="ratio", n=len(ratios), detail=detail)
