@@ -90,6 +90,11 @@ class Held:
     behind: Sequence[float]
     """Seconds that the oldest record had waited, whenever a batch was done."""
 
+    def halves(self) -> tuple[float, float]:
+        """The longest of the first half of the batches, and of the second."""
+        middle = len(self.behind) // 2
+        return max(self.behind[:middle], default=0.0), max(self.behind[middle:], default=0.0)
+
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     names = [UserId(f"star{number}") for number in range(CELEBRITIES)]
@@ -146,17 +151,16 @@ def _many(node: Node, names: Sequence[UserId], seconds: int) -> Figure:
     with ThreadPoolExecutor(len(lanes)) as pool:
         going = [
             pool.submit(
-                _hold, _coordinator(node), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds
+                hold, _coordinator(node), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds
             )
             for lane, kind in lanes.items()
         ]
         found = [one.result() for one in going]
     rate = min(one.done for one in found) / seconds
-    worst = [max(max(one.behind[: len(one.behind) // 2], default=0.0) for one in found)]
-    worst += [max(max(one.behind[len(one.behind) // 2 :]) for one in found)]
+    early, late = (max(each, default=0.0) for each in zip(*(one.halves() for one in found), strict=True))
     detail = (
-        f"the stage alone, both lanes' for {seconds} s; the oldest record waited {worst[0]:.2f} s at most in the first "
-        f"half of the batches and {worst[1]:.2f} s in the second"
+        f"the stage alone, both lanes' for {seconds} s; of what was done in time the oldest had waited "
+        f"{early:.2f} s at most in the first half of the batches and {late:.2f} s in the second"
     )
     n = sum(one.done for one in found)
     return Figure(
@@ -165,17 +169,24 @@ def _many(node: Node, names: Sequence[UserId], seconds: int) -> Figure:
     )
 
 
-def _hold(stage: Coordinator, arrivals: Arrivals, seconds: int) -> Held:
+def hold(
+    stage: Callable[[Sequence[Logged]], None],
+    arrivals: Arrivals,
+    seconds: int,
+    now: Callable[[], float] = time.monotonic,
+    rest: Callable[[float], None] = time.sleep,
+) -> Held:
     """Takes what has arrived, a batch at most, until all of it is done or it is too late."""
-    began, done, all_of_them = time.monotonic(), 0, MANY_PER_S * seconds
+    began, done, every = now(), 0, MANY_PER_S * seconds
     behind = []
-    while done < all_of_them and (passed := time.monotonic() - began) < seconds + BEHIND_S:
-        arrived = min(all_of_them, int(passed * MANY_PER_S))
-        if arrived == done:
-            time.sleep(1 / MANY_PER_S)
+    while done < every:
+        size = min(BATCH, every - done, int((now() - began) * MANY_PER_S) - done)
+        if size < 1:
+            rest(1 / MANY_PER_S)
             continue
-        size = min(BATCH, arrived - done)
         stage(arrivals.batch(size))
-        behind.append(time.monotonic() - began - done / MANY_PER_S)
+        if (passed := now() - began) > seconds + BEHIND_S:
+            break
+        behind.append(passed - done / MANY_PER_S)
         done += size
     return Held(done=done, behind=behind)

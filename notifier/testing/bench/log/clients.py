@@ -92,7 +92,7 @@ class InC:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._producer = Producer({"bootstrap.servers": access.servers, "acks": "all", "linger.ms": 1})
+        self._producer = Producer({"bootstrap.servers": access.servers, "acks": "all", "linger.ms": 1, "log_level": 0})
 
     def write(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -109,7 +109,7 @@ class InC:
 
     def read(self, stream: str, group: str) -> Generator[int, None, None]:
         topic = self._access.topic(stream)
-        options: dict[str, Any] = {"bootstrap.servers": self._access.servers, "group.id": group}
+        options: dict[str, Any] = {"bootstrap.servers": self._access.servers, "group.id": group, "log_level": 0}
         consumer = Consumer(options)
         try:
             partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
