@@ -12,6 +12,8 @@ from threading import Thread
 
 import pytest
 
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
+from notifier.adapters.kafka.log import MOST_IN_FLIGHT
 from notifier.config import Settings
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Record
@@ -42,9 +44,9 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         found.kill()
 
 
-@pytest.fixture
-def logs(engine: Engine) -> Iterator[InKafka]:
-    with in_kafka(engine.address) as found:
+@pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
+def logs(engine: Engine, request: pytest.FixtureRequest) -> Iterator[InKafka]:
+    with in_kafka(engine.address, request.param) as found:
         yield found
 
 
@@ -83,7 +85,7 @@ def test_a_broker_that_is_stopped_holds_nobody_up_for_long(engine: Engine, logs:
     engine.freeze()
     began = time.monotonic()
     with pytest.raises(LogUnavailable):
-        logs.log.append([record("while it sleeps")])
+        logs.log.append([record(f"while it sleeps {n}") for n in range(MOST_IN_FLIGHT + 1)])
     assert time.monotonic() - began < BOUNDED
     engine.wake()
     until_taken(logs, record("after"))
