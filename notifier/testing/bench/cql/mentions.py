@@ -19,6 +19,7 @@ from notifier.adapters.cassandra import (
     CassandraHeads,
     CassandraLedger,
     CassandraMemberSets,
+    Cluster,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.codec import pack
@@ -32,7 +33,7 @@ from notifier.ports.directory import Account
 from notifier.ports.log import Logged, Record
 from notifier.pump import BATCH
 from notifier.telemetry import Metrics
-from notifier.testing.bench.cql.node import Node, noded
+from notifier.testing.bench.cql.node import noded
 from notifier.testing.bench.planning import FEW, shard_counts
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import at_least
@@ -99,23 +100,23 @@ class Held:
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     names = [UserId(f"star{number}") for number in range(CELEBRITIES)]
     with noded(folder) as node:
-        _enrol(node, [UserId("nova"), *names])
+        _enrol(node.cluster, [UserId("nova"), *names])
         tell("mentions of one celebrity")
-        figures = [_hot(_coordinator(node), BATCHES_QUICK if quick else BATCHES)]
+        figures = [_hot(coordinator(node.cluster), BATCHES_QUICK if quick else BATCHES)]
         seconds = HELD_QUICK_S if quick else HELD_S
         tell(f"{MANY_PER_S} mentions a second of {CELEBRITIES} celebrities, for {seconds} s")
-        return [*figures, _many(node, names, seconds)]
+        return [*figures, _many(node.cluster, names, seconds)]
 
 
-def _enrol(node: Node, names: Sequence[UserId]) -> None:
-    sets, counts = CassandraMemberSets(node.cluster), shard_counts(FEW)
+def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
+    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
     for name in names:
         sets.put_head(Subject(Kind.MENTION, name), SetHead(total=FEW, counts=counts))
-    CassandraDirectory(node.cluster).enrol([Account(user=name, member=Member(n)) for n, name in enumerate(names)])
+    CassandraDirectory(cluster).enrol([Account(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 
-def _coordinator(node: Node) -> Coordinator:
-    cluster, clock = node.cluster, SystemClock()
+def coordinator(cluster: Cluster) -> Coordinator:
+    clock = SystemClock()
     return Coordinator(
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
@@ -144,14 +145,14 @@ def _hot(stage: Coordinator, batches: int) -> Figure:
     return Figure(finding=at_least(name, spread.median, HOT_PER_S, unit="1/s", n=n, detail=detail), ours=spread)
 
 
-def _many(node: Node, names: Sequence[UserId], seconds: int) -> Figure:
+def _many(cluster: Cluster, names: Sequence[UserId], seconds: int) -> Figure:
     """Each event is a record of the followers' subject and one of the celebrity's own, in two lanes, as it is routed;
     the lanes' coordinators are two threads of one process, as in the pump."""
     lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
     with ThreadPoolExecutor(len(lanes)) as pool:
         going = [
             pool.submit(
-                hold, _coordinator(node), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds
+                hold, coordinator(cluster), Arrivals(subjects=[Subject(kind, n) for n in names], lane=lane), seconds
             )
             for lane, kind in lanes.items()
         ]

@@ -59,7 +59,7 @@ class Round:
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     windows = WINDOWS_QUICK if quick else WINDOWS
     with noded(folder) as node:
-        fill(node, windows, tell)
+        fill(node.cluster, windows, tell)
         tell("stopping and starting the node, so that pages come from its files")
         node.again()
         with closing(Cluster(node.cluster.access)) as cluster:
