@@ -9,6 +9,7 @@ from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.domain.slice import Pool
+from notifier.profiles.rediss import checked
 
 
 def of_kafka(settings: Settings) -> kafka.Access:
@@ -40,12 +41,12 @@ def _instance(settings: Settings) -> str:
 
 
 def of_redis(settings: Settings) -> str:
-    return _needed(settings.redis_url, "redis_url")
+    return checked(_needed(settings.redis_url, "redis_url"))
 
 
 def of_brokers(settings: Settings) -> Mapping[Pool, str]:
     """The pools' own where they are given, else databases of the Redis."""
-    given = {pool: url for pool in Pool if (url := getattr(settings.brokers, pool))}
+    given = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, pool))}
     return given if len(given) == len(Pool) else {**on_redis(of_redis(settings)), **given}
 
 

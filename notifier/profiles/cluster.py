@@ -65,15 +65,18 @@ class Clustered:
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
+        kafka.knock(self._kafka)
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka)]
 
     def migrate(self, phase: str | None = None) -> int:
+        kafka.knock(self._kafka)
         steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
         require(self._cluster)
+        kafka.require(self._kafka)
 
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:

@@ -46,6 +46,7 @@ from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
+from notifier.profiles.rediss import checked
 from notifier.system import Ports, Reads
 
 NOWHERE = "redis://127.0.0.1:1"
@@ -93,7 +94,7 @@ class Embedded:
 
     def redis_url(self) -> str:
         if self._settings.redis_url:
-            return self._settings.redis_url
+            return checked(self._settings.redis_url)
         try:
             return (self._run / "redis.url").read_text()
         except FileNotFoundError:

@@ -1,7 +1,9 @@
 """Kafka: the event log past one machine."""
 
 from notifier.adapters.kafka.access import Access, security
+from notifier.adapters.kafka.entry import knock, require
+from notifier.adapters.kafka.inspection import Brokers, Standing, look
 from notifier.adapters.kafka.log import KafkaLog
 from notifier.adapters.kafka.topics import migrate, pending
 
-__all__ = ["Access", "KafkaLog", "migrate", "pending", "security"]
+__all__ = ["Access", "Brokers", "KafkaLog", "Standing", "knock", "look", "migrate", "pending", "require", "security"]

@@ -10,9 +10,6 @@ from kafka.net.compat import KafkaNetClient
 
 from notifier.adapters.kafka.access import Access
 
-FOUND_WITHIN = 2_000
-"""Milliseconds until a broker has answered at all."""
-
 
 @contextmanager
 def administration(access: Access, **options: Any) -> Iterator[KafkaAdminClient]:
@@ -23,7 +20,7 @@ def administration(access: Access, **options: Any) -> Iterator[KafkaAdminClient]
         nets.append(KafkaNetClient(**config))
         return nets[-1]
 
-    found = {**access.admin(), "bootstrap_timeout_ms": FOUND_WITHIN, "kafka_client": net, **options}
+    found = {**access.admin(), "kafka_client": net, **options}
     try:
         admin = KafkaAdminClient(**found)
     except KafkaError:
