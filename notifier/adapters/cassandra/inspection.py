@@ -70,7 +70,7 @@ def _entries(cluster: Cluster, keyspace: str) -> Sequence[Entry] | None:
 
 
 def _node(cluster: Cluster, host: Any) -> Node:
-    known = {"address": str(host.address), "datacenter": str(host.datacenter)}
+    known: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
     try:
         version, ahead = min(_asked(cluster, host), key=lambda one: abs(one[1]))
         rows = cluster.execute_on(host, _SETTINGS)
