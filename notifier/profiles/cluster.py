@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
-from notifier.adapters import kafka
+from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
     CassandraArchive,
     CassandraBursts,
@@ -49,8 +50,11 @@ from notifier.adapters.redis import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
+from notifier.profiles import judging
 from notifier.profiles.addresses import of_brokers, of_cassandra, of_kafka, of_redis
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
+from notifier.profiles.inspection import Inspection
+from notifier.profiles.looking import Look, inspected
 from notifier.system import Ports, Reads
 
 
@@ -89,6 +93,23 @@ class Clustered:
     def require_services(self) -> None:
         require_redis(self.redis_url(), 0.0)
 
+    def inspect(self) -> Iterator[Inspection]:
+        nodes, brokers = of_cassandra(self._settings), of_brokers(self._settings)
+        looks: dict[str, Look] = {
+            "cassandra": lambda: list(judging.of_cassandra(cassandra.look(nodes), nodes)),
+            "kafka": lambda: list(judging.of_kafka(kafka.look(self._kafka))),
+            "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in brokers.values()),
+        }
+        # A server with several pools' queues, each in a database of its own, is looked at once.
+        servers: dict[str, Pool] = {}
+        for pool, url in brokers.items():
+            if servers.setdefault(urlsplit(url).netloc, pool) == pool and urlsplit(url).scheme in ("redis", "rediss"):
+                looks[f"broker {pool}"] = self._look_at_redis(url, f"broker {pool}", queues=True)
+        return inspected(looks)
+
+    def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:
+        return lambda: list(judging.of_redis(name, redis.look(url), queues=queues))
+
     def redis_url(self) -> str:
         return of_redis(self._settings)
 
@@ -97,10 +118,10 @@ class Clustered:
 
     def ports(self) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
-        redis, queue = connect(self.redis_url()), CeleryQueue(of_brokers(self._settings))
+        cache, queue = connect(self.redis_url()), CeleryQueue(of_brokers(self._settings))
         log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
         out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
-        for closing in (log.close, redis.close, queue.close, out.close):
+        for closing in (log.close, cache.close, queue.close, out.close):
             self._closing.callback(closing)
         return Ports(
             log=log,
@@ -119,12 +140,12 @@ class Clustered:
             spared=CassandraSpared(cluster),
             leases=CassandraLeases(cluster),
             archive=CassandraArchive(cluster, ledger),
-            pull=RedisPullIndex(redis, nonces),
-            recent=RedisRecent(redis),
-            buckets=RedisBuckets(redis),
-            pressure=RedisPressure(redis),
-            report=RedisBacklogReport(redis),
-            bus=RedisBus(redis),
+            pull=RedisPullIndex(cache, nonces),
+            recent=RedisRecent(cache),
+            buckets=RedisBuckets(cache),
+            pressure=RedisPressure(cache),
+            report=RedisBacklogReport(cache),
+            bus=RedisBus(cache),
             queue=queue,
             sender=ConsoleSender(out),
             clock=clock,
@@ -132,14 +153,14 @@ class Clustered:
         )
 
     def reads(self) -> Reads:
-        redis, reader = connect_async(self.redis_url()), Reader(self._cluster)
-        self._leaving.push_async_callback(redis.aclose)
+        cache, reader = connect_async(self.redis_url()), Reader(self._cluster)
+        self._leaving.push_async_callback(cache.aclose)
         return Reads(
             people=CassandraPeople(reader, self._clock),
             timeline=CassandraTimeline(reader, self._clock),
-            pull=RedisPullReader(redis, self._clock),
-            activity=RedisActivity(redis),
-            live=RedisLiveReader(redis),
+            pull=RedisPullReader(cache, self._clock),
+            activity=RedisActivity(cache),
+            live=RedisLiveReader(cache),
             clock=self._clock,
         )
 

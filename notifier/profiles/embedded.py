@@ -46,6 +46,7 @@ from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
+from notifier.profiles.inspection import Inspection
 from notifier.profiles.rediss import checked
 from notifier.system import Ports, Reads
 
@@ -91,6 +92,10 @@ class Embedded:
             require_redis(self._settings.redis_url, 0.0)
         else:
             valkey_binary()
+
+    def inspect(self) -> Iterator[Inspection]:
+        """Its files are the folder's, and its server is our own."""
+        return iter(())
 
     def redis_url(self) -> str:
         if self._settings.redis_url:
