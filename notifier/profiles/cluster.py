@@ -31,7 +31,7 @@ from notifier.adapters.cassandra import (
     pending,
     require,
 )
-from notifier.adapters.celery import CeleryQueue, application
+from notifier.adapters.celery import CeleryQueue, application, knock
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
@@ -101,11 +101,20 @@ class Clustered:
             "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in brokers.values()),
         }
         # A server with several pools' queues, each in a database of its own, is looked at once.
-        servers: dict[str, Pool] = {}
+        seen: set[str] = set()
         for pool, url in brokers.items():
-            if servers.setdefault(urlsplit(url).netloc, pool) == pool and urlsplit(url).scheme in ("redis", "rediss"):
-                looks[f"broker {pool}"] = self._look_at_redis(url, f"broker {pool}", queues=True)
+            if (server := urlsplit(url).netloc) not in seen:
+                looks[f"broker {pool}"] = self._look_at_broker(url, pool)
+            seen.add(server)
         return inspected(looks)
+
+    def _look_at_broker(self, url: str, pool: Pool) -> Look:
+        def knocked() -> Sequence[Inspection]:
+            knock(url, pool)
+            return []
+
+        is_redis = urlsplit(url).scheme in ("redis", "rediss")
+        return self._look_at_redis(url, f"broker {pool}", queues=True) if is_redis else knocked
 
     def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:
         return lambda: list(judging.of_redis(name, redis.look(url), queues=queues))
