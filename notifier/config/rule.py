@@ -41,7 +41,7 @@ def setting(
 ) -> Any:
     """The field of a settings' class."""
     rule = Rule(must=must, means=means, holds=holds, hides=hides)
-    return field(default=default, metadata={"rule": rule})
+    return field(default=default, repr=hides is Hides.NOTHING, metadata={"rule": rule})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,4 +93,5 @@ def variable(*path: str) -> str:
 
 
 def without_password(url: str) -> str:
-    return re.sub(r"[^/@]*@", "…@", url)
+    """Neither before the host nor among the options."""
+    return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"[^/@]*@", "…@", url))

@@ -6,6 +6,7 @@ from zlib import crc32
 from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
+from notifier.profiles.rediss import checked
 
 
 def of_kafka(settings: Settings) -> kafka.Access:
@@ -37,7 +38,7 @@ def _instance(settings: Settings) -> str:
 
 
 def of_redis(settings: Settings) -> str:
-    return _needed(settings.redis_url, "redis_url")
+    return checked(_needed(settings.redis_url, "redis_url"))
 
 
 def _needed(value: str, *path: str) -> str:

@@ -7,11 +7,12 @@ from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.domain.slice import Pool
+from notifier.profiles.rediss import checked
 
 
 def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
     """The pools' own where they are given, else databases of the Redis."""
-    given = {pool: url for pool in Pool if (url := getattr(settings.brokers, pool))}
+    given = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, pool))}
     return given if len(given) == len(Pool) else {**_databases(redis_url), **given}
 
 

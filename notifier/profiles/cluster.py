@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
-from notifier.adapters import kafka
+from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
     CassandraArchive,
     CassandraBursts,
@@ -30,7 +31,7 @@ from notifier.adapters.cassandra import (
     pending,
     require,
 )
-from notifier.adapters.celery import CeleryQueue, application
+from notifier.adapters.celery import CeleryQueue, application, knock
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
@@ -49,9 +50,12 @@ from notifier.adapters.redis import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
+from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
+from notifier.profiles.inspection import Inspection
+from notifier.profiles.looking import Look, inspected
 from notifier.system import Ports, Reads
 
 
@@ -66,15 +70,18 @@ class Clustered:
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
+        kafka.knock(self._kafka)
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka)]
 
     def migrate(self, phase: str | None = None) -> int:
+        kafka.knock(self._kafka)
         steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
         require(self._cluster)
+        kafka.require(self._kafka)
 
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
@@ -88,6 +95,32 @@ class Clustered:
     def require_services(self) -> None:
         require_redis(self.redis_url(), 0.0)
 
+    def inspect(self) -> Iterator[Inspection]:
+        nodes, urls = of_cassandra(self._settings), brokers(self._settings, self.redis_url())
+        looks: dict[str, Look] = {
+            "cassandra": lambda: list(judging.of_cassandra(cassandra.look(nodes), nodes)),
+            "kafka": lambda: list(judging.of_kafka(kafka.look(self._kafka))),
+            "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
+        }
+        # A server with several pools' queues, each in a database of its own, is looked at once.
+        seen: set[str] = set()
+        for pool, url in urls.items():
+            if (server := urlsplit(url).netloc) not in seen:
+                looks[f"broker {pool}"] = self._look_at_broker(url, pool)
+            seen.add(server)
+        return inspected(looks)
+
+    def _look_at_broker(self, url: str, pool: Pool) -> Look:
+        def knocked() -> Sequence[Inspection]:
+            knock(url, pool)
+            return []
+
+        is_redis = urlsplit(url).scheme in ("redis", "rediss")
+        return self._look_at_redis(url, f"broker {pool}", queues=True) if is_redis else knocked
+
+    def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:
+        return lambda: list(judging.of_redis(name, redis.look(url), queues=queues))
+
     def redis_url(self) -> str:
         return of_redis(self._settings)
 
@@ -96,10 +129,10 @@ class Clustered:
 
     def ports(self) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
-        redis, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
-        log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
+        cache, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
+        log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
         out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
-        for closing in (log.close, redis.close, queue.close, out.close):
+        for closing in (log.close, cache.close, queue.close, out.close):
             self._closing.callback(closing)
         return Ports(
             log=log,
@@ -118,12 +151,12 @@ class Clustered:
             spared=CassandraSpared(cluster),
             leases=CassandraLeases(cluster),
             archive=CassandraArchive(cluster, ledger),
-            pull=RedisPullIndex(redis, nonces),
-            recent=RedisRecent(redis),
-            buckets=RedisBuckets(redis),
-            pressure=RedisPressure(redis),
-            report=RedisBacklogReport(redis),
-            bus=RedisBus(redis),
+            pull=RedisPullIndex(cache, nonces),
+            recent=RedisRecent(cache),
+            buckets=RedisBuckets(cache),
+            pressure=RedisPressure(cache),
+            report=RedisBacklogReport(cache),
+            bus=RedisBus(cache),
             queue=queue,
             sender=ConsoleSender(out),
             clock=clock,
@@ -131,14 +164,14 @@ class Clustered:
         )
 
     def reads(self) -> Reads:
-        redis, reader = connect_async(self.redis_url()), Reader(self._cluster)
-        self._leaving.push_async_callback(redis.aclose)
+        cache, reader = connect_async(self.redis_url()), Reader(self._cluster)
+        self._leaving.push_async_callback(cache.aclose)
         return Reads(
             people=CassandraPeople(reader, self._clock),
             timeline=CassandraTimeline(reader, self._clock),
-            pull=RedisPullReader(redis, self._clock),
-            activity=RedisActivity(redis),
-            live=RedisLiveReader(redis),
+            pull=RedisPullReader(cache, self._clock),
+            activity=RedisActivity(cache),
+            live=RedisLiveReader(cache),
             clock=self._clock,
         )
 

@@ -47,6 +47,8 @@ from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
+from notifier.profiles.inspection import Inspection
+from notifier.profiles.rediss import checked
 from notifier.system import Ports, Reads
 
 NOWHERE = "redis://127.0.0.1:1"
@@ -93,9 +95,13 @@ class Embedded:
         else:
             valkey_binary()
 
+    def inspect(self) -> Iterator[Inspection]:
+        """Its files are the folder's, and its server is our own."""
+        return iter(())
+
     def redis_url(self) -> str:
         if self._settings.redis_url:
-            return self._settings.redis_url
+            return checked(self._settings.redis_url)
         try:
             return (self._run / "redis.url").read_text()
         except FileNotFoundError:

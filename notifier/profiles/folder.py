@@ -9,6 +9,7 @@ from pathlib import Path
 from notifier.adapters.redis import await_answer
 from notifier.config import PREFIX, without_password
 from notifier.domain.errors import CacheUnavailable, DataLocked, Unwritable
+from notifier.profiles.rediss import checked
 
 ANSWERS_WITHIN = 5.0
 """Seconds that a given Redis has for its first answer: one that is started beside `up` needs one or two."""
@@ -17,7 +18,7 @@ ANSWERS_WITHIN = 5.0
 def require_redis(url: str, within: float) -> None:
     """One that doesn't answer at the first start is mostly a wrong address; later it is an outage, and survived."""
     try:
-        await_answer(url, within)
+        await_answer(checked(url), within)
     except CacheUnavailable as error:
         raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 

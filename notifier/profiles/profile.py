@@ -1,10 +1,11 @@
 """What a profile gives: the ports of a process, and the services behind them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from notifier.domain.slice import Pool
+from notifier.profiles.inspection import Inspection
 from notifier.system import Ports, Reads
 
 
@@ -38,6 +39,12 @@ class Profile(Protocol):
 
     def require_services(self) -> None:
         """Returns where `services` finds what it needs, and starts nothing. Raises NoValkey or CacheUnavailable."""
+        ...
+
+    def inspect(self) -> Iterator[Inspection]:
+        """What is right and wrong with the engines that somebody else runs: within five seconds, whatever hangs, and
+        without a change to any of them.
+        """
         ...
 
     def redis_url(self) -> str:

@@ -7,12 +7,26 @@ from pathlib import Path
 
 from services.engine import Engine, free_port
 from services.jars import jars
+from services.security import Security
 
 HERE = Path(__file__).parent
 HEAP = "1g"
 HEAP_OF_THREE = "640m"
 """A node of several keeps hints and streams besides."""
 RING = 1 << 64
+
+
+SECURED = """
+# Closed to strangers: its first user is cassandra with the password cassandra, who makes others.
+authenticator: PasswordAuthenticator
+client_encryption_options:
+  enabled: true
+  optional: false
+  ssl_context_factory:
+    class_name: org.apache.cassandra.security.PEMBasedSslContextFactory
+  keystore: {certificate}
+  truststore: {ca}
+"""
 
 
 class Sync(StrEnum):
@@ -33,9 +47,9 @@ class _Place:
     folder: Path
 
 
-def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.GROUP) -> Engine:
+def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.GROUP, security: Security | None = None) -> Engine:
     """One that has the whole ring. Raises Environment when its jars can't be had."""
-    return _ring([_Place(host="127.0.0.1", token=0, folder=folder)], cache, port, sync, HEAP)[0]
+    return _ring([_Place(host="127.0.0.1", token=0, folder=folder)], cache, port, sync, HEAP, security=security)[0]
 
 
 def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync.GROUP) -> list[Engine]:
@@ -47,13 +61,16 @@ def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync
     return _ring(places, cache, port, sync, HEAP_OF_THREE)
 
 
-def _ring(places: Sequence[_Place], cache: Path, port: int, sync: Sync, heap: str) -> list[Engine]:
+def _ring(
+    places: Sequence[_Place], cache: Path, port: int, sync: Sync, heap: str, *, security: Security | None = None
+) -> list[Engine]:
     lib, storage = jars(HERE / "pom.xml", cache), free_port()
     engines = []
     for number, place in enumerate(places, 1):
         (place.folder / "triggers").mkdir(parents=True, exist_ok=True)
         settings = place.folder / "cassandra.yaml"
-        settings.write_text(_settings(place, places[0].host, port, storage, sync))
+        secured = SECURED.format(certificate=security.certificate, ca=security.ca) if security else ""
+        settings.write_text(_settings(place, places[0].host, port, storage, sync) + secured)
         engines.append(
             Engine(
                 name=f"cassandra-{number}",

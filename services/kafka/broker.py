@@ -9,6 +9,7 @@ from pathlib import Path
 from notifier.domain.errors import Environment
 from services.engine import Engine, free_port
 from services.jars import jars
+from services.security import Security
 
 HERE = Path(__file__).parent
 HOST = "127.0.0.1"
@@ -17,6 +18,24 @@ CLUSTER = "bm90aWZpZXItY2x1c3Rlcg"
 """The cluster's id: any 16 bytes in Base64 for URLs."""
 FORMATTED = "bootstrap.checkpoint"
 """What a cluster knows before its first record; the same for each that is formatted by the same version."""
+
+
+SECURED = """
+# The last of two that say something wins.
+listeners=SASL_SSL://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=SASL_SSL://{host}:{port}
+inter.broker.listener.name=SASL_SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={kafka}.scram.ScramLoginModule required;
+listener.name.sasl_ssl.plain.sasl.jaas.config={kafka}.plain.PlainLoginModule required username="{user}" \
+  password="{password}" user_{user}="{password}";
+ssl.keystore.type=PEM
+ssl.keystore.location={certificate}
+ssl.truststore.type=PEM
+ssl.truststore.location={ca}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +52,9 @@ class _Place:
         return self.folder / "log"
 
 
-def broker(folder: Path, cache: Path, *, port: int) -> Engine:
+def broker(folder: Path, cache: Path, *, port: int, security: Security | None = None) -> Engine:
     """One that is all of its cluster. Raises Environment when its jars can't be had."""
-    return _cluster([_Place(node=1, port=port, controller=free_port(), folder=folder)], cache)[0]
+    return _cluster([_Place(node=1, port=port, controller=free_port(), folder=folder)], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
@@ -47,18 +66,22 @@ def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
     return _cluster(places, cache)
 
 
-def _cluster(places: Sequence[_Place], cache: Path) -> list[Engine]:
+def _cluster(places: Sequence[_Place], cache: Path, security: Security | None = None) -> list[Engine]:
     lib = jars(HERE / "pom.xml", cache)
     voters = ",".join(f"{one.node}@{HOST}:{one.controller}" for one in places)
-    return [_engine(one, lib, voters, len(places)) for one in places]
+    return [_engine(one, lib, voters, len(places), security) for one in places]
 
 
-def _engine(place: _Place, lib: Path, voters: str, replicas: int) -> Engine:
+def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
     place.data.mkdir(parents=True, exist_ok=True)
     settings = place.folder / "server.properties"
-    settings.write_text(_settings(place, voters, replicas))
+    settings.touch(mode=0o600)
+    settings.write_text(_settings(place, voters, replicas) + (_secured(place, security) if security else ""))
     if not (place.data / FORMATTED).exists():
-        _format(place, lib, settings)
+        if security:
+            _format_with_user(lib, settings, security)
+        else:
+            _format(place, lib, settings)
     return Engine(
         name=f"kafka-{place.node}",
         command=[*_java(lib), "kafka.Kafka", str(settings)],
@@ -84,14 +107,24 @@ def _settings(place: _Place, voters: str, replicas: int) -> str:
     return text
 
 
+def _secured(place: _Place, security: Security) -> str:
+    return SECURED.format(
+        host=HOST,
+        port=place.port,
+        controller=place.controller,
+        kafka="org.apache.kafka.common.security",
+        user=security.user,
+        password=security.password,
+        certificate=security.certificate,
+        ca=security.ca,
+    )
+
+
 def _format(place: _Place, lib: Path, settings: Path) -> None:
     """By Kafka's own tool the first time; later by a copy of what it made, which saves two starts of a JVM."""
     made = lib / FORMATTED
     if not made.exists():
-        command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Environment(f"Kafka's folder can't be formatted: {done.stderr.strip() or done.stdout.strip()}")
+        _by_tool(lib, settings)
         shutil.copy(place.data / FORMATTED, made)
         return
     # The mark that makes the folder a formatted one comes last.
@@ -99,6 +132,19 @@ def _format(place: _Place, lib: Path, settings: Path) -> None:
         f"version=1\nnode.id={place.node}\ncluster.id={CLUSTER}\ndirectory.id={_directory(place.node)}\n"
     )
     shutil.copy(made, place.data / FORMATTED)
+
+
+def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
+    """What a cluster knows before its first record is its user, too, and no other cluster's."""
+    user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
+    _by_tool(lib, settings, "--add-scram", user)
+
+
+def _by_tool(lib: Path, settings: Path, *more: str) -> None:
+    command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings), *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Environment(f"Kafka's folder can't be formatted: {done.stderr.strip() or done.stdout.strip()}")
 
 
 def _directory(node: int) -> str:

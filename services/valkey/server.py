@@ -9,7 +9,7 @@ HOST = "127.0.0.1"
 SETTINGS = """\
 bind {host}
 port {port}
-requirepass {password}
+{entry}
 dir "{folder}"
 databases 16
 # By its title the folder knows its own process again.
@@ -22,11 +22,16 @@ maxmemory-policy noeviction
 """Nothing is kept on disk, because nothing in it has to survive; a full one refuses instead of forgetting tasks."""
 
 
-def server(folder: Path, *, port: int, password: str, also: str = "") -> Engine:
-    """`also` is more of its settings. Raises NoValkey where the wheel has no binary for this machine."""
+def server(folder: Path, *, port: int, password: str, user: str = "", also: str = "") -> Engine:
+    """With a user nobody but this one is let in; `also` is more of its settings. It knows no TLS: the wheel's binary was
+    built without.
+
+    Raises NoValkey where the wheel has no binary for this machine.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "valkey.conf"
     settings.touch(mode=0o600)
-    settings.write_text(SETTINGS.format(host=HOST, port=port, password=password, folder=folder.absolute()) + also)
+    entry = f"user default off\nuser {user} on >{password} ~* &* +@all" if user else f"requirepass {password}"
+    settings.write_text(SETTINGS.format(host=HOST, port=port, entry=entry, folder=folder.absolute()) + also)
     command = [str(valkey_binary()), str(settings.absolute())]
     return Engine(name="valkey", command=command, folder=folder, host=HOST, port=port)

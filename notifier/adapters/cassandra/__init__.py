@@ -7,12 +7,14 @@ from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.inbox import CassandraInbox
+from notifier.adapters.cassandra.inspection import Node, Nodes, look
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
-from notifier.adapters.cassandra.migrate import Phase, migrate, pending, require
+from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.register import Entry
 from notifier.adapters.cassandra.seals import CassandraSeals
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster, security
@@ -41,9 +43,14 @@ __all__ = [
     "CassandraThrottles",
     "CassandraTimeline",
     "Cluster",
+    "Entry",
+    "Node",
+    "Nodes",
     "Phase",
     "Reader",
+    "look",
     "migrate",
+    "missing",
     "pending",
     "require",
     "security",

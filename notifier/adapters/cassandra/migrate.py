@@ -96,6 +96,19 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
             raise SchemaOlder(f"It lacks the migration {migration.phase}/{migration.name}.")
 
 
+def missing(entries: Sequence[Entry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
+    """What the register lacks of the code's migrations, and what it has that the code doesn't know, or knows otherwise;
+    each by its phase and name."""
+    known = {migration.key: migration for migration in _known(folder)}
+    done = {(entry.phase, entry.number) for entry in entries if entry.applied}
+    foreign = [
+        f"{entry.phase}/{entry.name}"
+        for entry in entries
+        if (entry.phase, entry.number) not in known or known[entry.phase, entry.number].checksum != entry.checksum
+    ]
+    return [f"{one.phase}/{one.name}" for one in known.values() if one.key not in done], foreign
+
+
 def _known(folder: Path) -> list[Migration]:
     """An installation without migrations must not pass for one that has nothing to do."""
     found = [Migration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))]

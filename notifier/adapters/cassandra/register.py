@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS migrations (
   AND default_time_to_live = 0
   AND gc_grace_seconds = 86400
 """
-_READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE book = 'schema'"
+READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE book = 'schema'"
 _HOLDER = "SELECT holder FROM migrations WHERE book = 'schema' LIMIT 1"
 _TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = null"
 _KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = %s"
@@ -65,6 +65,16 @@ class Entry:
     checksum: str
     applied: bool
     """False: begun, and cut off before its end."""
+
+
+def entry(row: Any) -> Entry:
+    return Entry(
+        phase=row.phase,
+        number=row.number,
+        name=row.name,
+        checksum=row.checksum,
+        applied=row.applied_at is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +112,8 @@ class Register:
     def entries(self) -> list[Entry]:
         """As decided so far, by phase and number."""
         return [
-            Entry(
-                phase=row.phase,
-                number=row.number,
-                name=row.name,
-                checksum=row.checksum,
-                applied=row.applied_at is not None,
-            )
-            for row in _tried(self._cluster, _READ, profile=SERIAL)
+            entry(row)
+            for row in _tried(self._cluster, READ, profile=SERIAL)
             if row.phase is not None  # a partition with nothing but a holder is one row of nulls
         ]
 

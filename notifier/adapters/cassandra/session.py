@@ -26,6 +26,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement
 
+from notifier.adapters.cassandra.entry import refusal
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
 PLAIN = EXEC_PROFILE_DEFAULT
@@ -65,6 +66,7 @@ class Access:
     """Whose nodes are asked, and whose quorum is enough."""
     replication: Mapping[str, str] = field(default_factory=lambda: _ONE_COPY)
     """Of a keyspace that is made anew; one that exists keeps what its operators gave it."""
+    answers_within: timedelta = ANSWERS_WITHIN
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """As cassandra-driver's cluster calls it (`auth_provider`, `ssl_context`); empty: plain text."""
 
@@ -135,6 +137,12 @@ class Cluster:
         session = self.session()
         with translated("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
+
+    def execute_on(self, host: Any, statement: str) -> list[Any]:
+        """The same on this node and no other. Raises as `execute` does."""
+        session = self.session()
+        with translated("A statement failed"):
+            return list(session.execute(statement, host=host))
 
     def remembered(self, statement: str) -> PreparedStatement | None:
         """What was prepared before: it costs no question."""
@@ -242,8 +250,8 @@ def _connected(access: Access, keyspace: str | None) -> Session:
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
-        connect_timeout=ANSWERS_WITHIN.total_seconds(),
-        control_connection_timeout=ANSWERS_WITHIN.total_seconds(),
+        connect_timeout=access.answers_within.total_seconds(),
+        control_connection_timeout=access.answers_within.total_seconds(),
         **access.security,
     )
     try:
@@ -252,6 +260,11 @@ def _connected(access: Access, keyspace: str | None) -> Session:
             if keyspace is not None:
                 session.set_keyspace(keyspace)
             return session
+    except StoreUnavailable as error:
+        with suppress(Exception):
+            driver.shutdown()
+        cause = error.__cause__
+        raise (refusal(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
         raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
@@ -269,7 +282,7 @@ def _profile(access: Access, consistency: int) -> ExecutionProfile:
         retry_policy=FallthroughRetryPolicy(),
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
-        request_timeout=ANSWERS_WITHIN.total_seconds(),
+        request_timeout=access.answers_within.total_seconds(),
         speculative_execution_policy=NoSpeculativeExecutionPolicy(),
     )
 

@@ -1,10 +1,11 @@
 """The way to the brokers: where they are, under which names our topics stand there, what their errors mean."""
 
+import logging
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -14,6 +15,8 @@ from notifier.domain.errors import BadSetting, LogUnavailable
 
 LEASE = timedelta(seconds=5)
 """A reader that gives no sign of life for so long is replaced."""
+TALKS_OF_PASSWORDS = ("kafka.net.connection", "kafka.protocol.parser")
+"""Loggers of the library: at the level of debug they write down each request, and one of them is who we are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +56,31 @@ class Access:
 
 def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
     """Of an access: who we are, and TLS with whatever names that authority vouches for. Raises BadSetting."""
-    if ca and not Path(ca).is_file():
-        raise BadSetting(f"The certificate of Kafka's authority, {ca}, can't be read.")
+    if ca:
+        try:
+            ssl.create_default_context(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSetting(f"The certificate of Kafka's authority, {ca}, can't be read: {error}") from error
+    for name in TALKS_OF_PASSWORDS if user else ():
+        logging.getLogger(name).addFilter(_not_verbatim)
     tls = {"ssl_cafile": ca} if ca else {}
-    sasl = {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password} if user else {}
+    hidden = {"sasl_plain_username": user, "sasl_plain_password": _Hidden(password)}
+    sasl = {"sasl_mechanism": mechanism, **hidden} if user else {}
     protocol = ("SASL_" if user else "") + ("SSL" if ca else "PLAINTEXT")
     return {"security_protocol": protocol, **tls, **sasl}
+
+
+class _Hidden(str):
+    """A password that the library can use, and that shows in none of the settings it writes down."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
+def _not_verbatim(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
 
 
 @contextmanager
