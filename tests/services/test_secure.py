@@ -281,9 +281,7 @@ def test_plain_text_to_a_port_for_tls_is_an_outage_with_a_hint(closed: Closed, o
     in_time(StoreUnavailable, hint, opened(closed.settings(NOTIFIER_CASSANDRA_CA="")).prepare)
     url = closed.url().replace("rediss://", "redis://").partition("?")[0]
     in_time(CacheUnavailable, "doesn.t answer", opened(closed.settings(NOTIFIER_REDIS_URL=url)).require_services)
-
-
-def test_tls_to_a_port_for_plain_text_is_an_outage(closed: Closed, opened: Opened) -> None:
+    # And TLS to one for plain text.
     url = closed.url().replace(f":{closed.redis}/", f":{closed.plain}/")
     in_time(CacheUnavailable, "doesn.t answer", opened(closed.settings(NOTIFIER_REDIS_URL=url)).require_services)
 

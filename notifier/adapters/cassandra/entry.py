@@ -1,14 +1,32 @@
-"""Why no node lets us in: what passes, and what won't until somebody mends a setting."""
+"""Who we are to the nodes, and why none lets us in: what passes, and what won't until somebody mends a setting."""
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
 
 from cassandra import AuthenticationFailed
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 
-from notifier.domain.errors import Environment, NotifierError, StoreUnavailable
+from notifier.domain.errors import BadSetting, Environment, NotifierError, StoreUnavailable
 
 STRANGERS = ("Provided username", "Remote end requires authentication")
 """In the words of a node that doesn't know us, and of the driver that has no name to give. A node that can't read its
 users now says something else, and that passes."""
 NOT_VOUCHED_FOR = "CERTIFICATE_VERIFY_FAILED"
+
+
+def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
+    """Of an access: who we are, and TLS with whatever names that authority vouches for. Raises BadSetting."""
+    found: dict[str, Any] = {}
+    if user:
+        found["auth_provider"] = PlainTextAuthProvider(user, password)
+    if ca:
+        try:
+            found["ssl_context"] = ssl.create_default_context(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSetting(f"The certificate of Cassandra's authority, {ca}, can't be read: {error}") from error
+    return found
 
 
 def refusal(error: NoHostAvailable) -> NotifierError:

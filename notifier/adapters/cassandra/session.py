@@ -2,7 +2,6 @@
 
 import os
 import re
-import ssl
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 
 import cassandra as vendor
 from cassandra import protocol
-from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable, Session
 from cassandra.cluster import Cluster as Driver
 from cassandra.connection import ConnectionBusy, ConnectionException
@@ -74,19 +72,6 @@ class Access:
         """The keyspace becomes a part of statements, where nothing can be bound."""
         if not _NAME.fullmatch(self.keyspace):
             raise BadSetting(f"A keyspace is named by small letters, digits and _, not {self.keyspace!r}.")
-
-
-def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
-    """Of an access: who we are, and TLS with whatever names that authority vouches for. Raises BadSetting."""
-    found: dict[str, Any] = {}
-    if user:
-        found["auth_provider"] = PlainTextAuthProvider(user, password)
-    if ca:
-        try:
-            found["ssl_context"] = ssl.create_default_context(cafile=ca)
-        except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"The certificate of Cassandra's authority, {ca}, can't be read: {error}") from error
-    return found
 
 
 class Cluster:
