@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.making import ConfigResource, ConfigResourceType
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.entry import knock
