@@ -1,6 +1,6 @@
 """A cluster whose answers are lost, after the statement took effect or before; and a keyspace with nothing in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -44,8 +44,19 @@ def clock() -> ManualClock:
 class Losing(Cluster):
     """Loses the answer of the next statements that are conditional, or that name a table; they take effect, or not."""
 
-    def __init__(self, cluster: Cluster, error: Exception, *, done: bool, at: str = " IF ", times: int = 1) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        error: Exception,
+        *,
+        done: bool,
+        at: str = " IF ",
+        times: int = 1,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(cluster.access)
+        self.meanwhile = meanwhile
+        """What others do just before it takes effect."""
         self.shared = cluster
         self.error, self.done, self.at, self.times = error, done, at, times
 
@@ -72,6 +83,7 @@ class LosingSession:
     def execute_async(self, statement: Any, *values: Any, **options: Any) -> Any:
         if not self.losing.loses(statement):
             return self.real.execute_async(statement, *values, **options)
+        self.losing.meanwhile()
         if self.losing.done:
             self.real.execute_async(statement, *values, **options).result()
         return LostAnswer(self.losing.error)

@@ -130,6 +130,21 @@ def test_a_renewal_without_an_answer_is_lost_once_another_has_the_slice(cluster:
     assert CassandraClaims(Losing(cluster, LOST[0], done=True)).renew(mine, START + 3 * TERM) is None
 
 
+def test_whoever_claims_a_slice_goes_on_where_its_holder_had_reached_to_the_last_moment(cluster: Cluster) -> None:
+    claims, end = CassandraClaims(cluster), START + TERM
+    held = claims.claim(piece(KEY), "one", START, end)
+    assert held is not None
+
+    def hand_back() -> None:
+        claims.release(replace(held, reached=17), end)
+
+    with pytest.raises(StoreUnavailable):
+        CassandraClaims(Losing(cluster, LOST[0], done=True, meanwhile=hand_back)).claim(piece(KEY), "two", end, end)
+    last = claims.claim(piece(KEY), "three", end, end + TERM)
+    assert last is not None
+    assert (last.attempt, last.reached) == (2, 17)
+
+
 def test_of_sixteen_workers_one_gets_the_slice(cluster: Cluster) -> None:
     claims = CassandraClaims(cluster)
 

@@ -1,6 +1,8 @@
 """What the ledger owes to Cassandra alone: lost answers, and crashes between a list and a plan."""
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,8 @@ from notifier.adapters.cassandra import (
     CassandraLedger,
     Cluster,
 )
+from notifier.adapters.cassandra.openings import FORGOTTEN
+from notifier.adapters.cassandra.session import PLAIN
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.subject import BurstKey
@@ -86,3 +90,41 @@ def test_what_another_process_lists_is_found_wherever_it_opened(cluster: Cluster
     assert list(ledger.open()) == [early, KEY, newer]
     ledger.close([early, newer])
     assert list(ledger.open()) == [KEY]
+
+
+class Counting(Cluster):
+    """How many slots were looked at."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.access)
+        self.shared, self.slots = cluster, 0
+
+    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
+        asked = list(each)
+        if "FROM open_bursts" in statement:
+            self.slots += sum(len(slots) for slots, _ in asked if isinstance(slots, list))
+        return self.shared.ask_each(statement, asked, profile=profile)
+
+
+def test_what_is_listed_in_time_or_by_oneself_is_found_by_the_next_look(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, other = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
+    assert list(ledger.open()) == []
+    other.plan([plan(KEY)])
+    late, older = BurstKey(NOVA, 2), BurstKey(ORION, 1)
+    other.plan([plan(late, opened_at=START - timedelta(seconds=30))])
+    assert list(ledger.open()) == [late, KEY]
+    ledger.plan([plan(older, opened_at=START - timedelta(days=7))])
+    assert list(ledger.open()) == [older, late, KEY]
+
+
+def test_a_slot_without_open_bursts_is_looked_at_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
+    counting = Counting(cluster)
+    ledger = CassandraLedger(counting, clock)
+    ledger.open()
+    whole = counting.slots
+    assert whole > 8 * 24 * 20
+    for _ in range(10):
+        ledger.open()
+    assert counting.slots - whole <= 10 * (FORGOTTEN + 2)
+    ledger.open(START - timedelta(seconds=2))
+    assert counting.slots - whole <= 10 * (FORGOTTEN + 2) + 3

@@ -86,6 +86,19 @@ def test_a_throttle_whose_answer_was_lost_is_set_if_it_stands(cluster: Cluster, 
     assert told(cluster) == [("ada", "throttle.put", True)]
 
 
+def test_who_finds_anothers_row_where_his_answer_was_lost_writes_behind_it(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    other = CassandraThrottles(cluster, clock)
+
+    def meanwhile() -> None:
+        other.put(replace(PAUSE, id="t9", who="eve"))
+
+    losing = Losing(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
+    CassandraThrottles(losing, clock).put(PAUSE)
+    assert told(cluster) == [("eve", "throttle.put", True), ("ada", "throttle.put", True)]
+
+
 def test_operators_at_the_same_moment_are_one_after_another_in_the_audit(cluster: Cluster, clock: ManualClock) -> None:
     throttles = CassandraThrottles(cluster, clock)
     with ThreadPoolExecutor(4) as threads:

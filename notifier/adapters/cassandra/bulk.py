@@ -21,7 +21,7 @@ from notifier.adapters.cassandra.premade import Premade, Splicing, fits, stock
 from notifier.adapters.cassandra.session import Cluster, translated
 
 PATIENCE = 3.0
-"""Seconds in which nothing is taken, after which the slice is better handed back."""
+"""Seconds in which nothing of a call is taken, after which its slice is better handed back."""
 
 _BUSY = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
 """The node is, or the way to it. Whether a row was written then doesn't matter: written again it is the same."""
@@ -36,19 +36,25 @@ class _Call:
     refused: deque[Message] = field(default_factory=deque)
     underway: int = 0
     error: BaseException | None = None
-    moved_at: float
+    refused_since: float | None = None
+    """The first refusal after the last that was taken."""
 
 
 class Bulk:
     """Its callers share what may be on its way."""
 
     def __init__(
-        self, cluster: Cluster, *, patience: float = PATIENCE, handler: type[protocol.ProtocolHandler] = Splicing
+        self,
+        cluster: Cluster,
+        *,
+        patience: float = PATIENCE,
+        pace: Pace | None = None,
+        handler: type[protocol.ProtocolHandler] = Splicing,
     ) -> None:
         self._cluster = cluster
         self._patience = patience
         self._handler = handler
-        self._pace = Pace()
+        self._pace = pace or Pace()
         self._news = Condition()
         self._session: Session | None = None
         self._premade = False
@@ -64,7 +70,7 @@ class Bulk:
         Raises StoreUnavailable when the node doesn't answer, or takes nothing for a while; then some rows may have been
         written, and some may still be.
         """
-        call = _Call(moved_at=monotonic())
+        call = _Call()
         with translated("Rows were not written"):
             for message in self._turns(call, iter(messages)):
                 self._go(call, message)
@@ -109,11 +115,12 @@ class Bulk:
             call.underway -= 1
             if error is None:
                 self._pace.answered(message.size, sent_at, now)
-                call.moved_at = now
+                call.refused_since = None
             elif _busy(error):
                 self._pace.refused(message.size, sent_at, now)
                 call.refused.append(message)
-                if now - call.moved_at > self._patience:
+                call.refused_since = now if call.refused_since is None else call.refused_since
+                if now - call.refused_since > self._patience:
                     call.error = call.error or error
             else:
                 self._pace.gone(message.size)

@@ -1,6 +1,7 @@
 """The list of open bursts, in slots of openings; a past slot is looked at from its oldest burst on."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -11,7 +12,7 @@ from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.clock import Clock
 
 _ADD = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?, ?)"
-_LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot = ? AND opened_at >= ?"
+_LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
 _DROP = "DELETE FROM open_bursts WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 SLOT = 180_000
@@ -24,9 +25,13 @@ FORGOTTEN = 64
 """Slots that each whole look looks at from their beginning again: asked once a second, all of them within a minute."""
 
 
+TOGETHER = 64
+"""Slots in one question: nearly all of them are empty."""
+
+
 class OpenBursts:
-    """Remembers, for this process, before which moment nothing in a slot is open: every second a whole look would cost
-    3,840 questions, and pass the tombstones of a week. What another process lists later than `LATE` is found within
+    """Remembers, for this process, before which moment nothing in a slot is open: every second a whole look would ask
+    for 3,840 slots, and pass the tombstones of a week. What another process lists later than `LATE` is found within
     the minute.
     """
 
@@ -48,30 +53,32 @@ class OpenBursts:
         self._cluster.ask_each(_DROP, [_row(*place) for place in places])
 
     def since(self, moment: datetime) -> Sequence[BurstKey]:
-        first = to_ms(moment)
-        return [key for _, key in self._look([(slot, first) for slot in self._slots(moment)])]
+        return [key for _, key in self._look({to_ms(moment): list(self._slots(moment))})]
 
     def all(self) -> Sequence[BurstKey]:
         now = self._clock.now()  # before the look: of what is listed later nothing is concluded
         for slot in list(islice(self._first, FORGOTTEN)):
             del self._first[slot]
-        looks = [(slot, self._first.get(slot, 0)) for slot in self._slots(now - LISTED_FOR)]
-        looks = [(slot, first) for slot, first in looks if first < (slot + 1) * SLOT]
+        looks = defaultdict(list)
+        for slot in self._slots(now - LISTED_FOR):
+            if (first := self._first.get(slot, 0)) < (slot + 1) * SLOT:
+                looks[first].append(slot)
         self._places = self._look(looks)
         settled = to_ms(now - LATE)
         oldest = {ms // SLOT: ms for ms, _ in reversed(self._places)}
-        for slot, _ in looks:
-            self._first[slot] = min(oldest.get(slot, (slot + 1) * SLOT), settled)
+        for slots in looks.values():
+            self._first |= {slot: min(oldest.get(slot, (slot + 1) * SLOT), settled) for slot in slots}
         return [key for _, key in self._places]
 
     def _slots(self, first: datetime) -> range:
         now = self._clock.now()
         return range(to_ms(max(first, now - LISTED_FOR)) // SLOT, to_ms(now + LATE) // SLOT + 1)
 
-    def _look(self, looks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, BurstKey]]:
-        """Oldest first: so are the slots, and the rows of each."""
-        found = self._cluster.ask_each(_LOOK, looks)
-        return [(ms, BurstKey(Subject.parse(subject), seq)) for rows in found for ms, subject, seq in rows]
+    def _look(self, looks: Mapping[int, Sequence[int]]) -> Sequence[tuple[int, BurstKey]]:
+        """From each moment on in the slots that are to be looked at from there; oldest first."""
+        asks = [(some[n : n + TOGETHER], first) for first, some in looks.items() for n in range(0, len(some), TOGETHER)]
+        found = [tuple(row) for rows in self._cluster.ask_each(_LOOK, asks) for row in rows]
+        return [(ms, BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in sorted(found)]
 
 
 def _row(ms: int, burst: BurstKey) -> tuple[int, int, str, int]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 BEGINS = 512 * 1024
 """Some 200 messages of block rows: what one node answers in 30 ms."""
-LEAST = 128 * 1024
-"""Keeps one node busy; at less it would wait for us."""
+LEAST = 256 * 1024
+"""Keeps one node busy, though we are held up for a while; half as much does not."""
 MOST = 8 * 1024 * 1024
 STEP = 32 * 1024
 """What is added when as much as is allowed has been answered."""

@@ -1,8 +1,10 @@
 """The seals: inserted if absent, one partition a shard, and gone by themselves after a week."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 
 from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.statements import statement
 from notifier.codec import pack_seal, unpack_seal
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.seal import KEPT_FOR, Seal
@@ -10,10 +12,8 @@ from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 
 _READ = "SELECT shard, blob, sealed_at FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
-_INSERT = (
-    "INSERT INTO seals (subject, seq, shard, blob, sealed_at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS "
-    f"USING TTL {KEPT_FOR.total_seconds():.0f}"
-)
+_INSERT = statement("put_seal")
+_LIFE = KEPT_FOR // timedelta(seconds=1)
 
 
 class CassandraSeals:
@@ -33,7 +33,7 @@ class CassandraSeals:
         # An insert whose answer is lost raises. Whoever seals again finds what stands, his own or another's; nobody
         # has used a seal before he was told that it stands.
         now = to_ms(self._clock.now())
-        rows = [(str(burst.subject), burst.seq, seal.shard, pack_seal(seal), now) for seal in seals]
+        rows = [(str(burst.subject), burst.seq, seal.shard, pack_seal(seal), now, _LIFE) for seal in seals]
         answers = self._cluster.ask_each(_INSERT, rows)
         # Who loses is told the winner's in the same answer.
         return [
