@@ -157,7 +157,7 @@ def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int)
     ]
     with ThreadPoolExecutor(len(each)) as pool:
         list(pool.map(lambda one: [one[0](one[1].batch(BATCH)) for _ in range(warming)], each))
-        found = list(pool.map(lambda one: hold(*one, seconds), each))
+        found = list(pool.map(lambda one: hold(one[0], one[1], seconds), each))
     rate = min(one.done for one in found) / seconds
     early, late = (max(each, default=0.0) for each in zip(*(one.halves() for one in found), strict=True))
     detail = (
