@@ -179,6 +179,24 @@ def test_a_mention_is_known_only_once_its_burst_is_readable(cluster: Cluster, cl
     assert set(bursts.known(NOVA, [EVENT])) == {EVENT}
 
 
+def test_a_burst_that_grows_is_not_placed_again_but_one_that_moves_or_was_not_placed_is(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    for table in ("burst_runs (", "bursts_of_hour ("):
+        losing = Losing(cluster, LOST[0], done=False, at=f"INTO {table}")
+        bursts, grown = CassandraBursts(losing, clock), burst(version=2, text="grown")
+        for _ in range(2):  # whoever was cut off in the middle has placed nothing
+            losing.times = 1
+            with pytest.raises(StoreUnavailable):
+                bursts.write([burst()], [])
+        bursts.write([burst()], [])
+        losing.times = 1
+        bursts.write([grown], [])
+        assert bursts.read([KEY]) == {KEY: grown}
+        with pytest.raises(StoreUnavailable):
+            bursts.write([burst(version=3, opened_at=START + timedelta(seconds=1))], [])
+
+
 def test_an_event_keeps_its_first_burst_though_the_second_was_written_before(
     cluster: Cluster, clock: ManualClock
 ) -> None:

@@ -10,11 +10,14 @@ A mention is in `mentions`, in the part that its event's id gives, and in `menti
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
+from notifier.adapters.cassandra.together import TOGETHER, batches, together
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst, expires_at
@@ -34,9 +37,17 @@ _PUT_HOUR = "INSERT INTO bursts_of_hour (hour, part, opened_at, subject, seq) VA
 _PUT_MENTION = "INSERT INTO mentions (subject, seq, part, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
 _REFUSE = "INSERT INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?) USING TTL ?"
 _READ = "SELECT blob FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
-_KNOWN = "SELECT seq FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
+_KNOWN = "SELECT id FROM mention_ids WHERE id IN ? AND source = ? AND account = ? AND subject = ?"
 _OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHERE id = ?"
 _OUTCOMES_OF_ONE = f"{_OUTCOMES} AND source = ?"
+
+_PARTITION = itemgetter(0, 1, 2)
+"""Of a mention: subject, seq and part."""
+
+IDS_AT_ONCE = 16
+"""In one question: most are unknown, which the nodes' Bloom filters answer for less than a question costs."""
+PLACED = 4_096
+"""Bursts that are remembered: a storm's grow for a minute."""
 
 Life = int
 """Seconds."""
@@ -48,6 +59,7 @@ class CassandraBursts:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._placed: dict[BurstKey, datetime] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
         now = self._clock.now()
@@ -57,20 +69,24 @@ class CassandraBursts:
         # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
         # A burst that is there is found by all who look, and has its mentions. The ids come last: a mention is known
         # only once its burst is readable.
-        self._cluster.ask_each(_PUT_RUN, self._runs(burst for burst, _ in kept))
-        self._cluster.ask_each(_PUT_HOUR, [_place(burst, life) for burst, life in kept])
-        self._cluster.ask_each(_PUT_MENTION, [_mention(sequenced, life) for sequenced, life in lasting])
+        self._place([(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at])
+        by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
+        parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
+        self._cluster.ask_all(together(_PUT_MENTION, some) for some in parts)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
-        self._cluster.ask_each(_PUT_ID, [_mention_id(sequenced, life) for sequenced, life in lasting])
+        ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
+        self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
         return {burst.key: burst for burst in (unpack(Burst, blob) for rows in found for (blob,) in rows)}
 
     def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
-        owner, text, each = subject.owner, str(subject), list(events)
-        found = self._cluster.ask_each(_KNOWN, [(e.id, e.source, owner, text) for e in each])
-        return {event for event, rows in zip(each, found, strict=True) if rows}
+        by_source = groupby(sorted(events), key=attrgetter("source"))
+        asked = [(source, ids) for source, some in by_source for ids in batches((e.id for e in some), IDS_AT_ONCE)]
+        rows = [(ids, source, subject.owner, str(subject)) for source, ids in asked]
+        found = self._cluster.ask_each(_KNOWN, rows)
+        return {EventId(source, id) for (source, _), known in zip(asked, found, strict=True) for (id,) in known}
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
         # A refusal says nothing of a time to count from: it is kept from now on. Of two the later stands, for both are
@@ -84,6 +100,16 @@ class CassandraBursts:
             self._cluster.ask(_OUTCOMES, (id,)) if source is None else self._cluster.ask(_OUTCOMES_OF_ONE, (id, source))
         )
         return [_outcome(id, tuple(row)) for row in rows]
+
+    def _place(self, bursts: Sequence[tuple[Burst, Life]]) -> None:
+        """In the run and in the hour. A burst that grows stays where it was placed, and both live as long as it does:
+        who has placed it spares itself the read and the two writes with each of its mentions.
+        """
+        self._cluster.ask_each(_PUT_RUN, self._runs(burst for burst, _ in bursts))
+        self._cluster.ask_each(_PUT_HOUR, [_place(burst, life) for burst, life in bursts])
+        if len(self._placed) > PLACED:
+            self._placed.clear()
+        self._placed |= {burst.key: burst.opened_at for burst, _ in bursts}
 
     def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
         """Each run with the earliest opening that is known of it: one that was re-stamped moved on from there.

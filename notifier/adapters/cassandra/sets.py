@@ -1,14 +1,15 @@
 """The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
@@ -21,8 +22,6 @@ from notifier.ports.sets import BlockFollows, ShardBlob
 BLOBS = 256
 FOLLOWS = 4_096
 """That are waited for: 4 MB and 1 MB, so that an import of any size needs little memory."""
-TOGETHER = 10
-"""Rows of as many partitions in a message: of more, or of more than 5 KiB, the server would warn."""
 OF_ONE = SHARD_BLOCKS
 """Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
 MESSAGES = 8
@@ -44,9 +43,6 @@ _PUT_OF_SUBJECT = """
 """
 
 _PARTITION = itemgetter(0, 1)
-
-Row = tuple[object, ...]
-T = TypeVar("T")
 
 
 class CassandraMemberSets:
@@ -74,7 +70,7 @@ class CassandraMemberSets:
 
     def put(self, blobs: Iterable[ShardBlob]) -> None:
         # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
-        for some in _batches(blobs, BLOBS):
+        for some in batches(blobs, BLOBS):
             self._write([(_PUT, (str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits))) for b in some])
 
     def put_head(self, subject: Subject, head: SetHead) -> None:
@@ -83,11 +79,11 @@ class CassandraMemberSets:
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
         # since a moment ago no later than a tab knows of it.
-        for some in _batches(follows, FOLLOWS):
+        for some in batches(follows, FOLLOWS):
             by_subject = groupby(sorted(map(_of_subject, some), key=_PARTITION), _PARTITION)
-            runs = [rows for _, run in by_subject for rows in _batches(run, OF_ONE)]
-            self._write([_together(_PUT_OF_SUBJECT, rows) for rows in runs])
-            self._write([_together(_PUT_FOLLOWS, rows) for rows in _batches(map(_of_block, some), TOGETHER)])
+            runs = [rows for _, run in by_subject for rows in batches(run, OF_ONE)]
+            self._write([together(_PUT_OF_SUBJECT, rows) for rows in runs])
+            self._write([together(_PUT_FOLLOWS, rows) for rows in batches(map(_of_block, some), TOGETHER)])
 
     def _write(self, messages: Sequence[tuple[str, Row]]) -> None:
         for last in (*[False] * (TRIES - 1), True):
@@ -126,18 +122,6 @@ def _of_block(follow: BlockFollows) -> Row:
 def _of_subject(follow: BlockFollows) -> Row:
     block, slot, subject, visible_from, members = _of_block(follow)
     return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
-
-
-def _together(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
-    """Unlogged: a message that is written in part is put again as a whole."""
-    inserts = f"{insert}; " * len(rows)
-    return f"BEGIN UNLOGGED BATCH {inserts}APPLY BATCH", tuple(value for row in rows for value in row)
-
-
-def _batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(each)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 def _head_of_one(member: Member | None) -> SetHead:
