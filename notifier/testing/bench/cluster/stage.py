@@ -1,0 +1,204 @@
+"""The stage of the scenarios: engines of its own, a small world, a running notifier, and the check of everything."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from notifier.config import Settings
+from notifier.domain.errors import NotRunning, Unavailable
+from notifier.domain.subject import UserId
+from notifier.profiles import Profile, choose
+from notifier.system import Ports
+from notifier.testing.bench.cluster.role import Role
+from notifier.testing.bench.cluster.telling import Tell
+from notifier.testing.engines import Engines, engines
+from notifier.testing.instance import Instance
+from notifier.testing.load import Load
+from notifier.testing.loaded import claim
+from notifier.testing.outside import Outside, drained
+from notifier.testing.storm import Storm, Tweet, tweets
+from notifier.testing.world import World
+from services.cassandra.node import Sync
+
+WORLD = World(universe=200_000, followers=100_000, celebrities=3, seed=1)
+"""No celebrity has more followers than a wish not to be collapsed is heard for: what is done twice is a row too many."""
+ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": "50000", "NOTIFIER_COLLAPSE": "0"}
+SETTLES_WITHIN = 150.0
+"""Seconds; a slice that was lost with its worker is back within a minute."""
+LOOKS_EVERY = 0.1
+LETTERS_SHOWN = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    data: Path
+    engines: Engines
+    profile: Profile
+    ports: Ports
+    instance: Instance
+    tell: Tell
+    settings: Settings
+    world: World = WORLD
+    accepted: list[Tweet] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """By the service, for good: there must be none."""
+    expected_letters: set[str] = field(default_factory=set)
+    """Bodies of what was meant to become a dead letter."""
+    storms: int = 0
+
+    @contextmanager
+    def storming(self, mentions: int, lasting: float) -> Iterator[Storm]:
+        """A storm that goes on while the block does; all of it was accepted or refused when it is left."""
+        storm = self._storm(mentions, lasting)
+        thread = Thread(target=storm, name="storm", daemon=True)
+        thread.start()
+        try:
+            yield storm
+        finally:
+            thread.join()
+            self._noted(storm)
+
+    def send(self, mentions: int) -> list[Tweet]:
+        """At once; returns when they are accepted."""
+        storm = self._storm(mentions, 0.0)
+        storm()
+        self._noted(storm)
+        return storm.sent.accepted
+
+    def _storm(self, mentions: int, lasting: float) -> Storm:
+        self.storms += 1
+        written = tweets(self.world, mentions, self.storms)
+        return Storm(instance=self.instance, tweets=written, lasting=lasting)
+
+    def _noted(self, storm: Storm) -> None:
+        self.accepted += storm.sent.accepted
+        self.refused += storm.sent.refused
+
+    def sequenced(self, sent: Sequence[Tweet], within: float = SETTLES_WITHIN) -> float:
+        """Seconds until all of them have their bursts. Raises NotRunning when it takes too long."""
+        began, waiting = time.monotonic(), {tweet.id: tweet for tweet in sent}
+        while not self._through((), waiting):
+            if time.monotonic() > began + within:
+                raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s.")
+            time.sleep(LOOKS_EVERY)
+        return time.monotonic() - began
+
+    def wrong(self) -> list[str]:
+        """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
+        waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
+        while not self._through(self._open(), waiting):
+            if time.monotonic() > deadline:
+                return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
+            time.sleep(LOOKS_EVERY)
+        outside = Outside(archive=self.ports.archive, outcomes=self.ports.bursts, world=self.world)
+        truth = outside.truth(self.accepted)
+        found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
+        found += [outside.books_balance(truth), outside.distinct_rows(truth)]
+        return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + self._letters()
+
+    def _open(self) -> Sequence[object]:
+        with suppress(Unavailable):
+            return list(self.ports.ledger.open())
+        return [None]
+
+    def _through(self, work: Sequence[object], waiting: dict[str, Tweet]) -> bool:
+        return not work and drained((), self.ports.bursts, waiting)
+
+    def _letters(self) -> list[str]:
+        letters = self.ports.dead_letters.list(LETTERS_SHOWN)
+        return [
+            f"a dead letter of {one.stage}: {one.cause}"
+            for one in letters
+            if one.body.decode(errors="replace") not in self.expected_letters
+        ]
+
+    @contextmanager
+    def another(self, *words: str, name: str, environment: Mapping[str, str] | None = None) -> Iterator[Role]:
+        """A role of another instance, with a folder of its own, on the same engines; ended with the block."""
+        folder = self.data.parent / name
+        (folder / "services").mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.engines.fleet.settings, folder / "services" / "settings.toml")
+        named = {**ENVIRONMENT, "NOTIFIER_INSTANCE": name, **(environment or {})}
+        role = Role(words=words, data=folder, environment=named)
+        role.start()
+        try:
+            yield role
+        finally:
+            role.end()
+
+    @contextmanager
+    def stopped(self, pid: int) -> Iterator[None]:
+        """A process that does nothing, notices nothing and holds on to everything, until the block ends."""
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def unattended(self) -> Iterator[None]:
+        """Nobody starts again what dies."""
+        assert self.instance.process is not None
+        with self.stopped(self.instance.process.pid):
+            yield
+
+    def role(self, name: str, within: float = 20.0) -> int:
+        """The process that has the role now, or gets it soon. Raises NotRunning."""
+        deadline = time.monotonic() + within
+        while (pid := self.instance.pid(name)) is None or not _alive(pid):
+            if time.monotonic() > deadline:
+                raise NotRunning(f"There is no {name}.")
+            time.sleep(LOOKS_EVERY)
+        return pid
+
+
+def name_of(star: int) -> UserId:
+    return WORLD.names[star]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
+    """Everything that was started has ended, and everything that was written is gone, when the block is left."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    tell("starting engines and a notifier")
+    try:
+        with engines(data, "cluster", Sync.GROUP, proxied=["cassandra"]) as struck:
+            assert struck is not None
+            settings = Settings.read(data=data, profile="cluster", threshold=50_000)
+            with closing(choose(settings)) as profile:
+                yield from _played(struck, settings, profile, tell)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _played(struck: Engines, settings: Settings, profile: Profile, tell: Tell) -> Iterator[Stage]:
+    profile.migrate()
+    ports = profile.ports()
+    claim(settings.data, WORLD)
+    Load(directory=ports.directory, sets=ports.sets)(WORLD)
+    with Instance(data=settings.data, environment=ENVIRONMENT) as instance:
+        yield Stage(
+            data=settings.data,
+            engines=struck,
+            profile=profile,
+            ports=ports,
+            instance=instance,
+            tell=tell,
+            settings=settings,
+        )
