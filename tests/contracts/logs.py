@@ -12,7 +12,7 @@ from uuid import uuid4
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from notifier.adapters.kafka import Access, KafkaLog
+from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
 from notifier.ports.log import Consumer, EventLog
 from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
@@ -78,12 +78,13 @@ class ByHand:
 class InKafka:
     log: KafkaLog
     access: Access
+    library: str
     patience: timedelta = timedelta(seconds=3)
     slack: timedelta = timedelta(seconds=4.5)
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        self.members.append(member(self.access, stream, group, owner))
+        self.members.append(member(self.access, self.library, stream, group, owner))
         return self.members[-1]
 
     def passes(self, lasting: timedelta) -> None:
@@ -104,13 +105,13 @@ class InKafka:
 
 
 @contextmanager
-def in_kafka(servers: str) -> Iterator[InKafka]:
+def in_kafka(servers: str, library: str = KAFKA_PYTHON) -> Iterator[InKafka]:
     """With topics of its own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()
-    logs = InKafka(KafkaLog(access), access)
+    logs = InKafka(KafkaLog(access, library), access, library)
     try:
         yield logs
     finally:

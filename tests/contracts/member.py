@@ -67,10 +67,10 @@ class Member:
         return answer["said"]
 
 
-def member(access: Access, stream: str, group: str, owner: str) -> Member:
-    words = [access.servers, access.prefix, access.instance, stream, group, owner]
+def member(access: Access, library: str, stream: str, group: str, owner: str) -> Member:
+    words = [json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()]), library]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.contracts.member", *words],
+        [sys.executable, "-m", "tests.contracts.member", *words, stream, group, owner],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -78,8 +78,10 @@ def member(access: Access, stream: str, group: str, owner: str) -> Member:
     return Member(process)
 
 
-def answer(servers: str, prefix: str, instance: str, stream: str, group: str, owner: str) -> None:
-    consumer = KafkaLog(Access(servers=servers, prefix=prefix, instance=instance)).subscribe(stream, group, owner)
+def answer(written: str, library: str, stream: str, group: str, owner: str) -> None:
+    servers, prefix, instance, lease = json.loads(written)
+    access = Access(servers=servers, prefix=prefix, instance=instance, lease=timedelta(seconds=lease))
+    consumer = KafkaLog(access, library).subscribe(stream, group, owner)
     for line in sys.stdin:
         name, *given = json.loads(line)
         try:

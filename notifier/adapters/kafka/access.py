@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ class Access:
     instance: str = ""
     """The name under which readers of this process are known after a restart: whoever comes back by it takes its own
     partitions at once. One process at a time has it; none: the owner's name, which may be another each time."""
+    lease: timedelta = timedelta(seconds=5)
+    """A reader that gives no sign of life for so long is replaced."""
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """As kafka-python calls it; empty: plain text."""
 

@@ -1,50 +1,42 @@
 """The event log on Kafka: appends that are on most replicas before they return."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from threading import BoundedSemaphore, Lock
+from threading import Event as Signal
 from time import monotonic
-from typing import Any
 
-from kafka import KafkaProducer
-
-from notifier.adapters.kafka.access import Access, translated
+from notifier.adapters.kafka.access import Access
+from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, Sender, client
 from notifier.adapters.kafka.reader import KafkaReader
 from notifier.adapters.kafka.waiting import Waiting
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Consumer, Logged, Record
 
-ANSWERS_WITHIN = 3.0
-"""Seconds of one append: the tweet service tries again, and nobody is held up for longer."""
 MOST_IN_FLIGHT = 5_000
-"""Records that are sent and not answered, of all threads: the library's own bound on memory doesn't hold without
-idempotence."""
-BATCH = 131_072
-"""Bytes: with the library's 16 kB half as many records a second."""
+"""Records that are sent and not answered, of all threads: the libraries' own bounds on memory are none."""
 
 
 class KafkaLog:
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, library: str = KAFKA_PYTHON) -> None:
+        """Raises Environment when the library isn't installed."""
         self._access = access
+        self._client = client(library)
         self._lock = Lock()
-        self._made: KafkaProducer | None = None
+        self._made: Sender | None = None
         self._room = BoundedSemaphore(MOST_IN_FLIGHT)
 
     def append(self, records: Sequence[Record]) -> None:
         deadline = monotonic() + ANSWERS_WITHIN
-        sent = []
-        try:
-            for record in records:
-                self._take_room(deadline)
-                sent.append(self._send(record))
-            for one in sent:
-                with translated("A record was not written"):
-                    one.get(timeout=max(0.001, deadline - monotonic()))
-        except TimeoutError as error:
-            raise LogUnavailable(f"No answer within {ANSWERS_WITHIN:g} s.") from error
+        answers = _Answers(len(records))
+        for record in records:
+            if not self._room.acquire(timeout=max(0.0, deadline - monotonic())):
+                raise LogUnavailable(f"{MOST_IN_FLIGHT} records wait for their answers.")
+            self._send(record, answers)
+        answers.wait(deadline)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        return KafkaReader(self._access, stream, group, owner)
+        return KafkaReader(self._client, self._access, stream, group, owner)
 
     def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return Waiting(self._access, stream, group).records(limit)
@@ -56,43 +48,45 @@ class KafkaLog:
     def close(self) -> None:
         with self._lock:
             if self._made is not None:
-                self._made.close(timeout=1.0)
+                self._made.close()
                 self._made = None
 
-    def _take_room(self, deadline: float) -> None:
-        if not self._room.acquire(timeout=max(0.0, deadline - monotonic())):
-            raise TimeoutError
+    def _send(self, record: Record, answers: "_Answers") -> None:
+        def answered(error: Exception | None) -> None:
+            self._room.release()
+            answers.come(error)
 
-    def _send(self, record: Record) -> Any:
         try:
-            with translated("A record was not sent"):
-                topic = self._access.topic(record.stream)
-                future = self._producer().send(topic, value=record.value, key=record.key.encode())
+            self._sender().send(record, answered)
         except BaseException:
             self._room.release()
             raise
-        future.add_both(self._release)
-        return future
 
-    @property
-    def _release(self) -> Callable[[object], None]:
-        return lambda _: self._room.release()
-
-    def _producer(self) -> KafkaProducer:
-        """Made by the process that sends, at its first record."""
+    def _sender(self) -> Sender:
         with self._lock:
             if self._made is None:
-                self._made = KafkaProducer(
-                    **self._access.options(),
-                    acks="all",
-                    # With it the producer hangs for good once a batch was too old when its broker came back. Nothing
-                    # is lost without: a record that was written twice is known by its event's id.
-                    enable_idempotence=False,
-                    # With more than one a batch that is tried again comes behind its successor.
-                    max_in_flight_requests_per_connection=1,
-                    batch_size=BATCH,
-                    linger_ms=1,
-                    max_block_ms=int(ANSWERS_WITHIN * 500),
-                    delivery_timeout_ms=int(ANSWERS_WITHIN * 1_000),
-                )
+                self._made = self._client.sender(self._access)
             return self._made
+
+
+class _Answers:
+    """To the records of one append."""
+
+    def __init__(self, records: int) -> None:
+        self._lock = Lock()
+        self._left = records
+        self._error: Exception | None = None
+        self._all = Signal()
+
+    def come(self, error: Exception | None) -> None:
+        with self._lock:
+            self._left -= 1
+            self._error = self._error or error
+            if error is not None or self._left == 0:
+                self._all.set()
+
+    def wait(self, deadline: float) -> None:
+        if self._left and not self._all.wait(max(0.001, deadline - monotonic())):
+            raise LogUnavailable(f"No answer within {ANSWERS_WITHIN:g} s.")
+        if self._error is not None:
+            raise LogUnavailable(f"A record was not written: {type(self._error).__name__}.") from self._error

@@ -14,7 +14,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsError
 
 from notifier.adapters.kafka.access import Access, translated
-from notifier.adapters.kafka.admin import administration
+from notifier.adapters.kafka.making import administration
 from notifier.domain.errors import LogUnavailable
 from notifier.topics import GROUPS
 

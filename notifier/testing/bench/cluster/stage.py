@@ -16,13 +16,14 @@ from notifier.domain.subject import UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing.bench.cluster.role import Role
-from notifier.testing.bench.cluster.telling import Tell
+
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
 from notifier.testing.loaded import claim
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import Storm, Tweet, tweets
+from notifier.testing.trial import Tell
 from notifier.testing.world import World
 from services.cassandra.node import Sync
 
