@@ -1,5 +1,6 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -62,7 +63,24 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
-def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+@bench.command(epilog=example("notifier bench cluster --quick", "notifier bench cluster --only takeover_s --json"))
+@click.option("--quick", is_flag=True, help="Without what takes longest: three nodes, and a topic that is deleted.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Break the cluster profile on purpose, under load, and check that nothing is lost; needs Java and Maven."""
+    from notifier.testing.bench.cluster.scenarios import parts, quickly
+
+    temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
+    with temporary as folder, parts(Path(folder)) as found:
+        chosen = quickly(found) if quick and not only else found
+        _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster")
+
+
+def _bench(
+    ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool, profile: str = "embedded"
+) -> None:
     from notifier.testing.bench.fanout import names, run
 
     known = names(parts)
@@ -70,7 +88,7 @@ def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, 
         if name not in known:
             raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
     figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
-    _report(ctx, figures, as_json=as_json)
+    _report(ctx, figures, as_json=as_json, profile=profile)
 
 
 @bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
@@ -107,9 +125,9 @@ def _clock() -> Callable[[str], None]:
     return tell
 
 
-def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool) -> None:
+def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool, profile: str = "embedded") -> None:
     checks = [Check(**asdict(figure.finding)) for figure in figures]
-    report = envelope("embedded", 1, checks) | _measured(figures)
+    report = envelope(profile, 1, checks) | _measured(figures)
     if as_json:
         print_lines([report])
     else:

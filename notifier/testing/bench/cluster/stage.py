@@ -12,11 +12,9 @@ from threading import Thread
 
 from notifier.config import Settings
 from notifier.domain.errors import NotRunning, Unavailable
-from notifier.domain.subject import UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing.bench.cluster.role import Role
-
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
@@ -27,9 +25,10 @@ from notifier.testing.trial import Tell
 from notifier.testing.world import World
 from services.cassandra.node import Sync
 
-WORLD = World(universe=200_000, followers=100_000, celebrities=3, seed=1)
-"""No celebrity has more followers than a wish not to be collapsed is heard for: what is done twice is a row too many."""
-ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": "50000", "NOTIFIER_COLLAPSE": "0"}
+WORLD = World(universe=200_000, followers=100_000, celebrities=12, seed=1)
+"""Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
+THRESHOLD = 1_000
+ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": str(THRESHOLD), "NOTIFIER_COLLAPSE": "0"}
 SETTLES_WITHIN = 150.0
 """Seconds; a slice that was lost with its worker is back within a minute."""
 LOOKS_EVERY = 0.1
@@ -39,7 +38,8 @@ LETTERS_SHOWN = 1_000
 @dataclass(slots=True, kw_only=True)
 class Stage:
     data: Path
-    engines: Engines
+    struck: Engines | None
+    """Where they can be struck by their names."""
     profile: Profile
     ports: Ports
     instance: Instance
@@ -52,6 +52,11 @@ class Stage:
     expected_letters: set[str] = field(default_factory=set)
     """Bodies of what was meant to become a dead letter."""
     storms: int = 0
+
+    @property
+    def engines(self) -> Engines:
+        assert self.struck is not None
+        return self.struck
 
     @contextmanager
     def storming(self, mentions: int, lasting: float) -> Iterator[Storm]:
@@ -124,7 +129,7 @@ class Stage:
         """A role of another instance, with a folder of its own, on the same engines; ended with the block."""
         folder = self.data.parent / name
         (folder / "services").mkdir(parents=True, exist_ok=True)
-        shutil.copy(self.engines.fleet.settings, folder / "services" / "settings.toml")
+        shutil.copy(self.data / "services" / "settings.toml", folder / "services" / "settings.toml")
         named = {**ENVIRONMENT, "NOTIFIER_INSTANCE": name, **(environment or {})}
         role = Role(words=words, data=folder, environment=named)
         role.start()
@@ -160,10 +165,6 @@ class Stage:
         return pid
 
 
-def name_of(star: int) -> UserId:
-    return WORLD.names[star]
-
-
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -179,27 +180,26 @@ def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
     data.mkdir(parents=True)
     tell("starting engines and a notifier")
     try:
-        with engines(data, "cluster", Sync.GROUP, proxied=["cassandra"]) as struck:
-            assert struck is not None
-            settings = Settings.read(data=data, profile="cluster", threshold=50_000)
-            with closing(choose(settings)) as profile:
-                yield from _played(struck, settings, profile, tell)
+        with (
+            engines(data, "cluster", Sync.GROUP, proxied=["cassandra"]) as struck,
+            played(data, struck, tell) as found,
+        ):
+            yield found
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _played(struck: Engines, settings: Settings, profile: Profile, tell: Tell) -> Iterator[Stage]:
-    profile.migrate()
-    ports = profile.ports()
-    claim(settings.data, WORLD)
-    Load(directory=ports.directory, sets=ports.sets)(WORLD)
-    with Instance(data=settings.data, environment=ENVIRONMENT) as instance:
-        yield Stage(
-            data=settings.data,
-            engines=struck,
-            profile=profile,
-            ports=ports,
-            instance=instance,
-            tell=tell,
-            settings=settings,
-        )
+@contextmanager
+def played(data: Path, struck: Engines | None, tell: Tell) -> Iterator[Stage]:
+    """On engines that run, as the folder's settings name them."""
+    settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
+    instance = Instance(data=data, environment=ENVIRONMENT)
+    with closing(choose(settings)) as profile:
+        profile.migrate()
+        ports = profile.ports()
+        claim(data, WORLD)
+        Load(directory=ports.directory, sets=ports.sets)(WORLD)
+        with instance:
+            yield Stage(
+                data=data, struck=struck, profile=profile, ports=ports, instance=instance, tell=tell, settings=settings
+            )
