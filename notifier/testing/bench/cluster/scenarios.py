@@ -8,6 +8,7 @@ from types import ModuleType
 
 from notifier.testing.bench.cluster import (
     deleted,
+    disk_full,
     growing,
     lives,
     log_down,
@@ -28,7 +29,7 @@ from notifier.testing.trial import Tell
 
 SHARING = (takeover, zombie, lost_answer, growing, wiped, log_down, outage, migrating, lives, poison, versions, deleted)
 """What changes the stage for good comes last."""
-SLOW = (deleted, ring)
+SLOW = (deleted, disk_full, ring)
 """Minutes each."""
 
 
@@ -66,6 +67,7 @@ class Scenario:
         finally:
             if not ok:
                 self.shared.leave()
+        tell(f"{'ok' if ok else 'FAILED'}: {finding.value} {finding.unit} {finding.detail}")
         return [Figure(finding=finding)]
 
 
@@ -87,10 +89,16 @@ def parts(folder: Path) -> Iterator[Parts]:
     try:
         yield {
             **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},
-            ring.NAME: (Alone(ring, shared), (ring.NAME,)),
+            **{module.NAME: (Alone(module, shared), (module.NAME,)) for module in _alone()},
         }
     finally:
         shared.leave()
+
+
+def _alone() -> Iterator[ModuleType]:
+    yield ring
+    if disk_full.possible():
+        yield disk_full
 
 
 def quickly(found: Parts) -> Parts:

@@ -177,7 +177,7 @@ def _alive(pid: int) -> bool:
 def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
     """Everything that was started has ended, and everything that was written is gone, when the block is left."""
     data = folder / "data"
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     tell("starting engines and a notifier")
     try:
         with (
