@@ -14,6 +14,7 @@ from notifier.config import Settings
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
+from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
@@ -25,7 +26,7 @@ from notifier.testing.trial import Tell
 from notifier.testing.world import World
 from services.cassandra.node import Sync
 
-WORLD = World(universe=200_000, followers=100_000, celebrities=12, seed=1)
+WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
 """Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
 THRESHOLD = 1_000
 ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": str(THRESHOLD), "NOTIFIER_COLLAPSE": "0"}
@@ -102,7 +103,7 @@ class Stage:
             if time.monotonic() > deadline:
                 return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
             time.sleep(LOOKS_EVERY)
-        outside = Outside(archive=self.ports.archive, outcomes=self.ports.bursts, world=self.world)
+        outside = Outside(archive=Once(archive=self.ports.archive), outcomes=self.ports.bursts, world=self.world)
         truth = outside.truth(self.accepted)
         found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
         found += [outside.books_balance(truth), outside.distinct_rows(truth)]
