@@ -3,12 +3,14 @@
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 
 from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Client, Fenced, Membership, TooLate
 from notifier.adapters.kafka.growth import Growth, begun
+from notifier.adapters.kafka.incarnation import incarnation
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged
 
@@ -35,6 +37,8 @@ class KafkaReader:
         self._unknown: set[int] = set()
         """Ours since just now: whether they are new, and where the group stands in them, is to be asked."""
         self._growth = Growth()
+        self._incarnation = ""
+        """Of the topic, in the names of partitions: what a head has applied of one life says nothing of the next."""
         self._looked_at = 0.0
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
@@ -45,7 +49,7 @@ class KafkaReader:
         self._hold()
         if self._unknown:
             return []
-        return [self._next() for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
+        return [self._named(self._next()) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         offsets = {_number(partition): offset + 1 for partition, offset in positions.items()}
@@ -56,6 +60,11 @@ class KafkaReader:
             return 0
         self._learn()
         bounds = self._made.bounds(self._committed)
+        if any(bounds[number][1] < at for number, at in self._committed.items()):
+            # Deleted and made again, before the library has noticed: it would go on behind records that it never read.
+            LOGGER.warning("%s finds that %s was made anew: it starts anew, too", self._name, self._stream)
+            self.close()
+            return 0
         return sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
 
     def close(self) -> None:
@@ -81,6 +90,9 @@ class KafkaReader:
         if records:
             self._ahead[number] = records
         return found
+
+    def _named(self, one: Logged) -> Logged:
+        return replace(one, partition=f"{self._stream}@{self._incarnation}/{_number(one.partition)}")
 
     def _read(self, wait: timedelta) -> Sequence[Logged]:
         try:
@@ -121,8 +133,14 @@ class KafkaReader:
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
+        self._incarnation = incarnation(self._access, self._stream)
+        bounds = self._made.bounds(self._unknown)
         self._growth.learn(commits, monotonic())
-        self._committed |= {number: commits[number] or 0 for number in self._unknown}
+        # A commit from the topic's former life may be behind the end of this one.
+        self._committed |= {
+            number: at if (at := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
+            for number in self._unknown
+        }
         self._unknown.clear()
 
     def _release(self, mine: Iterable[int]) -> None:
