@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.parse import urlsplit
 
 from notifier.domain.errors import Environment
 from services.cassandra.node import Sync, node
@@ -158,7 +159,8 @@ class Fleet:
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
-                password = secrets.token_urlsafe(24)
+                # The same as before, too: those who go on have no other.
+                password = (before and urlsplit(before.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
         self._write({**self.standing(), name: Standing(name=name, address=engine.address, url=url)})
         return engine

@@ -18,12 +18,16 @@ LOGGER = logging.getLogger("notifier.kafka")
 
 JOINS_AFTER = 15.0
 """Seconds; a client that is no member by then is thrown away, for one that has wedged never will be."""
+IDLE_FOR = 5.0
+"""Seconds that a member without partitions waits until it looks whether it is left out; with many readers some are."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks whether a new partition may be read."""
 
 
 class KafkaReader:
-    def __init__(self, client: Client, access: Access, stream: str, group: str, owner: str) -> None:
+    def __init__(
+        self, client: Client, access: Access, stream: str, group: str, owner: str, *, idle_for: float = IDLE_FOR
+    ) -> None:
         self._client, self._access = client, access
         self._stream, self._group, self._name = stream, group, access.instance or owner
         self._made: Membership | None = None
@@ -40,6 +44,8 @@ class KafkaReader:
         self._incarnation = ""
         """Of the topic, in the names of partitions: what a head has applied of one life says nothing of the next."""
         self._looked_at = 0.0
+        self._idle_for = idle_for
+        self._idle_since = 0.0
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         # Also who wants nothing reads: never to poll is to leave the group, and a paused partition stalls for good.
@@ -74,7 +80,7 @@ class KafkaReader:
             made.close()
 
     def gained(self, numbers: Iterable[int]) -> None:
-        self._joined = True
+        self._joined, self._idle_since = True, monotonic()
         self._unknown.update(numbers)
 
     def lost(self) -> None:
@@ -163,10 +169,19 @@ class KafkaReader:
         if self._made is not None and not self._joined and monotonic() - self._made_at > JOINS_AFTER:
             LOGGER.warning("%s has not joined %s for %g s: it starts anew", self._name, self._group, JOINS_AFTER)
             self.close()
+        if self._made is not None and self._joined and self._left_out(self._made):
+            LOGGER.warning("%s has no part of %s, and some of it is nobody's: it starts anew", self._name, self._stream)
+            self.close()
         if self._made is None:
             self._made_at = monotonic()
             self._made = self._client.membership(self._access, self._stream, self._group, self._name, self)
         return self._made
+
+    def _left_out(self, made: Membership) -> bool:
+        if self._committed or self._unknown or monotonic() < self._idle_since + self._idle_for:
+            return False
+        self._idle_since = monotonic()
+        return made.unread()
 
     def _fence(self) -> LogUnavailable:
         """Not again under this name: that would throw out whoever has it now."""
