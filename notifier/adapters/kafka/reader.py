@@ -3,14 +3,13 @@
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 
 from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Client, Fenced, Membership, TooLate
 from notifier.adapters.kafka.growth import Growth, begun
-from notifier.adapters.kafka.incarnation import incarnation
+from notifier.adapters.kafka.incarnation import incarnation, named
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged
 
@@ -42,7 +41,7 @@ class KafkaReader:
         """Ours since just now: whether they are new, and where the group stands in them, is to be asked."""
         self._growth = Growth()
         self._incarnation = ""
-        """Of the topic, in the names of partitions: what a head has applied of one life says nothing of the next."""
+        """Of the topic; part of the names of its partitions."""
         self._looked_at = 0.0
         self._idle_for = idle_for
         self._idle_since = 0.0
@@ -55,7 +54,7 @@ class KafkaReader:
         self._hold()
         if self._unknown:
             return []
-        return [self._named(self._next()) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
+        return [named(self._next(), self._incarnation) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         offsets = {_number(partition): offset + 1 for partition, offset in positions.items()}
@@ -96,9 +95,6 @@ class KafkaReader:
         if records:
             self._ahead[number] = records
         return found
-
-    def _named(self, one: Logged) -> Logged:
-        return replace(one, partition=f"{self._stream}@{self._incarnation}/{_number(one.partition)}")
 
     def _read(self, wait: timedelta) -> Sequence[Logged]:
         try:

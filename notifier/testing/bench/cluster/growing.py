@@ -20,7 +20,7 @@ from notifier.testing.finding import Finding, agreement
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY
 PARTITIONS = 2 * topics.PARTITIONS[STREAM]
-MENTIONS, LASTING = 150, 30.0
+MENTIONS, LASTING = 75, 25.0
 """Longer than new partitions are held."""
 READ_WITHIN = 60.0
 

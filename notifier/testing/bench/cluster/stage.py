@@ -21,7 +21,7 @@ from notifier.testing.instance import Instance
 from notifier.testing.load import Load
 from notifier.testing.loaded import claim
 from notifier.testing.outside import Outside, drained
-from notifier.testing.storm import Storm, Tweet, tweets
+from notifier.testing.storm import SOURCE, Storm, Tweet, tweets
 from notifier.testing.trial import Tell
 from notifier.testing.world import World
 from services.cassandra.node import Sync
@@ -30,7 +30,7 @@ WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
 """Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
 THRESHOLD = 1_000
 ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": str(THRESHOLD), "NOTIFIER_COLLAPSE": "0"}
-SETTLES_WITHIN = 150.0
+SETTLES_WITHIN = 300.0
 """Seconds; a slice that was lost with its worker is back within a minute."""
 LOOKS_EVERY = 0.1
 LETTERS_SHOWN = 1_000
@@ -90,7 +90,7 @@ class Stage:
     def sequenced(self, sent: Sequence[Tweet], within: float = SETTLES_WITHIN) -> float:
         """Seconds until all of them have their bursts. Raises NotRunning when it takes too long."""
         began, waiting = time.monotonic(), {tweet.id: tweet for tweet in sent}
-        while not self._through((), waiting):
+        while not _sequenced(self.ports, waiting):
             if time.monotonic() > began + within:
                 raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s.")
             time.sleep(LOOKS_EVERY)
@@ -99,7 +99,7 @@ class Stage:
     def wrong(self) -> list[str]:
         """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
-        while not self._through(self._open(), waiting):
+        while not drained(self.ports.ledger, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
                 return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
             time.sleep(LOOKS_EVERY)
@@ -108,14 +108,6 @@ class Stage:
         found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
         found += [outside.books_balance(truth), outside.distinct_rows(truth)]
         return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + self._letters()
-
-    def _open(self) -> Sequence[object]:
-        with suppress(Unavailable):
-            return list(self.ports.ledger.open())
-        return [None]
-
-    def _through(self, work: Sequence[object], waiting: dict[str, Tweet]) -> bool:
-        return not work and drained((), self.ports.bursts, waiting)
 
     def _letters(self) -> list[str]:
         letters = self.ports.dead_letters.list(LETTERS_SHOWN)
@@ -164,6 +156,16 @@ class Stage:
                 raise NotRunning(f"There is no {name}.")
             time.sleep(LOOKS_EVERY)
         return pid
+
+
+def _sequenced(ports: Ports, waiting: dict[str, Tweet]) -> bool:
+    with suppress(Unavailable):
+        for tweet in list(waiting.values()):
+            if not [one for one in ports.bursts.outcomes(SOURCE, tweet.id) if one.burst]:
+                return False
+            del waiting[tweet.id]
+        return True
+    return False
 
 
 def _alive(pid: int) -> bool:
