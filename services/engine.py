@@ -12,8 +12,8 @@ from time import monotonic, sleep
 
 from notifier.domain.errors import Environment
 
-READY_WITHIN = 60.0
-"""Seconds; an idle machine needs 2 for Kafka and 6 for Cassandra."""
+READY_WITHIN = 180.0
+"""Seconds; an idle machine needs 2 for Kafka and 6 for Cassandra, and a very busy one twenty times as many."""
 STOPS_WITHIN = 20.0
 """Seconds; Cassandra takes 5 to flush and to leave."""
 LOOKS_EVERY = 0.05

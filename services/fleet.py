@@ -8,9 +8,10 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.parse import urlsplit
 
 from notifier.domain.errors import Environment
 from services.cassandra.node import Sync, node
@@ -47,6 +48,9 @@ class Fleet:
     folder: Path
     cache: Path
     """Where the jars are kept, for every folder."""
+    fronts: Mapping[str, int] = field(default_factory=dict)
+    """Ports of what stands before an engine on the loopback, for trials: the settings name it instead, and Kafka, which
+    tells its clients where it is, tells them of it."""
 
     @property
     def note(self) -> Path:
@@ -95,14 +99,31 @@ class Fleet:
                 _signal(pid, signal.SIGKILL)
             self._remember(name, pid=None)
 
-    def strike(self, sync: Sync, name: str) -> None:
-        """Kills it in the middle of whatever it does, and starts it again."""
+    def strike(self, sync: Sync, name: str, away: float = 0.0) -> None:
+        """Kills it in the middle of whatever it does, and starts it again, after so many seconds."""
         one = self.standing()[name]
         if one.pid is not None and self._ours(one.pid):
             _signal(one.pid, signal.SIGKILL)
-            while self._ours(one.pid):
-                sleep(LOOKS_EVERY)
+            self._await_end(one, one.pid)
+        sleep(away)
         self.up(sync, lambda engine, seconds: None)
+
+    def freeze(self, name: str, seconds: float) -> None:
+        """It keeps its connections and answers nobody for so long."""
+        one = self.standing()[name]
+        if one.pid is None or not self._ours(one.pid):
+            raise Environment(f"{name} doesn't run.")
+        _signal(one.pid, signal.SIGSTOP)
+        try:
+            sleep(seconds)
+        finally:
+            _signal(one.pid, signal.SIGCONT)
+
+    def _await_end(self, one: Standing, pid: int) -> None:
+        """A process that ends loses its name first, and its port some time later: with much memory, after seconds."""
+        deadline = monotonic() + STOPS_WITHIN
+        while self._ours(pid) or (listens(one.host, one.port) and monotonic() < deadline):
+            sleep(LOOKS_EVERY)
 
     def _await_others(self, deadline: float) -> None:
         """Of those that ran already one may have been started a moment ago, by somebody else."""
@@ -134,11 +155,12 @@ class Fleet:
         folder = (self.folder / name).absolute()
         match name:
             case "kafka":
-                engine, url = broker(folder, self.cache, port=port), ""
+                engine, url = broker(folder, self.cache, port=port, front=self.fronts.get(name)), ""
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
-                password = secrets.token_urlsafe(24)
+                # The same as before, too: those who go on have no other.
+                password = (before and urlsplit(before.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
         self._write({**self.standing(), name: Standing(name=name, address=engine.address, url=url)})
         return engine
@@ -152,7 +174,7 @@ class Fleet:
         """Also as settings of whoever uses them."""
         _put(self.note, json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
         if known.keys() >= set(ENGINES):
-            _put(self.settings, _settings(known))
+            _put(self.settings, _settings(known, self.fronts))
 
     def _ours(self, pid: int) -> bool:
         """Whether the process is an engine of this folder: a number may be somebody else's by now."""
@@ -177,17 +199,19 @@ def _put(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def _settings(known: Mapping[str, Standing]) -> str:
+def _settings(known: Mapping[str, Standing], fronts: Mapping[str, int]) -> str:
+    ports = {name: fronts.get(name, one.port) for name, one in known.items()}
+    kafka, cassandra, valkey = (known[name] for name in ENGINES)
     return f"""\
 # Where the engines are that `notifier services up` started; written anew by each start.
-redis_url = "{known["valkey"].url}"
+redis_url = "{valkey.url.replace(f":{valkey.port}", f":{ports[valkey.name]}")}"
 
 [kafka]
-servers = "{known["kafka"].address}"
+servers = "{kafka.host}:{ports[kafka.name]}"
 
 [cassandra]
-hosts = "{known["cassandra"].host}"
-port = {known["cassandra"].port}
+hosts = "{cassandra.host}"
+port = {ports[cassandra.name]}
 replicas = 1
 """
 

@@ -1,5 +1,6 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -85,6 +86,21 @@ def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
     from notifier.testing.bench.log.records import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
+
+
+@bench.command(epilog=example("notifier bench cluster --quick", "notifier bench cluster --only takeover_s --json"))
+@click.option("--quick", is_flag=True, help="Without what takes longest: three nodes, and a topic that is deleted.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Break the cluster profile on purpose, under load, and check that nothing is lost; needs Java and Maven."""
+    from notifier.testing.bench.cluster.scenarios import parts, quickly
+
+    temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
+    with temporary as folder, parts(Path(folder)) as found:
+        chosen = quickly(found) if quick and not only else found
+        _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster")
 
 
 def _bench(

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 from notifier.cli.checks import Check, envelope
 from notifier.cli.folder import prepare
-from notifier.cli.options import Between, json_option
+from notifier.cli.options import Between, Span, json_option
 from notifier.cli.output import print_lines
 from notifier.cli.spelling import command
 from notifier.cli.verbs import example
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from notifier.testing.trial import Script
     from notifier.testing.world import World
 
-KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
-OF_A_CLUSTER = ("kill-kafka", "kill-cassandra")
-"""There is no such process in the embedded profile."""
+KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker", "stop-pump")
+OF_A_CLUSTER = (
+    *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "store-outage"),
+    *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
+)
+"""There is no such process, and no network, in the embedded profile."""
 PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
 COLLAPSE_HELP = (
     "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
@@ -87,6 +91,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
 )
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
+@click.option("--outage", type=Span(), default="20s", show_default=True, help="How long a store-outage lasts.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -112,6 +117,7 @@ def demo(
     threshold: int,
     seed: int,
     faults: tuple[str, ...],
+    outage: timedelta,
     keep: Path | None,
     as_json: bool,
 ) -> None:
@@ -146,6 +152,7 @@ def demo(
             seed=seed,
             profile=profile,
             faults=faults,
+            outage=outage.total_seconds(),
             least_bursts=LEAST_BURSTS if usual else 0,
         )
         found = run(script)

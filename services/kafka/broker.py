@@ -46,15 +46,20 @@ class _Place:
     port: int
     controller: int
     folder: Path
+    front: int | None = None
+    """The port that it tells its clients of, where that isn't its own."""
 
     @property
     def data(self) -> Path:
         return self.folder / "log"
 
 
-def broker(folder: Path, cache: Path, *, port: int, security: Security | None = None) -> Engine:
+def broker(
+    folder: Path, cache: Path, *, port: int, security: Security | None = None, front: int | None = None
+) -> Engine:
     """One that is all of its cluster. Raises Environment when its jars can't be had."""
-    return _cluster([_Place(node=1, port=port, controller=free_port(), folder=folder)], cache, security)[0]
+    place = _Place(node=1, port=port, controller=free_port(), folder=folder, front=front)
+    return _cluster([place], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
@@ -97,6 +102,7 @@ def _settings(place: _Place, voters: str, replicas: int) -> str:
         "NODE": place.node,
         "VOTERS": voters,
         "PORT": place.port,
+        "FRONT": place.front or place.port,
         "CONTROLLER": place.controller,
         "DATA": place.data,
         "REPLICAS": replicas,

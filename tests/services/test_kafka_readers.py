@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from threading import Event as Signal
@@ -11,7 +12,9 @@ import pytest
 
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.growth import SETTLES
+from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, plan
+from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.member import member
@@ -174,3 +177,29 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_those_who_read_it_before(
+    logs: InKafka,
+) -> None:
+    """Its offsets begin anew: neither where it was read nor what was applied of it says anything of the new one."""
+    append(logs, *KEYS, *KEYS)
+    reader = logs.subscribe(STREAM, "router", "one")
+    before = poll(logs, reader)
+    commit(reader, before)
+    name = logs.access.topic(STREAM)
+    with administration(logs.access) as admin:
+        admin.delete_topics([name])
+    migrate(logs.access, [TOPIC])
+    append(logs, *KEYS)
+    began, after = time.monotonic(), list[Logged]()
+    while len(after) < len(KEYS) and time.monotonic() - began < NEW_WITHIN:
+        with suppress(LogUnavailable):
+            after += reader.poll(200, timedelta(seconds=0.1))
+            reader.lag()
+    assert keys(after) == sorted(KEYS)
+    assert not {one.partition for one in after} & {one.partition for one in before}
+    commit(reader, after)
+    assert reader.lag() == 0
+    reader.close()
+    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == []

@@ -82,6 +82,10 @@ class Membership(Protocol):
         """The offset of the first record, and the one behind the last."""
         ...
 
+    def unread(self) -> bool:
+        """Whether some partition is nobody's, though the group is at rest."""
+        ...
+
     def seek(self, number: int, offset: int) -> None: ...
 
     def close(self) -> None:

@@ -32,6 +32,7 @@ from notifier.adapters.kafka.client import (
 )
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.making import made
+from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 
@@ -140,6 +141,9 @@ class PythonMembership:
         with translated("The ends of the partitions aren't known"):
             firsts, ends = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
         return {place.partition: (int(firsts[place]), int(ends[place])) for place in places}
+
+    def unread(self) -> bool:
+        return unread(self._access, self._topic, self._group)
 
     def seek(self, number: int, offset: int) -> None:
         with translated("A partition can't be read from there"):

@@ -9,6 +9,7 @@ from time import monotonic
 from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Client, Fenced, Membership, TooLate
 from notifier.adapters.kafka.growth import Growth, begun
+from notifier.adapters.kafka.incarnation import incarnation, named
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged
 
@@ -16,12 +17,16 @@ LOGGER = logging.getLogger("notifier.kafka")
 
 JOINS_AFTER = 15.0
 """Seconds; a client that is no member by then is thrown away, for one that has wedged never will be."""
+IDLE_FOR = 5.0
+"""Seconds that a member without partitions waits until it looks whether it is left out; with many readers some are."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks whether a new partition may be read."""
 
 
 class KafkaReader:
-    def __init__(self, client: Client, access: Access, stream: str, group: str, owner: str) -> None:
+    def __init__(
+        self, client: Client, access: Access, stream: str, group: str, owner: str, *, idle_for: float = IDLE_FOR
+    ) -> None:
         self._client, self._access = client, access
         self._stream, self._group, self._name = stream, group, access.instance or owner
         self._made: Membership | None = None
@@ -35,7 +40,11 @@ class KafkaReader:
         self._unknown: set[int] = set()
         """Ours since just now: whether they are new, and where the group stands in them, is to be asked."""
         self._growth = Growth()
+        self._incarnation = ""
+        """Of the topic; part of the names of its partitions."""
         self._looked_at = 0.0
+        self._idle_for = idle_for
+        self._idle_since = 0.0
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         # Also who wants nothing reads: never to poll is to leave the group, and a paused partition stalls for good.
@@ -45,7 +54,7 @@ class KafkaReader:
         self._hold()
         if self._unknown:
             return []
-        return [self._next() for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
+        return [named(self._next(), self._incarnation) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         offsets = {_number(partition): offset + 1 for partition, offset in positions.items()}
@@ -56,6 +65,11 @@ class KafkaReader:
             return 0
         self._learn()
         bounds = self._made.bounds(self._committed)
+        if any(bounds[number][1] < at for number, at in self._committed.items()):
+            # Deleted and made again, before the library has noticed: it would go on behind records that it never read.
+            LOGGER.warning("%s finds that %s was made anew: it starts anew, too", self._name, self._stream)
+            self.close()
+            return 0
         return sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
 
     def close(self) -> None:
@@ -65,7 +79,7 @@ class KafkaReader:
             made.close()
 
     def gained(self, numbers: Iterable[int]) -> None:
-        self._joined = True
+        self._joined, self._idle_since = True, monotonic()
         self._unknown.update(numbers)
 
     def lost(self) -> None:
@@ -121,8 +135,14 @@ class KafkaReader:
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
+        self._incarnation = incarnation(self._access, self._stream)
+        bounds = self._made.bounds(self._unknown)
         self._growth.learn(commits, monotonic())
-        self._committed |= {number: commits[number] or 0 for number in self._unknown}
+        # A commit from the topic's former life may be behind the end of this one.
+        self._committed |= {
+            number: at if (at := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
+            for number in self._unknown
+        }
         self._unknown.clear()
 
     def _release(self, mine: Iterable[int]) -> None:
@@ -145,10 +165,19 @@ class KafkaReader:
         if self._made is not None and not self._joined and monotonic() - self._made_at > JOINS_AFTER:
             LOGGER.warning("%s has not joined %s for %g s: it starts anew", self._name, self._group, JOINS_AFTER)
             self.close()
+        if self._made is not None and self._joined and self._left_out(self._made):
+            LOGGER.warning("%s has no part of %s, and some of it is nobody's: it starts anew", self._name, self._stream)
+            self.close()
         if self._made is None:
             self._made_at = monotonic()
             self._made = self._client.membership(self._access, self._stream, self._group, self._name, self)
         return self._made
+
+    def _left_out(self, made: Membership) -> bool:
+        if self._committed or self._unknown or monotonic() < self._idle_since + self._idle_for:
+            return False
+        self._idle_since = monotonic()
+        return made.unread()
 
     def _fence(self) -> LogUnavailable:
         """Not again under this name: that would throw out whoever has it now."""

@@ -6,6 +6,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.access import Access, translated
+from notifier.adapters.kafka.incarnation import incarnation, named
 from notifier.ports.log import Logged, Record
 
 AT_ONCE = 100
@@ -31,7 +32,8 @@ class Waiting:
                 fetch_max_bytes=BYTES,
             )
             try:
-                yield from self._until(consumer, limit)
+                life = incarnation(self._access, self._stream)
+                yield from (named(one, life) for one in self._until(consumer, limit))
             finally:
                 consumer.close(autocommit=False)
 
