@@ -5,17 +5,20 @@ from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.entry import security
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.inbox import CassandraInbox
+from notifier.adapters.cassandra.inspection import Node, Nodes, look
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
-from notifier.adapters.cassandra.migrate import Phase, migrate, pending, require
+from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.register import Entry
 from notifier.adapters.cassandra.seals import CassandraSeals
 from notifier.adapters.cassandra.sent import CassandraSent
-from notifier.adapters.cassandra.session import Access, Cluster, security
+from notifier.adapters.cassandra.session import Access, Cluster
 from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.throttles import CassandraThrottles
@@ -41,9 +44,14 @@ __all__ = [
     "CassandraThrottles",
     "CassandraTimeline",
     "Cluster",
+    "Entry",
+    "Node",
+    "Nodes",
     "Phase",
     "Reader",
+    "look",
     "migrate",
+    "missing",
     "pending",
     "require",
     "security",
