@@ -35,6 +35,9 @@ class Left:
     def bounds(self, numbers: Iterable[int]) -> Mapping[int, tuple[int, int]]:
         return {}
 
+    def life(self) -> str:
+        return ""
+
     def unread(self) -> bool:
         return self.nobodys
 

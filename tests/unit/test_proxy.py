@@ -71,6 +71,15 @@ def asked(one: socket.socket, words: bytes) -> bytes:
         return b""
 
 
+def let_through(proxy: Proxy, words: bytes) -> bytes:
+    """Who is thrown out at once may not even have been let in."""
+    try:
+        with connected(proxy) as one:
+            return asked(one, words)
+    except OSError:
+        return b""
+
+
 def test_what_is_said_arrives_and_is_answered(proxy: Proxy) -> None:
     with connected(proxy) as one, connected(proxy) as other:
         assert (asked(one, b"one"), asked(other, b"other")) == (b"one", b"other")
@@ -82,11 +91,9 @@ def test_a_cut_breaks_what_is_connected_and_lets_nobody_through_until_it_is_over
         cutting = threading.Thread(target=proxy.cut, args=(1.0,))
         cutting.start()
         assert broken(before)
-        with connected(proxy) as meanwhile:
-            assert asked(meanwhile, b"meanwhile") == b""
+        assert let_through(proxy, b"meanwhile") == b""
         cutting.join()
-    with connected(proxy) as after:
-        assert asked(after, b"after") == b"after"
+    assert let_through(proxy, b"after") == b"after"
 
 
 def broken(one: socket.socket) -> bool:
@@ -123,7 +130,6 @@ def test_a_lost_answer_is_one_to_a_question_that_arrived(proxy: Proxy, echo: Ech
 def test_before_it_knows_to_whom_it_lets_nobody_through() -> None:
     proxy = Proxy()
     try:
-        with connected(proxy) as one:
-            assert asked(one, b"early") == b""
+        assert let_through(proxy, b"early") == b""
     finally:
         proxy.close()

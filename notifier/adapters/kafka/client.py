@@ -82,6 +82,10 @@ class Membership(Protocol):
         """The offset of the first record, and the one behind the last."""
         ...
 
+    def life(self) -> str:
+        """Of the topic, as far as the client knows without asking; empty where it doesn't."""
+        ...
+
     def unread(self) -> bool:
         """Whether some partition is nobody's, though the group is at rest."""
         ...

@@ -14,7 +14,11 @@ def incarnation(access: Access, stream: str) -> str:
     """The same for everybody as long as the topic isn't deleted. Raises LogUnavailable."""
     with translated("The topic isn't known"), administration(access) as admin:
         [found] = admin.describe_topics([access.topic(stream)])
-    return str(found["topic_id"]).replace("-", "")[:LETTERS]
+    return shortened(found["topic_id"])
+
+
+def shortened(id: object) -> str:
+    return str(id).replace("-", "")[:LETTERS]
 
 
 def named(one: Logged, life: str) -> Logged:

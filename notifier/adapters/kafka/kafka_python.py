@@ -30,6 +30,7 @@ from notifier.adapters.kafka.client import (
     Fenced,
     TooLate,
 )
+from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.making import made
 from notifier.adapters.kafka.unread import unread
@@ -141,6 +142,11 @@ class PythonMembership:
         with translated("The ends of the partitions aren't known"):
             firsts, ends = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
         return {place.partition: (int(firsts[place]), int(ends[place])) for place in places}
+
+    def life(self) -> str:
+        # No method tells it; whoever fetches by a topic's id, as the library does, has it here.
+        found = self._consumer._cluster.topic_id(self._topic)
+        return shortened(found) if found else ""
 
     def unread(self) -> bool:
         return unread(self._access, self._topic, self._group)

@@ -51,6 +51,9 @@ class KafkaReader:
         if not self._ahead or self._unknown or limit == 0:
             for logged in self._read(wait):
                 self._ahead.setdefault(_number(logged.partition), deque()).append(logged)
+        if self._made_anew():
+            self.close()
+            return []
         self._hold()
         if self._unknown:
             return []
@@ -66,9 +69,7 @@ class KafkaReader:
         self._learn()
         bounds = self._made.bounds(self._committed)
         if any(bounds[number][1] < at for number, at in self._committed.items()):
-            # Deleted and made again, before the library has noticed: it would go on behind records that it never read.
-            LOGGER.warning("%s finds that %s was made anew: it starts anew, too", self._name, self._stream)
-            self.close()
+            self.close()  # made anew, before the library has noticed
             return 0
         return sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
 
@@ -86,6 +87,15 @@ class KafkaReader:
         self._ahead.clear()
         self._committed.clear()
         self._unknown.clear()
+
+    def _made_anew(self) -> bool:
+        """Whether the topic was deleted and made again under a client that would go on where it was: behind records of
+        the new one that it never read."""
+        life = self._made.life() if self._made is not None else ""
+        found = bool(self._committed) and bool(life) and life != self._incarnation
+        if found:
+            LOGGER.warning("%s finds that %s was made anew: it starts anew, too", self._name, self._stream)
+        return found
 
     def _next(self) -> Logged:
         """Of each partition in turn: the libraries give all that they have of one before they come to another."""

@@ -6,7 +6,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.access import Access, translated
-from notifier.adapters.kafka.incarnation import incarnation, named
+from notifier.adapters.kafka.incarnation import named, shortened
 from notifier.ports.log import Logged, Record
 
 AT_ONCE = 100
@@ -32,20 +32,21 @@ class Waiting:
                 fetch_max_bytes=BYTES,
             )
             try:
-                life = incarnation(self._access, self._stream)
-                yield from (named(one, life) for one in self._until(consumer, limit))
+                yield from self._until(consumer, limit)
             finally:
                 consumer.close(autocommit=False)
 
     def _until(self, consumer: KafkaConsumer, limit: int) -> Iterator[Logged]:
         left = self._started(consumer)
+        # The library knows it from the metadata it just got; a client for the question would cost half a megabyte.
+        life = shortened(consumer._cluster.topic_id(self._access.topic(self._stream)))
         while left and limit > 0:
             found = consumer.poll(timeout_ms=ANSWERS_WITHIN, max_records=min(limit, AT_ONCE))
             for place, records in found.items():
                 for one in records:
                     if place in left and one.offset < left[place]:
                         limit -= 1
-                        yield self._logged(one)
+                        yield named(self._logged(one), life)
             for place in [place for place, end in left.items() if consumer.position(place) >= end]:
                 del left[place]
 

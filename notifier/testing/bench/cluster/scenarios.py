@@ -8,7 +8,6 @@ from types import ModuleType
 
 from notifier.testing.bench.cluster import (
     deleted,
-    disk_full,
     growing,
     lives,
     log_down,
@@ -29,7 +28,7 @@ from notifier.testing.trial import Tell
 
 SHARING = (takeover, zombie, lost_answer, growing, wiped, log_down, outage, migrating, lives, poison, versions, deleted)
 """What changes the stage for good comes last."""
-SLOW = (deleted, disk_full, ring)
+SLOW = (deleted, ring)
 """Minutes each."""
 
 
@@ -89,16 +88,10 @@ def parts(folder: Path) -> Iterator[Parts]:
     try:
         yield {
             **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},
-            **{module.NAME: (Alone(module, shared), (module.NAME,)) for module in _alone()},
+            ring.NAME: (Alone(ring, shared), (ring.NAME,)),
         }
     finally:
         shared.leave()
-
-
-def _alone() -> Iterator[ModuleType]:
-    yield ring
-    if disk_full.possible():
-        yield disk_full
 
 
 def quickly(found: Parts) -> Parts:
