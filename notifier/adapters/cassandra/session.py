@@ -18,12 +18,13 @@ from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.policies import (
     ConstantReconnectionPolicy,
     DCAwareRoundRobinPolicy,
-    FallthroughRetryPolicy,
     NoSpeculativeExecutionPolicy,
+    SpeculativeExecutionPolicy,
     TokenAwarePolicy,
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement
 
+from notifier.adapters.cassandra.elsewhere import NextNode, is_read, soon
 from notifier.adapters.cassandra.entry import refusal
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
@@ -139,6 +140,7 @@ class Cluster:
         if (found := self._prepared.get(statement)) is None:
             with translated("A statement was not prepared"):
                 found = self._prepared[statement] = session.prepare(statement)
+            found.is_idempotent = is_read(statement)
         return found
 
     def ask(
@@ -231,8 +233,9 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         port=access.port,
         protocol_version=vendor.ProtocolVersion.V5,  # else it is found out by connections that are refused
         execution_profiles={
-            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
-            SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
+            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM, soon()),
+            # Two who finish a round of Paxos at the same time hold each other up.
+            SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL, NoSpeculativeExecutionPolicy()),
         },
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
         connect_timeout=access.answers_within.total_seconds(),
@@ -260,15 +263,15 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         raise
 
 
-def _profile(access: Access, consistency: int) -> ExecutionProfile:
-    """No retries: the driver repeats what timed out without knowing whether it had its effect. Who may, does so."""
+def _profile(access: Access, consistency: int, speculation: SpeculativeExecutionPolicy) -> ExecutionProfile:
+    """No retries but of reads: the driver would repeat what timed out without knowing whether it had its effect."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
-        retry_policy=FallthroughRetryPolicy(),
+        retry_policy=NextNode(),
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
         request_timeout=access.answers_within.total_seconds(),
-        speculative_execution_policy=NoSpeculativeExecutionPolicy(),
+        speculative_execution_policy=speculation,
     )
 
 
