@@ -25,6 +25,7 @@ from notifier.adapters.kafka.client import (
     TooLate,
 )
 from notifier.adapters.kafka.leaving import leave
+from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import Environment, LogUnavailable
 from notifier.ports.log import Logged, Record
 
@@ -164,6 +165,13 @@ class ConfluentMembership:
     def bounds(self, numbers: Iterable[int]) -> Mapping[int, tuple[int, int]]:
         with _translated("The ends of the partitions aren't known"):
             return {number: self._bounds(number) for number in numbers}
+
+    def life(self) -> str:
+        # The library has it and doesn't tell; where it meets another life it begins anew by itself.
+        return ""
+
+    def unread(self) -> bool:
+        return unread(self._access, self._topic, self._group)
 
     def seek(self, number: int, offset: int) -> None:
         with _translated("A partition can't be read from there"):
