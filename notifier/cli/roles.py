@@ -101,6 +101,7 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
         end_with(parent)
     require_folder(settings.data)
     if parent is None:
+        _forget(role, settings.data)
         require_schema(settings)
     else:  # `up` has done that, and has its roles share their metrics
         share(settings.data / "run" / "metrics", role)
@@ -110,6 +111,15 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
         for name in CHATTY:
             logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
+
+
+def _forget(role: str, data: Path) -> None:
+    """What an earlier life of a role that runs alone left in the same folder: this one can't work yet."""
+    from notifier.cli.roster import roster
+
+    alone(data, role).unlink(missing_ok=True)
+    if roster(data).signed(role, os.getpid()):  # in a container every life has the same number
+        (roster(data).folder / role).unlink()
 
 
 def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:

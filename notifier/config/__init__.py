@@ -6,6 +6,7 @@ from notifier.config.environment import (
     has_display,
     set_in_environment,
 )
+from notifier.config.reading import RUNNING
 from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
@@ -25,6 +26,7 @@ __all__ = [
     "MOST_STREAMS",
     "PREFIX",
     "PROFILES",
+    "RUNNING",
     "SHORTEST_SECRET",
     "Brokers",
     "Cassandra",

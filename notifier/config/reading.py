@@ -20,6 +20,9 @@ OF_SERVICES = Path("services/settings.toml")
 """In the data folder: where the engines are that `notifier services up` started. The cluster profile finds them there
 unless another file is named."""
 
+RUNNING = Path("run/profile")
+"""In the data folder: which profile `notifier up` runs on it."""
+
 T = TypeVar("T")
 
 
@@ -29,6 +32,8 @@ def read(tree: type[T], environment: Mapping[str, str] | None, given: Mapping[st
     known = {one.variable: one for one in named(tree)}
     said = {known[name].path: _value(known[name], name, text) for name, text in _ours(found, known)}
     said |= {(name,): value for name, value in given.items()}
+    if ("profile",) not in said and (profile := _running(tree, said)):
+        said[("profile",)] = profile
     file = _file(found, said)
     if file is not None:
         said = {**_from_file(file, tree), **said}
@@ -42,6 +47,16 @@ def _ours(environment: Mapping[str, str], known: Mapping[str, Named]) -> Iterato
             yield name, text
         elif name.startswith(PREFIX) and name != FILE:
             raise BadSetting(_unknown(name, [*known, FILE]))
+
+
+def _running(tree: type, said: Mapping[tuple[str, ...], Any]) -> str | None:
+    """The profile of the `notifier up` that runs, or ran last, on the data: what is typed beside it means the same."""
+    [of_profile] = [one for one in named(tree) if one.key == "profile"]
+    try:
+        found = (Path(said.get(("data",), "./notifier-data")) / RUNNING).read_text()
+    except OSError:
+        return None
+    return found if of_profile.rule.holds(found) else None
 
 
 def _file(environment: Mapping[str, str], said: Mapping[tuple[str, ...], Any]) -> Path | None:

@@ -94,4 +94,4 @@ def variable(*path: str) -> str:
 
 def without_password(url: str) -> str:
     """Neither before the host nor among the options."""
-    return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"[^/@]*@", "…@", url))
+    return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))

@@ -143,7 +143,8 @@ class Settings:
     profile: str = setting(
         PROFILES[0],
         must=" or ".join(PROFILES),
-        means="which technologies stand behind the ports ([architecture](architecture.md))",
+        means="which technologies stand behind the ports ([architecture](architecture.md)); where it isn't said, that"
+        " of the `notifier up` that ran last on the data counts before the default",
         holds=lambda name: name in PROFILES,
     )
     instance: str = setting(
@@ -151,7 +152,7 @@ class Settings:
         must="empty, or letters, digits, dots, dashes and underscores",
         means="this installation's name among others of the cluster, the same after a restart; none: made of the host's"
         " name and the folder's",
-        holds=matches(r"[A-Za-z0-9._-]{0,100}"),
+        holds=matches(r"[A-Za-z0-9._-]{0,90}"),
     )
     host: str = setting(
         "127.0.0.1",

@@ -1,11 +1,9 @@
 """The settings of a cluster as its clients take them; BadSetting, with the remedy, for what is needed and missing."""
 
-from socket import gethostname
-from zlib import crc32
-
 from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
+from notifier.profiles.folder import instance
 from notifier.profiles.rediss import checked
 
 
@@ -14,7 +12,7 @@ def of_kafka(settings: Settings) -> kafka.Access:
     return kafka.Access(
         servers=_needed(at.servers, "kafka", "servers"),
         prefix=at.prefix,
-        instance=_instance(settings),
+        instance=instance(settings),
         security=kafka.security(user=at.user, password=at.password, mechanism=at.mechanism, ca=at.ca),
     )
 
@@ -29,12 +27,6 @@ def of_cassandra(settings: Settings) -> cassandra.Access:
         replication={"class": "NetworkTopologyStrategy", at.datacenter: str(at.replicas)},
         security=cassandra.security(user=at.user, password=at.password, ca=at.ca),
     )
-
-
-def _instance(settings: Settings) -> str:
-    """Several services on one machine have several folders, and one that starts again has the same."""
-    folder = crc32(str(settings.data.absolute()).encode())
-    return settings.instance or f"{gethostname()}-{folder:08x}"
 
 
 def of_redis(settings: Settings) -> str:

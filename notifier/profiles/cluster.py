@@ -1,7 +1,7 @@
 """The cluster profile: Cassandra, Kafka, a Redis and Celery's brokers, all run by somebody else."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,6 +49,7 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.slice import Pool
 from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
@@ -80,7 +81,8 @@ class Clustered:
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
-        require(self._cluster)
+        with suppress(StoreUnavailable):  # it passes by itself: roles start meanwhile, and answer what they can
+            require(self._cluster)
         kafka.require(self._kafka)
 
     @contextmanager

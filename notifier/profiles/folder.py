@@ -5,14 +5,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import gethostname
+from zlib import crc32
 
 from notifier.adapters.redis import await_answer
-from notifier.config import PREFIX, without_password
+from notifier.config import PREFIX, Settings, without_password
 from notifier.domain.errors import CacheUnavailable, DataLocked, Unwritable
 from notifier.profiles.rediss import checked
 
 ANSWERS_WITHIN = 5.0
 """Seconds that a given Redis has for its first answer: one that is started beside `up` needs one or two."""
+
+
+def instance(settings: Settings) -> str:
+    """Several services on one machine have several folders, and one that starts again has the same."""
+    folder = crc32(str(settings.data.absolute()).encode())
+    return settings.instance or f"{gethostname()}-{folder:08x}"
 
 
 def require_redis(url: str, within: float) -> None:

@@ -14,7 +14,8 @@ def checked(url: str) -> str:
     hold a password."""
     parts = urlsplit(url)
     try:
-        _ = parts.port
+        for host in parts.netloc.rpartition("@")[2].split(","):
+            _ = urlsplit(f"//{host}").port
     except ValueError:
         # Not as its cause, for that has the wrong port, which is a piece of the password.
         raise BadSetting("A Redis URL has no port where one should be; in a password / is written %2F.") from None

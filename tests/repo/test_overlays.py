@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from notifier.cli.up import ROLES
+from notifier.config import Settings
 from tests.repo.manifests import BASE, KUSTOMIZATION, OVERLAYS, base, kustomization, manifest
 from tests.repo.test_manifests import figure, memory
 
@@ -39,10 +40,14 @@ def test_what_an_overlay_counts_is_a_deployment_of_the_base(overlay: Path) -> No
 def test_a_patch_finds_objects_and_containers_of_the_base(overlay: Path) -> None:
     for path, target in patched(overlay).items():
         found = [each for each in base() if each.kind == target["kind"]]
-        containers = manifest(overlay / path).pod["containers"]
+        patch = manifest(overlay / path)
         assert found
-        assert {each["name"] for each in containers} == {each.container["name"] for each in found}
-        assert target == {"kind": manifest(overlay / path).kind}
+        assert target == {"kind": patch.kind}
+        if patch.kind == "ConfigMap":
+            Settings.read(patch.content["data"])
+        else:
+            names = {each.container["name"] for each in found}
+            assert {each["name"] for each in patch.pod["containers"]} == names
 
 
 def patched(overlay: Path) -> Mapping[str, Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import Kafka, Settings, named, refusal
+from notifier.config import Kafka, Settings, named, refusal, without_password
 from notifier.domain.errors import BadSetting
 
 
@@ -150,3 +150,18 @@ def test_the_cluster_profile_alone_finds_the_services_of_the_data_folder(tmp_pat
     assert Settings.read({}, data=tmp_path).redis_url == ""
     assert Settings.read({}, data=tmp_path, profile="cluster").redis_url == "redis://here:1"
     assert Settings.read({"NOTIFIER_PROFILE": "cluster"}, data=tmp_path).redis_url == "redis://here:1"
+
+
+def test_what_isn_t_said_is_the_profile_of_the_service_that_runs_there(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "profile").write_text("cluster")
+    assert Settings.read({}, data=tmp_path).profile == "cluster"
+    assert Settings.read({"NOTIFIER_PROFILE": "embedded"}, data=tmp_path).profile == "embedded"
+    (tmp_path / "run" / "profile").write_text("of somebody else")
+    assert Settings.read({}, data=tmp_path).profile == "embedded"
+
+
+@pytest.mark.parametrize("url", ["amqp://u:p/q@h/v", "redis://me:p@ss@cache:1/0", "me:hunter2@x", "rediss://:pw@h"])
+def test_a_password_with_whatever_in_it_is_hidden_whole(url: str) -> None:
+    shown = without_password(url)
+    assert not any(piece in shown for piece in ("p/q", "u:p", "p@ss", "me:", "hunter2", "pw"))

@@ -48,3 +48,15 @@ def test_settings_and_what_is_made_of_them_print_no_password() -> None:
     environment |= {"NOTIFIER_REDIS_URL": "redis://:hush@one", "NOTIFIER_SECRET": "hush" * 8}
     assert "hush" not in repr(Settings.read(environment))
     assert "hush" not in repr(kafka.security(user="u", password="hush", mechanism="PLAIN", ca=""))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis+sentinel://me:pw@a:26379,b:26379/name/0",
+        "redis+cluster://a:6379,b:6379,[::1]:6379",
+        "amqp://u:pw@h:5672,h2:5673/v",
+    ],
+)
+def test_each_of_several_hosts_may_have_a_port(url: str) -> None:
+    assert checked(url) == url

@@ -3,20 +3,20 @@
 import re
 from typing import Any
 
-from cassandra.policies import ConstantSpeculativeExecutionPolicy, FallthroughRetryPolicy, RetryPolicy
+from cassandra.policies import FallthroughRetryPolicy, RetryPolicy
 
 NODES = 2
 """Asked besides the first."""
-AFTER = 0.3
-"""Seconds without an answer, after which the next node is asked beside it: a node that died answers never, and nobody
-knows of it for some seconds. A healthy one needs a hundredth of that."""
 
 
 _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextNode(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """A node whose connection broke, or that knows too few replicas, has no say in what others know."""
+    """Only once the first one has failed: of two that are asked side by side the driver takes both answers, and a late
+    page of one for the next page of the other.
+
+    A node whose connection broke, or that knows too few replicas, has no say in what others know."""
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
         return _next(query, retry_num)
@@ -25,10 +25,6 @@ class NextNode(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ship
         self, query: Any, consistency: Any, required_replicas: int, alive_replicas: int, retry_num: int
     ) -> tuple[int, Any]:
         return _next(query, retry_num)
-
-
-def soon() -> ConstantSpeculativeExecutionPolicy:
-    return ConstantSpeculativeExecutionPolicy(delay=AFTER, max_attempts=NODES)
 
 
 def is_read(statement: str) -> bool:

@@ -19,12 +19,11 @@ from cassandra.policies import (
     ConstantReconnectionPolicy,
     DCAwareRoundRobinPolicy,
     NoSpeculativeExecutionPolicy,
-    SpeculativeExecutionPolicy,
     TokenAwarePolicy,
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement
 
-from notifier.adapters.cassandra.elsewhere import NextNode, is_read, soon
+from notifier.adapters.cassandra.elsewhere import NextNode, is_read
 from notifier.adapters.cassandra.entry import refusal
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
@@ -37,6 +36,8 @@ SCHEMA_WITHIN = timedelta(seconds=30)
 """A change of the schema waits for all nodes to know it."""
 LOOKS_AGAIN_AFTER = 1.0
 """Seconds. The driver's own pauses grow to ten minutes: a node that was away so long would stay unused as long."""
+BEATS_EVERY, SILENT_FOR = 2.0, 3.0
+"""Seconds: a node that hangs is left out after five of them; by the driver's own measure it is after a minute."""
 AT_ONCE = 128
 """Questions of one call on their way: more would only wait in the node's line."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -233,11 +234,12 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         port=access.port,
         protocol_version=vendor.ProtocolVersion.V5,  # else it is found out by connections that are refused
         execution_profiles={
-            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM, soon()),
-            # Two who finish a round of Paxos at the same time hold each other up.
-            SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL, NoSpeculativeExecutionPolicy()),
+            EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
+            SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
+        idle_heartbeat_interval=BEATS_EVERY,
+        idle_heartbeat_timeout=SILENT_FOR,
         connect_timeout=access.answers_within.total_seconds(),
         control_connection_timeout=access.answers_within.total_seconds(),
         **access.security,
@@ -263,7 +265,7 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         raise
 
 
-def _profile(access: Access, consistency: int, speculation: SpeculativeExecutionPolicy) -> ExecutionProfile:
+def _profile(access: Access, consistency: int) -> ExecutionProfile:
     """No retries but of reads: the driver would repeat what timed out without knowing whether it had its effect."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
@@ -271,7 +273,7 @@ def _profile(access: Access, consistency: int, speculation: SpeculativeExecution
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
         request_timeout=access.answers_within.total_seconds(),
-        speculative_execution_policy=speculation,
+        speculative_execution_policy=NoSpeculativeExecutionPolicy(),
     )
 
 

@@ -60,7 +60,11 @@ class KafkaReader:
         return [named(self._next(), self._incarnation) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        offsets = {_number(partition): offset + 1 for partition, offset in positions.items()}
+        if self._made_anew():
+            self.close()
+        # What was read of the topic's former life says nothing of this one.
+        ours = f"{self._stream}@{self._incarnation}/"
+        offsets = {_number(one): offset + 1 for one, offset in positions.items() if one.startswith(ours)}
         self._commit({number: at for number, at in offsets.items() if at > self._committed.get(number, at)})
 
     def lag(self) -> int:
