@@ -81,12 +81,14 @@ def piece(seq: int) -> Slice:
 
 def enqueue(host: Host, piece: Slice) -> None:
     """As the dispatcher does: again, until the queue takes it."""
+    why = [""]
 
     def taken() -> bool:
         try:
             host.queue.enqueue([piece])
-        except QueueUnavailable:
+        except QueueUnavailable as error:
+            why.append(str(error))
             return False
         return True
 
-    until(taken, 30)
+    until(taken, 30, lambda: dict.fromkeys(why))

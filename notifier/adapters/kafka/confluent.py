@@ -6,9 +6,19 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Event as Signal
 from threading import Lock, Thread
+from time import monotonic
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
 from kafka.errors import KafkaError as AdministrationError
 
 from notifier.adapters.kafka.access import Access
@@ -24,6 +34,7 @@ from notifier.adapters.kafka.client import (
     Fenced,
     TooLate,
 )
+from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import Environment, LogUnavailable
@@ -54,6 +65,8 @@ LEAST = timedelta(seconds=0.1)
 """Of a poll, as with the other client: who asks for what is there gets what a broker has, not just what it has sent."""
 ASKS_WITHIN = 2.0
 """Seconds of a question about offsets."""
+ASKS_EVERY = 3.0
+"""Seconds between two looks whether the topic is still the same."""
 SERVES_EVERY = 0.1
 """Seconds; answers are served at once, and this is how long closing may take."""
 NO_COMMIT = -1001
@@ -137,6 +150,8 @@ class ConfluentMembership:
             },
             logger=LOGGER,
         )
+        self._admin: AdminClient | None = None
+        self._life, self._asked_at = "", 0.0
         self._consumer.subscribe([self._topic], on_assign=self._gained, on_revoke=self._lost, on_lost=self._lost)
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
@@ -167,8 +182,19 @@ class ConfluentMembership:
             return {number: self._bounds(number) for number in numbers}
 
     def life(self) -> str:
-        # The library has it and doesn't tell; where it meets another life it begins anew by itself.
-        return ""
+        # The consumer has it and doesn't tell. Whoever administrates is told, and asks seldom.
+        if monotonic() >= self._asked_at + ASKS_EVERY:
+            self._asked_at = monotonic()
+            with suppress(KafkaException):
+                self._life = self._described()
+        return self._life
+
+    def _described(self) -> str:
+        if self._admin is None:
+            self._admin = AdminClient(_options(self._access), logger=LOGGER)
+        [answer] = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=ASKS_WITHIN).values()
+        id = answer.result(ASKS_WITHIN).topic_id
+        return shortened(f"{id.get_most_significant_bits() & (1 << 64) - 1:016x}")
 
     def unread(self) -> bool:
         return unread(self._access, self._topic, self._group)
