@@ -25,7 +25,7 @@ from tests.contracts.logs import InKafka, in_kafka
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""
-KILLS = 3
+KILLS = 2
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.timeout(180),
