@@ -6,13 +6,13 @@ UPGRADE ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # Bytecode is kept whatever the shell says: hundreds of processes that tests start would each compile all of our modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-peers pictures lock clean quick
+.PHONY: help setup demo cluster test check bench bench-peers pictures lock clean quick
 
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ setup: $(READY) ## create .venv with everything pinned; done once, again when a 
 
 demo: setup ## a celebrity of 200 million followers is mentioned: watch it in a browser
 	@$(BIN)/notifier demo
+
+cluster: setup ## real Kafka, Cassandra and Valkey on this machine, by Java 17 and Maven; then: notifier up --profile cluster
+	@$(BIN)/notifier services up
 
 test: quick ## everything CI runs: format, lint, types, imports, all tests
 	@echo "== tests"
@@ -37,11 +40,11 @@ bench-peers: setup ## the same against other people's libraries, which it instal
 	@$(BIN)/python -m bench peers $(if $(QUICK),--quick)
 
 pictures: setup ## make the documents' pictures of the demo anew, by the browser tests, with all 200 million people
-	@NOTIFIER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
+	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
-	@$(COMPILE) -o requirements/run.txt pyproject.toml requirements/everywhere.in
-	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra testing --extra dev pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra confluent --extra testing --extra dev pyproject.toml requirements/everywhere.in
 	@for peer in build stream_framework celery redis; do $(COMPILE) -o notifier/testing/bench/peers/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and whatever was built

@@ -14,6 +14,7 @@ from typing import Any
 from bench.page import BEGIN, pictures, results, with_results
 from bench.place import commit, machine, today
 from bench.stored import Run, read, write
+from services.jars import missing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.json", ROOT / "docs/pictures"
@@ -22,8 +23,12 @@ BENCHES = [
     "fanout",
     "live",
     "page",
+    "cql",
+    "log",
 ]
 """What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
+OF_ENGINES = {"cql", "log"}
+"""They start real engines."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,12 +40,21 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := {*asked.names} - {*BENCHES, "peers"}:
         parser.error(f"there is no bench {', '.join(sorted(unknown))}; there are {', '.join([*BENCHES, 'peers'])}")
     good = True
-    for name in () if asked.page else asked.names:
+    for name in () if asked.page else possible(asked.names):
         run = measured(name, quick=asked.quick)
         write(STORE, read(STORE) | {name: run})  # what was measured is kept, whatever becomes of the next one
         good = good and run.envelope["ok"]
     write_page()
     return 0 if good else 1
+
+
+def possible(names: Sequence[str]) -> Sequence[str]:
+    """Without those whose engines can't be had; it says so. What was measured of them elsewhere stays on the page."""
+    if not (OF_ENGINES & {*names} and (lacking := missing())):
+        return names
+    left = ", ".join(name for name in names if name in OF_ENGINES)
+    print(f"left out: {left}; its engines need Java 17 and Maven, and there is no {' and no '.join(lacking)}")
+    return [name for name in names if name not in OF_ENGINES]
 
 
 def measured(name: str, *, quick: bool) -> Run:

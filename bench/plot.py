@@ -14,6 +14,9 @@ WIDTH, LABELS, ROW, TOP, BOTTOM = 860, 330, 26, 44, 34
 RIGHT = 130
 """Pixels: for labels on the left, and for values on the right."""
 
+REACHED = "deliveries/s"
+"""The unit of what is drawn together."""
+
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
   .title { font-weight: 600; font-size: 15px }
@@ -88,7 +91,7 @@ def speeds_plot(envelope: Mapping[str, Any]) -> str:
     rows = [
         (check["name"], envelope["ours"][check["name"]], envelope["peers"][check["name"]])
         for check in envelope["checks"]
-        if check["name"] in envelope["peers"] and check["limit"] is None
+        if check["limit"] is None and envelope["peers"].get(check["name"], {}).get("unit") == REACHED
     ]
     if not rows:
         return ""

@@ -168,8 +168,8 @@ class System:
             metrics=self.metrics,
         )
 
-    def work(self, alive: Callable[[], None] = lambda: None) -> Work:
-        """Calls `alive` while a slice makes progress."""
+    def work(self, alive: Callable[[], None] = lambda: None, stopping: Callable[[], bool] = lambda: False) -> Work:
+        """Calls `alive` while a slice makes progress, and hands it back once `stopping` says so."""
         p = self.ports
         return Work(
             doings={Step.ROWS: self.delivery(), Step.PUSH: self.push()},
@@ -181,6 +181,7 @@ class System:
             metrics=self.metrics,
             owner=self.owner,
             alive=alive,
+            stopping=stopping,
         )
 
     def reconciler(self) -> Reconciler:

@@ -12,8 +12,10 @@ from celery.worker import WorkController, state
 
 from notifier.domain.slice import Pool
 from workers.acknowledging import Acknowledging
+from workers.consuming import Consuming
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
+from workers.watch import SILENT_FOR, Watch
 
 log = logging.getLogger(__name__)
 
@@ -21,38 +23,54 @@ BEATS_EVERY = 1.0
 """Seconds."""
 
 
+HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
+"""Is given what the handler has to call while a slice makes progress, and what tells that it has to hand it back."""
+
+
 def run(
     pool: Pool,
-    handler_factory: Callable[[], Handler],
+    handler_factory: HandlerFactory,
     app: Celery,
     ready: Callable[[], None] = lambda: None,
     beat: Callable[[], None] = lambda: None,
+    *,
+    silent_for: float = SILENT_FOR,
 ) -> None:
-    """Returns after SIGTERM or SIGINT, with the slice under way finished; a task that waits here goes back.
+    """Returns after SIGTERM or SIGINT, once the handler has come back; a task that waits here goes back.
 
-    The handler is made here and now, so its sessions belong to this process. A broker that goes away, or comes back
-    empty, is waited for, for ever. To be called in the main thread, once in a process. Calls `ready` when the queue is
-    listened to, and `beat` every second while it listens or looks for its broker; in a slice the handler has to.
+    The handler is made here and now, and nothing forks afterwards, so its sessions belong to this process. A broker
+    that goes away, or comes back empty, is waited for, for ever. To be called in the main thread, once in a process.
+    Calls `ready` when the queue is listened to, and `beat` every second while it listens or looks for its broker; in a
+    slice the handler has to, and the process ends when it doesn't for `silent_for` seconds.
     """
     os.nice(POOLS[pool].niceness)
-    runner = Runner(handler_factory())
+    watch = Watch(beat, silent_for)
+    runner = Runner(handler_factory(watch.beat, _stopping))
 
     def work(piece: str) -> None:
         runner(piece)  # Celery is told nothing: the outcome stands in the ledger.
 
     app.task(work, name=app.main, Request=Acknowledging)
-    app.amqp.Connection = _beating(app.amqp.Connection, beat)
-    # Tasks run in this very process and thread: a child would only add a pipe, 44 MB and a way to be lost.
+    app.amqp.Connection = _beating(app.amqp.Connection, watch.beat)
+    # Tasks run in this very process and thread, which Celery's own time limits don't reach: a child would only add a
+    # pipe, 44 MB and a way to be lost.
     name = f"{pool}.{os.getpid()}@notifier"
     # Nobody is asked who else is there: mingling alone would make every start a second longer.
     alone = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     host = WorkController(
-        app=app, pool_cls="solo", concurrency=1, hostname=name, ready_callback=lambda _: ready(), **alone
+        app=app,
+        consumer_cls=Consuming,
+        pool_cls="solo",
+        concurrency=1,
+        hostname=name,
+        ready_callback=lambda _: ready(),
+        **alone,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     # Called by the loop that consumes; what is on this timer before the first connection outlives every connection.
-    host.timer.call_repeatedly(BEATS_EVERY, beat)
+    host.timer.call_repeatedly(BEATS_EVERY, watch.beat)
+    watch.start()
     log.info("Pool %s works.", pool)
     host.start()
     log.info("Pool %s has stopped.", pool)
@@ -74,5 +92,9 @@ def _beating(connection: Any, beat: Callable[[], None]) -> Any:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    # Looked at between two tasks: what is under way is finished first, and handed back by itself after a minute.
+    # Looked at between two tasks, and by the handler, which hands back what is under way.
     state.should_stop = 0
+
+
+def _stopping() -> bool:
+    return state.should_stop is not None

@@ -22,6 +22,8 @@ PLACES = {
     "dump": "notifier.cli.dump:dump",
     "doctor": "notifier.cli.doctor:doctor",
     "migrate": "notifier.cli.migrate:migrate",
+    "settings": "notifier.cli.settings:settings",
+    "services": "notifier.cli.services:services",
     "api": "notifier.cli.roles:api",
     "pump": "notifier.cli.roles:pump",
     "worker": "notifier.cli.roles:worker",

@@ -93,5 +93,10 @@ class Pulse:
         return True
 
 
+def alone(data: Path, role: str) -> Path:
+    """Of a role that was started by itself: its beats would hide that the one of `up` hangs."""
+    return beat_file(data, f"{role}.alone")
+
+
 def beat_file(data: Path, role: str) -> Path:
     return data / "run" / "beats" / role

@@ -19,7 +19,7 @@ BELONGINGS = (
     "alerts.ndjson",
     "secret.json",
     *(f"logs/{role}.log{older}" for role in ROLES for older in ("", ".1")),
-    *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "loading")),
+    *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading")),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )
 """In the order in which they go: the notes last, by which a folder that was half emptied is still known as a demo's."""

@@ -1,5 +1,6 @@
 """`notifier bench`: measures the promises about speed on this machine, ours and the baseline in turns."""
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from notifier.cli.demo import print_checks
 from notifier.cli.options import json_option
 from notifier.cli.output import print_lines
 from notifier.cli.verbs import Family, example
+from notifier.domain.errors import Environment
 
 if TYPE_CHECKING:
     from notifier.testing.bench.fanout import Parts
@@ -62,15 +64,58 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
-def _bench(ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+@bench.command(epilog=example("notifier bench cql --quick", "notifier bench cql --only rows --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds: six minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@json_option
+@click.pass_context
+def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure rows, pages, mentions and large bursts on Cassandra, which it starts with Java and Maven."""
+    from notifier.testing.bench.cql.parts import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
+
+
+@bench.command(epilog=example("notifier bench log --quick", "notifier bench log --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure what Kafka costs its clients, ours and others'; it is started with Java and Maven."""
+    from notifier.testing.bench.log.records import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
+
+
+@bench.command(epilog=example("notifier bench cluster --quick", "notifier bench cluster --only takeover_s --json"))
+@click.option("--quick", is_flag=True, help="Without what takes longest: three nodes, and a topic that is deleted.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Break the cluster profile on purpose, under load, and check that nothing is lost; needs Java and Maven."""
+    from notifier.testing.bench.cluster.scenarios import parts, quickly
+
+    temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
+    with temporary as folder, parts(Path(folder)) as found:
+        chosen = quickly(found) if quick and not only else found
+        _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster")
+
+
+def _bench(
+    ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool, profile: str = "embedded"
+) -> None:
     from notifier.testing.bench.fanout import names, run
 
     known = names(parts)
     for name in only:
         if name not in known:
             raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
+    if profile == "cluster":
+        _require_engines()
     figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
-    _report(ctx, figures, as_json=as_json)
+    _report(ctx, figures, as_json=as_json, profile=profile)
 
 
 @bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
@@ -107,9 +152,17 @@ def _clock() -> Callable[[str], None]:
     return tell
 
 
-def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool) -> None:
+def _require_engines() -> None:
+    """Before a minute has been spent on failing each figure. Raises Environment."""
+    from services.jars import REMEDY, missing
+
+    if lacking := missing():
+        raise Environment(f"There is no {' and no '.join(lacking)} here. {REMEDY}")
+
+
+def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool, profile: str = "embedded") -> None:
     checks = [Check(**asdict(figure.finding)) for figure in figures]
-    report = envelope("embedded", 1, checks) | _measured(figures)
+    report = envelope(profile, 1, checks) | _measured(figures)
     if as_json:
         print_lines([report])
     else:

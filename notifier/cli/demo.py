@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ import click
 
 from notifier.cli.checks import Check, envelope
 from notifier.cli.folder import prepare
-from notifier.cli.options import Between, json_option
+from notifier.cli.options import Between, Span, json_option
 from notifier.cli.output import print_lines
 from notifier.cli.spelling import command
 from notifier.cli.verbs import example
+from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
 
 if TYPE_CHECKING:
@@ -22,10 +24,17 @@ if TYPE_CHECKING:
     from notifier.testing.trial import Script
     from notifier.testing.world import World
 
-KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker")
+KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker", "stop-pump")
+OF_A_CLUSTER = (
+    *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "store-outage"),
+    *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
+)
+"""There is no such process, and no network, in the embedded profile."""
+PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
 COLLAPSE_HELP = (
     "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
 )
+FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(OF_A_CLUSTER)}."
 LEAST_BURSTS = 20
 """Of the demo as it is by default."""
 
@@ -40,8 +49,8 @@ class Kinds(click.ParamType[tuple[str, ...]]):
             return value
         kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
         for kind in kinds:
-            if kind not in KINDS:
-                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS)}.", param, ctx)
+            if kind not in KINDS + OF_A_CLUSTER:
+                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + OF_A_CLUSTER)}.", param, ctx)
         return kinds
 
 
@@ -59,7 +68,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 )
 @click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
 @click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
-@click.option("--profile", default="embedded", show_default=True, help="Which technologies.")
+@click.option("--profile", type=click.Choice(PROFILES), default="embedded", show_default=True, help=PROFILE_HELP)
 @click.option(
     "--followers",
     type=click.IntRange(1),
@@ -81,7 +90,8 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
 )
-@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=f"Of {', '.join(KINDS)}; with commas.")
+@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
+@click.option("--outage", type=Span(), default="20s", show_default=True, help="How long a store-outage lasts.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -107,6 +117,7 @@ def demo(
     threshold: int,
     seed: int,
     faults: tuple[str, ...],
+    outage: timedelta,
     keep: Path | None,
     as_json: bool,
 ) -> None:
@@ -119,6 +130,8 @@ def demo(
     from notifier.testing.world import World
 
     headless = headless or as_json
+    if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
+        raise click.UsageError(f"{alien[0]} is a fault of --profile cluster alone.")
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)
@@ -139,6 +152,7 @@ def demo(
             seed=seed,
             profile=profile,
             faults=faults,
+            outage=outage.total_seconds(),
             least_bursts=LEAST_BURSTS if usual else 0,
         )
         found = run(script)

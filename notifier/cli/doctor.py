@@ -31,13 +31,14 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
-    from notifier.cli.folder_findings import services_finding
+    from notifier.cli.folder_findings import cluster_findings, folder_findings, services_finding
 
-    yield from machine_findings(settings.data)
+    yield from machine_findings(settings.data, settings.profile)
+    if settings.profile == "cluster":
+        yield from cluster_findings(settings)
+        return
     yield services_finding(settings)
     if settings.data.is_dir():
-        from notifier.cli.folder_findings import folder_findings
-
         yield from folder_findings(settings)
 
 

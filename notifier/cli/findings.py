@@ -49,9 +49,10 @@ class Finding:
         )
 
 
-def machine_findings(data: Path) -> Iterator[Finding]:
+def machine_findings(data: Path, profile: str) -> Iterator[Finding]:
     yield python_finding(sys.version_info[:2])
-    yield sqlite_finding(sqlite3.sqlite_version_info)
+    if profile == "embedded":
+        yield sqlite_finding(sqlite3.sqlite_version_info)
     yield folder_finding(data)
     if data.is_dir():
         yield room_finding(shutil.disk_usage(data).free)

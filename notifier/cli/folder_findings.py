@@ -1,4 +1,4 @@
-"""What the doctor finds in a data folder: the schema, the cache, unfinished work, who is running."""
+"""What the doctor finds in a data folder or a cluster: the schema, the cache, unfinished work, who is running."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,6 +21,29 @@ def folder_findings(settings: Settings) -> Iterator[Finding]:
         yield schema
         yield running_finding(settings)
         if schema.level is Level.OK:
+            yield from _contents(profile.ports())
+    finally:
+        profile.close()
+
+
+def cluster_findings(settings: Settings) -> Iterator[Finding]:
+    """Of the engines, and of what they hold once all of them are as they must be; five seconds of it at most."""
+    profile = choose(settings)
+    try:
+        engines = [
+            Finding(
+                name=each.name,
+                level=Level(each.level),
+                detail=each.detail,
+                remedy=each.remedy,
+                value=each.value,
+                limit=each.limit,
+            )
+            for each in profile.inspect()
+        ]
+        yield from engines
+        yield running_finding(settings)
+        if all(each.level is not Level.FAIL for each in engines):
             yield from _contents(profile.ports())
     finally:
         profile.close()

@@ -8,14 +8,22 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json
 from notifier.cli.verbs import example
 
+PHASES = ("pre", "post")
 
-@click.command(epilog=example("notifier migrate --data ./notifier-data"))
+
+@click.command(epilog=example("notifier migrate --data ./notifier-data", "notifier migrate --phase pre"))
+@click.option(
+    "--phase",
+    type=click.Choice(PHASES),
+    default=None,
+    help="pre: before new code starts, while the old serves; post: once no old code runs.  [default: both]",
+)
 @data_option
 @json_option
-def migrate(data: Path | None, as_json: bool) -> None:
-    """Create the data folder if it isn't there, and bring it to this version's schema.
+def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
+    """Create the data folder if it isn't there, and bring the stores to this version's schema and topics.
 
-    `notifier up` does it too. A folder written by a newer version is refused and left as it is.
+    `notifier up` does it too. What was written by a newer version is refused and left as it is.
     """
     from notifier.cli.folder import prepare
     from notifier.profiles import choose
@@ -24,7 +32,7 @@ def migrate(data: Path | None, as_json: bool) -> None:
     prepare(settings.data)
     profile = choose(settings)
     try:
-        steps = profile.migrate()
+        steps = profile.migrate(phase)
     finally:
         profile.close()
     if as_json:

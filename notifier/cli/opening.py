@@ -42,17 +42,17 @@ def opened(settings: Settings) -> Iterator[Opened]:
     require_folder(settings.data)
     profile = choose(settings)
     try:
-        profile.migrate()
+        profile.prepare()
         yield Opened(ports=profile.ports(), reads=profile.reads, leave=profile.leave)
     finally:
         profile.close()
 
 
 def require_schema(settings: Settings) -> None:
-    """Brings the folder to this version's schema. Raises SchemaNewer or SchemaChanged."""
+    """Returns once the store is of this version's schema. Raises SchemaNewer, SchemaOlder or SchemaChanged."""
     profile = choose(settings)
     try:
-        profile.migrate()
+        profile.prepare()
     finally:
         profile.close()
 

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from math import isfinite
 from pathlib import Path
@@ -12,12 +11,14 @@ from typing import Any, TypeVar
 import click
 
 from notifier.cli.spelling import command
-from notifier.config import Settings, refusal
+from notifier.config import PROFILES, Settings, named, refusal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
+
+_PROFILE = "notifier.profile"
 
 LONGEST = timedelta(days=36_500)
 """A calendar has room for so much from now on."""
@@ -79,7 +80,20 @@ class Folder(click.Path):
 def data_option(verb: F) -> F:
     folder = Folder(path_type=Path, file_okay=False)
     text = "The data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
-    return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(verb)
+    return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(_profile_option(verb))
+
+
+def _profile_option(verb: F) -> F:
+    """Not an argument of every verb: `settings_for` finds it."""
+    text = "What stands behind the ports.  [default: NOTIFIER_PROFILE, or embedded]"
+    return click.option(
+        "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_said_profile
+    )(verb)
+
+
+def _said_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[_PROFILE] = value
 
 
 def words_for(verb: str, data: Path | None) -> str:
@@ -96,9 +110,11 @@ def settings_for(data: Path | None, **given: Any) -> Settings:
 
     Raises BadSetting, or UsageError for what the command line says.
     """
-    settings = Settings.read()
-    said = {name: value for name, value in {"data": data, **given}.items() if value is not None}
+    here = click.get_current_context(silent=True)
+    profile = here.meta.get(_PROFILE) if here else None
+    said = {name: value for name, value in {"data": data, "profile": profile, **given}.items() if value is not None}
+    known = {one.key: one for one in named(Settings)}
     for name, value in said.items():
-        if wrong := refusal(name, value):
+        if wrong := refusal(known[name], value):
             raise click.UsageError(f"--{name} {wrong}")
-    return replace(settings, **said)
+    return Settings.read(**said)

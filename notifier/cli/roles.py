@@ -10,11 +10,14 @@ from threading import Event as Signal
 
 import click
 
-from notifier.cli.beats import Beat, beat_file
+from notifier.cli.beats import Beat, alone, beat_file
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.slice import Pool
+
+CHATTY = ("cassandra", "kafka")
+"""Clients that tell of each connection that comes and goes; at `debug` they may."""
 
 parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
 
@@ -77,7 +80,13 @@ def worker(pool: str, parent: int | None, data: Path | None) -> None:
     profile = choose(settings)
     try:
         app, beat = profile.application(Pool(pool)), beating(pool, settings, parent)
-        run(Pool(pool), lambda: system_of(profile, settings, pool).work(beat), app, sign(pool, settings, beat), beat)
+        run(
+            Pool(pool),
+            lambda beat, stopping: system_of(profile, settings, pool).work(beat, stopping),
+            app,
+            sign(pool, settings, beat),
+            beat,
+        )
     finally:
         profile.close()
 
@@ -92,12 +101,25 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
         end_with(parent)
     require_folder(settings.data)
     if parent is None:
+        _forget(role, settings.data)
         require_schema(settings)
     else:  # `up` has done that, and has its roles share their metrics
         share(settings.data / "run" / "metrics", role)
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
+    if settings.log_level.lower() != "debug":
+        for name in CHATTY:
+            logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
+
+
+def _forget(role: str, data: Path) -> None:
+    """What an earlier life of a role that runs alone left in the same folder: this one can't work yet."""
+    from notifier.cli.roster import roster
+
+    alone(data, role).unlink(missing_ok=True)
+    if roster(data).signed(role, os.getpid()):  # in a container every life has the same number
+        (roster(data).folder / role).unlink()
 
 
 def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
@@ -112,8 +134,9 @@ def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[]
 
 
 def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
-    """Nobody watches a role that was started by itself, and its beats would hide that the one of `up` hangs."""
-    return (lambda: None) if parent is None else Beat(file=beat_file(settings.data, role))
+    file = alone(settings.data, role) if parent is None else beat_file(settings.data, role)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return Beat(file=file)
 
 
 @contextmanager

@@ -145,14 +145,20 @@ class Show:
 
     def run(self) -> None:
         """Until Ctrl-C."""
-        from notifier.cli.beats import Patience
         from notifier.cli.belongings import require_ours
-        from notifier.profiles import choose
+        from notifier.testing.engines import engines
+        from services.cassandra.node import Sync
 
         began = monotonic()
-        settings = self._settings()
-        prepare(settings.data)
-        require_ours(settings.data)
+        prepare(self.data)
+        require_ours(self.data)
+        with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
+            self._run(self._settings(), began)
+
+    def _run(self, settings: Settings, began: float) -> None:
+        from notifier.cli.beats import Patience
+        from notifier.profiles import choose
+
         profile = choose(settings)
         try:
             with told_to_stop() as stopping:
@@ -176,7 +182,8 @@ class Show:
             profile.close()
 
     def _settings(self) -> Settings:
-        settings = replace(Settings.read(), data=self.data.absolute(), profile=self.profile, redis_url="")
+        own = {"redis_url": ""} if self.profile == "embedded" else {}
+        settings = Settings.read(data=self.data.absolute(), profile=self.profile, **own)
         if self.port is not None:
             return replace(settings, port=self.port)
         try:

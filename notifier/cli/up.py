@@ -25,7 +25,7 @@ from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example, installed_version
-from notifier.config import PREFIX, Settings
+from notifier.config import PREFIX, RUNNING, Settings
 from notifier.domain.errors import BadSetting, PortTaken
 from notifier.domain.slice import Pool
 
@@ -121,6 +121,7 @@ class Upkeep:
         from notifier.telemetry import Metrics
 
         self._clear(run)
+        (self.settings.data / RUNNING).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
         share(run / "metrics", "up")
         replaced = Metrics().replaced
@@ -156,8 +157,12 @@ class Upkeep:
             (run / folder).mkdir(parents=True)
 
     def _environment(self) -> Mapping[str, str]:
+        from notifier.profiles.folder import instance
+
         s = self.settings
         own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
+        # Another name than that of a pump which somebody starts beside it: two of one name throw each other out.
+        own["INSTANCE"] = f"{instance(s)}-up"
         return {
             **{PREFIX + name: value for name, value in own.items()},
             # Bitmaps need no linear algebra: without this every process starts a thread a core for it.

@@ -8,8 +8,8 @@ NotifierError
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
-│   ├── BadSetting  SchemaNewer  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning  PortTaken  NoValkey
-│   ├── NotEmpty  NotOurs  OtherWorld
+│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning
+│   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
 
@@ -183,9 +183,15 @@ class BadSetting(Environment):
 
 
 class SchemaNewer(Environment):
-    """The data folder was written by a newer version of this software; use that version, or another folder."""
+    """The store was written by a newer version of this software; use that version, or another folder or keyspace."""
 
     code = "schema_newer"
+
+
+class SchemaOlder(Environment):
+    """The store lacks what this version needs; `notifier migrate` brings it there."""
+
+    code = "schema_older"
 
 
 class SchemaChanged(Environment):

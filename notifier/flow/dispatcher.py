@@ -159,13 +159,13 @@ class Dispatcher:
     def _full(self, pool: Pool) -> bool:
         try:
             return self.queue.depth(pool) >= CREDITS[pool].slices
-        except QueueUnavailable:  # then nothing can be queued either, and it is tried again later
+        except QueueUnavailable:  # fails open: then nothing can be queued either, and it is tried again later
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
-        except QueueUnavailable:
+        except QueueUnavailable:  # fails closed: nothing is spent, and a later round queues them
             self.metrics.outages.labels("queue").inc()
             return 0
         for piece in slices:

@@ -32,6 +32,7 @@ class Monitor:
         if not self.leases.hold("monitor", self.owner, before, self.every * 3):
             return None
         level = pressure(self._readings(before))
+        # Fails open: a level that couldn't be said runs out, and P2 is held back by nobody. The outage ends this round.
         self.pressure.raise_to(level, FLAG_LASTS)
         self.metrics.pressure.set(level)
         return level

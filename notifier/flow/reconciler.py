@@ -108,20 +108,13 @@ class Reconciler:
         now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
         oldest = now - REBUILT_FROM
         if generation is None or generation != self.generation or self.compared_at is None:
-            self.pull.rebuilt(self._pages(oldest), oldest, now)
+            self.pull.rebuilt(pages(self.recent, oldest), oldest, now)
             self.generation = self.pull.generation()
         else:
-            for page in self._pages(self.compared_at - COMPARED_WITH_OVERLAP):
+            for page in pages(self.recent, self.compared_at - COMPARED_WITH_OVERLAP):
                 self.pull.announce(page)
             self.pull.compared(oldest, now)
         self.compared_at = now
-
-    def _pages(self, since: datetime) -> Iterator[Sequence[Burst]]:
-        """Newest first; one is in memory at a time, however many there are."""
-        behind = None
-        while page := self.recent.since(since, behind, BURSTS_AT_ONCE):
-            yield page
-            behind = Place(page[-1].opened_at, page[-1].key)
 
     def _finish_heads(self) -> None:
         self._finish(self.heads.unpublished(HEADS_AT_ONCE))
@@ -162,3 +155,11 @@ class Reconciler:
                 run = range(start, min(start + SHARDS_AT_ONCE, last + 1))
                 for seal in self.seals.read(account.plan.burst, run).values():
                     yield seal.tally()
+
+
+def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
+    """Newest first; one is in memory at a time, however many there are."""
+    behind = None
+    while page := recent.since(since, behind, BURSTS_AT_ONCE):
+        yield page
+        behind = Place(page[-1].opened_at, page[-1].key)

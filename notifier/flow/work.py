@@ -25,7 +25,7 @@ class LostClaim(Exception):
 
 
 class HandBack(Exception):
-    """The slice takes too long; somebody goes on where this worker stopped."""
+    """The slice takes too long, or the worker has to end; somebody goes on where it stopped."""
 
 
 @dataclass(slots=True)
@@ -37,6 +37,8 @@ class Hold:
     clock: Clock
     alive: Callable[[], None] = lambda: None
     """Called whenever the work has got a step further."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether the process was told to end: then somebody else goes on, from where this work has come to."""
 
     def reach(self, shard: int) -> None:
         """The shards below this one are done."""
@@ -46,7 +48,7 @@ class Hold:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
         self.alive()
         now, term = self.clock.now(), self.claim.slice.terms.claim
-        if now >= self.claim.claimed_at + HAND_BACK_AFTER:
+        if self.stopping() or now >= self.claim.claimed_at + HAND_BACK_AFTER:
             raise HandBack
         if now < self.claim.until - term * 2 / 3:
             return
@@ -73,6 +75,7 @@ class Work:
     metrics: Metrics
     owner: str
     alive: Callable[[], None] = lambda: None
+    stopping: Callable[[], bool] = lambda: False
 
     def __call__(self, piece: Slice) -> Outcome:
         outcome = self._attempt(piece)
@@ -84,7 +87,7 @@ class Work:
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
         if claim is None:
             return Again(reason="somebody else holds it, or it has ended")
-        hold = Hold(claim, self.claims, self.clock, self.alive)
+        hold = Hold(claim, self.claims, self.clock, self.alive, self.stopping)
         try:
             burst = self.bursts.read([piece.burst])[piece.burst]
             return self._end(self.doings[piece.step](burst, piece, hold), hold)

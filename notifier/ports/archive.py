@@ -18,7 +18,7 @@ class StoredRow:
 
 
 class Archive(Protocol):
-    """Streams; constant memory whatever the size. Raises StoreUnavailable."""
+    """Streams, in an order of the store's; constant memory whatever the size. Raises StoreUnavailable."""
 
     def bursts(self) -> Iterator[Burst]: ...
 

@@ -17,5 +17,7 @@ class Inbox(Protocol):
         ...
 
     def sweep(self, now: datetime, limit: int) -> int:
-        """Deletes up to about `limit` expired rows and seals; returns how many, 0 when none is left."""
+        """Deletes up to about `limit` expired rows and seals; returns how many, 0 when none is left, and always where
+        they end by themselves.
+        """
         ...

@@ -19,7 +19,8 @@ class Logged:
     """A record with its place."""
 
     partition: str
-    """Written `mentions.celebrity/3`: the stream and the partition."""
+    """Written `mentions.celebrity/3`: the stream and the partition. Where a stream may be deleted and made again, its
+    name has a mark of its life, as `mentions.celebrity@1f2e3d4c/3`: offsets begin anew with each."""
     offset: int
     """Rises within the partition; gaps are possible."""
     record: Record

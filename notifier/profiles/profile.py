@@ -1,10 +1,11 @@
 """What a profile gives: the ports of a process, and the services behind them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from notifier.domain.slice import Pool
+from notifier.profiles.inspection import Inspection
 from notifier.system import Ports, Reads
 
 
@@ -13,8 +14,18 @@ class Profile(Protocol):
         """The names of the steps that `migrate` would take. Raises SchemaNewer or SchemaChanged."""
         ...
 
-    def migrate(self) -> int:
-        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer."""
+    def migrate(self, phase: str | None = None) -> int:
+        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer.
+
+        In one go, or in two phases: `pre` adds, before new code starts and while the old serves; `post` takes away,
+        once no old code runs.
+        """
+        ...
+
+    def prepare(self) -> None:
+        """Returns once this code can work on the store: one of our own is migrated, one that is shared with other
+        processes is only looked at. Raises SchemaNewer or SchemaOlder.
+        """
         ...
 
     def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
@@ -28,6 +39,16 @@ class Profile(Protocol):
 
     def require_services(self) -> None:
         """Returns where `services` finds what it needs, and starts nothing. Raises NoValkey or CacheUnavailable."""
+        ...
+
+    def inspect(self) -> Iterator[Inspection]:
+        """What is right and wrong with the engines that somebody else runs: within five seconds, whatever hangs, and
+        without a change to any of them.
+        """
+        ...
+
+    def redis_url(self) -> str:
+        """Of the Redis that is used now, by whoever runs on this data."""
         ...
 
     def pids(self) -> Mapping[str, int]:

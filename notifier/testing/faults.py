@@ -1,17 +1,20 @@
-"""Faults for a running notifier: processes killed or stopped and Redis emptied, at moments that a seed chose."""
+"""Faults for a running notifier: what is killed, stopped, cut off or emptied, at moments that a seed chose."""
 
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from notifier.adapters.redis.client import connect
 from notifier.domain.slice import TERMS, Pool
+from notifier.testing.engines import Engines
 from notifier.testing.instance import Instance
+from services.fleet import ENGINES
 
 TIMES = 2
 """Each kind strikes so often."""
@@ -20,6 +23,17 @@ STOPPED_POOLS = (Pool.P0, Pool.P1)
 """P2's claims are so long that a storm would be over."""
 FOUND_WITHIN = 10.0
 """Seconds in which a role that is just being started again must be back."""
+PUMP_STOPPED = 7.0
+"""Seconds: longer than a reader of the log may be silent, and than a lease on being the only one at a job."""
+FROZEN = 8.0
+"""Seconds of an engine: longer than any of its clients waits for an answer."""
+PARTED, SLOWED = 3.0, 5.0
+"""Seconds without a network, and with a slow one."""
+LATENCY = 0.1
+"""Seconds there, and as many back: of another continent."""
+OUTAGE = 20.0
+"""Seconds without a store."""
+STORE_OUTAGE = "store-outage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +42,17 @@ class Fault:
     """Seconds from the storm's beginning."""
     kind: str
     pool: Pool
+    gone: bool = False
+    """Of an outage: the process is killed, instead of being frozen."""
 
     def __str__(self) -> str:
         target = f" {self.pool}" if self.kind.endswith("worker") else ""
-        return f"{self.kind}{target} at {self.at:.1f} s"
+        way = f" ({'gone' if self.gone else 'frozen'})" if self.kind == STORE_OUTAGE else ""
+        return f"{self.kind}{target}{way} at {self.at:.1f} s"
 
 
 def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
+    """An outage comes in both ways."""
     chance = random.Random(f"faults {seed}")
     return sorted(
         (
@@ -42,12 +60,18 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
                 at=lasting * chance.uniform(0.05, 1.0),
                 kind=kind,
                 pool=chance.choice(STOPPED_POOLS if kind == "stop-worker" else ROWS_POOLS),
+                gone=turn == 1,
             )
             for kind in kinds
-            for _ in range(TIMES)
+            for turn in range(TIMES)
         ),
         key=lambda fault: fault.at,
     )
+
+
+def proxied(kinds: Collection[str]) -> set[str]:
+    """The engines whose network fails."""
+    return {name for kind in kinds for way, _, name in [kind.partition("-")] if way in ("cut", "slow")}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +79,11 @@ class Saboteur:
     instance: Instance
     redis_url: Callable[[], str]
     faults: Sequence[Fault]
+    engines: Engines | None = None
+    """None: there are only those that `up` looks after."""
+    outage: float = OUTAGE
+    during: Callable[[], None] = lambda: None
+    """Told again and again while the store is away."""
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
@@ -68,8 +97,11 @@ class Saboteur:
         began = time.monotonic()
         for fault in self.faults:
             time.sleep(max(0.0, began + fault.at - time.monotonic()))
-            struck = STRIKES[fault.kind](self, fault)
-            (self.done if struck else self.failed).append(str(fault))
+            try:
+                struck, why = {**STRIKES, **STRIKES_ON_ENGINES}[fault.kind](self, fault), ""
+            except Exception as error:
+                struck, why = False, f": {error}"
+            (self.done if struck else self.failed).append(f"{fault}{why}")
 
     def _pid(self, role: str) -> int | None:
         deadline = time.monotonic() + FOUND_WITHIN
@@ -87,18 +119,48 @@ class Saboteur:
         os.kill(pid, signal.SIGKILL)
         return True
 
-    def stop_worker(self, fault: Fault) -> bool:
-        """Sleeps for longer than its claim; then it wakes as a zombie, and must not spoil what others did meanwhile."""
-        pid = self._pid(str(fault.pool))
+    def stop(self, role: str, seconds: float) -> bool:
+        """Then it wakes as a zombie, and must not spoil what others did meanwhile."""
+        pid = self._pid(role)
         if pid is None:
             return False
         os.kill(pid, signal.SIGSTOP)
         try:
-            time.sleep(TERMS[fault.pool].claim.total_seconds() + 1.5)
+            time.sleep(seconds)
         finally:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         return True
+
+    def kill_valkey(self) -> bool:
+        """One that `up` looks after is only killed."""
+        return self.kill("valkey") if self.engines is None else self.on(lambda engines: engines.kill("valkey"))
+
+    def on(self, strike: Callable[[Engines], None]) -> bool:
+        if self.engines is None:
+            return False
+        strike(self.engines)
+        return True
+
+    def store_outage(self, *, gone: bool) -> bool:
+        with self._watched():
+            return self.on(lambda engines: (engines.kill if gone else engines.freeze)("cassandra", self.outage))
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.5):
+                self.during()
+
+        thread = threading.Thread(target=watch, name="onlooker", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def flush(self) -> bool:
         deadline = time.monotonic() + FOUND_WITHIN
@@ -113,14 +175,40 @@ class Saboteur:
         return False
 
 
-STRIKES: Mapping[str, Callable[[Saboteur, Fault], bool]] = {
+Strike = Callable[[Saboteur, Fault], bool]
+
+
+def _past_its_claim(saboteur: Saboteur, fault: Fault) -> bool:
+    return saboteur.stop(str(fault.pool), TERMS[fault.pool].claim.total_seconds() + 1.5)
+
+
+def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur, _: Fault) -> bool:
+    return saboteur.on(lambda engines: strike(engines, engine))
+
+
+STRIKES: Mapping[str, Strike] = {
     "kill-worker": lambda saboteur, fault: saboteur.kill(str(fault.pool)),
     "kill-pump": lambda saboteur, _: saboteur.kill("pump"),
     "kill-api": lambda saboteur, _: saboteur.kill("api"),
-    "kill-valkey": lambda saboteur, _: saboteur.kill("valkey"),
+    "kill-valkey": lambda saboteur, _: saboteur.kill_valkey(),
     "flush-valkey": lambda saboteur, _: saboteur.flush(),
-    "stop-worker": lambda saboteur, fault: saboteur.stop_worker(fault),
+    "stop-worker": _past_its_claim,
+    "stop-pump": lambda saboteur, _: saboteur.stop("pump", PUMP_STOPPED),
 }
+"""Of both profiles."""
+STRIKES_ON_ENGINES: Mapping[str, Strike] = {
+    "kill-kafka": partial(_on, "kafka", Engines.kill),
+    "kill-cassandra": partial(_on, "cassandra", Engines.kill),
+    "stop-kafka": partial(_on, "kafka", lambda engines, name: engines.freeze(name, FROZEN)),
+    "stop-cassandra": partial(_on, "cassandra", lambda engines, name: engines.freeze(name, FROZEN)),
+    STORE_OUTAGE: lambda saboteur, fault: saboteur.store_outage(gone=fault.gone),
+    **{f"cut-{name}": partial(_on, name, lambda engines, name: engines.cut(name, PARTED)) for name in ENGINES},
+    **{
+        f"slow-{name}": partial(_on, name, lambda engines, name: engines.slow(name, SLOWED, LATENCY))
+        for name in ENGINES
+    },
+}
+"""Of the cluster profile alone."""
 
 
 def _alive(pid: int) -> bool:

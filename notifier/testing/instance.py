@@ -14,7 +14,7 @@ from typing import Any
 from notifier.config import environment_with
 from notifier.domain.errors import NotRunning
 
-STARTS_WITHIN = 40.0
+STARTS_WITHIN = 120.0
 STOPS_WITHIN = 15.0
 """Seconds."""
 LOOKS_EVERY = 0.02

@@ -12,6 +12,7 @@ from notifier.domain.slice import Step
 from notifier.domain.subject import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
+from notifier.ports.ledger import Ledger
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.rows import Reached, put_together
 from notifier.testing.storm import SOURCE, Tweet
@@ -147,17 +148,20 @@ class Outside:
         return self.reached[key].rows
 
 
-def drained(archive_open: Collection[BurstKey], outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+def drained(ledger: Ledger, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
     """Every mention of the tweets has its bursts, and no burst has work left; forgets the tweets that are through."""
     try:
         for tweet in list(waiting.values()):
             stored = outcomes.outcomes(SOURCE, tweet.id)
-            if len([outcome for outcome in stored if outcome.burst]) < 2 * len(tweet.mentioned):
+            bursts = [outcome.burst for outcome in stored if outcome.burst]
+            # A burst is planned after it can be read: before its plan nobody knows of work.
+            if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
             del waiting[tweet.id]
+        # Asked last: what was open before may not be all.
+        return not ledger.open()
     except StoreUnavailable:
         return False
-    return not archive_open
 
 
 def _misplaced(found: Truth) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from notifier.api.identity import issue
@@ -17,16 +17,19 @@ from notifier.domain.subject import POLICIES, Kind, UserId
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing import latency, people
-from notifier.testing.faults import Fault, Saboteur, schedule
+from notifier.testing.engines import Engines, engines
+from notifier.testing.faults import OUTAGE, STORE_OUTAGE, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most, quantile
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
 from notifier.testing.loaded import claim
+from notifier.testing.onlooker import Onlooker
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import Sent, Storm, Tweet, tweets
 from notifier.testing.tabs import Tabs
 from notifier.testing.truth import Truth, fanouts_a_minute
 from notifier.testing.world import World
+from services.cassandra.node import Sync
 
 PACE = 20.0
 """Mentions a second, and more when the storm would last longer than LONGEST."""
@@ -34,6 +37,9 @@ LONGEST = 25.0
 DRAINED_WITHIN = 150.0
 """Seconds after the storm; a slice that was lost with its worker is back within a minute."""
 TOKENS_LAST = timedelta(hours=1)
+AFTER_OUTAGE = 5.0
+"""Seconds for which a storm goes on, longer than the store is away."""
+LETTERS_SHOWN = 100
 
 P0_P95_S = 1.0
 P0_LARGE_P95_S = 4.0
@@ -62,13 +68,16 @@ class Script:
     seed: int
     profile: str = "embedded"
     faults: Sequence[str] = ()
+    outage: float = OUTAGE
+    """Seconds of each time that the store is away."""
     least_bursts: int = 0
 
     @property
     def lasting(self) -> float:
         """Seconds that the storm lasts: with faults, long enough for all of them."""
         calm = min(LONGEST, self.mentions / PACE)
-        return max(calm, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
+        through = self.outage + AFTER_OUTAGE if STORE_OUTAGE in self.faults else 0.0
+        return max(calm, through, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
 
     @property
     def unheard(self) -> Sequence[UserId]:
@@ -83,7 +92,12 @@ class Script:
         return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
 
     def settings(self) -> Settings:
-        return replace(Settings.read(), data=self.data, profile=self.profile, threshold=self.threshold)
+        return Settings.read(data=self.data, profile=self.profile, threshold=self.threshold)
+
+    @property
+    def sync(self) -> Sync:
+        """One node that is killed has to keep what it acknowledged."""
+        return Sync.GROUP if {"kill-cassandra", STORE_OUTAGE} & set(self.faults) else Sync.PERIODIC
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +108,9 @@ class Trial:
     instance: Instance
     storm: Storm
     tell: Tell
+    engines: Engines | None
+    """Where they are the trial's own."""
+    onlooker: Onlooker
     struck: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
 
@@ -124,15 +141,19 @@ class Trial:
         self.tell(f"storm: {self.script.mentions:,} mentions in {lasting:.0f} s")
         raging = saboteur.start()
         self.storm()
-        raging.join(lasting + DRAINED_WITHIN)
+        raging.join()  # each strike ends by itself
         self.struck, self.missed = saboteur.done, saboteur.failed
 
     def _saboteur(self) -> Saboteur:
         faults: Sequence[Fault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
-        return Saboteur(instance=self.instance, redis_url=self._redis_url, faults=faults)
-
-    def _redis_url(self) -> str:
-        return self.script.settings().redis_url or (self.script.data / "run" / "redis.url").read_text()
+        return Saboteur(
+            instance=self.instance,
+            redis_url=self.profile.redis_url,
+            faults=faults,
+            engines=self.engines,
+            outage=self.script.outage,
+            during=self.onlooker,
+        )
 
     def _drain(self) -> list[Finding]:
         """A finding when it takes too long; the checks then say what is missing."""
@@ -140,7 +161,7 @@ class Trial:
         deadline = time.monotonic() + DRAINED_WITHIN
         while time.monotonic() < deadline:
             with suppress(Unavailable):
-                if drained(self.ports.ledger.open(), self.ports.bursts, waiting):
+                if drained(self.ports.ledger, self.ports.bursts, waiting):
                     return []
             time.sleep(0.1)
         detail = f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open())} bursts with work left"
@@ -164,14 +185,8 @@ class Trial:
 
     def _judge_tabs(self, outside: Outside, truth: Truth) -> Iterator[Finding]:
         """Looks, marks and looks again; then everything is stopped and started, and must be as it was."""
-        settings = self.script.settings()
-        keys, now = keys_of(settings), self.ports.clock.now()
         some = people.sample(self.script.world, self.script.seed)
-
-        def token(user: UserId) -> str:
-            return issue(keys, user, now, TOKENS_LAST)
-
-        tabs = Tabs(url=self.instance.url, token=token, people=some)
+        tabs = Tabs(url=self.instance.url, token=self.onlooker.token, people=some)
         tabs.look()
         first, wrong, badges = tabs.shown, list(tabs.differences(truth, {})), tabs.badges()
         twice = tabs.twice() + outside.twice()
@@ -217,6 +232,10 @@ class Trial:
         detail = f"{sent.retries} requests were sent again"
         yield _time("accept_p99_ms", milliseconds, None, judged=False, n=len(sent.seconds), unit="ms", detail=detail)
         if self.script.faults:
+            letters = self.ports.dead_letters.list(LETTERS_SHOWN)
+            yield agreement("no_dead_letters", [f"{one.stage}: {one.cause}" for one in letters], n=len(sent.accepted))
+            if STORE_OUTAGE in self.script.faults:
+                yield self.onlooker.finding()
             yield Finding(
                 name="faults_struck",
                 ok=not self.missed and bool(self.struck),
@@ -237,13 +256,26 @@ def _time(
 @contextmanager
 def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
     script.data.mkdir(parents=True, exist_ok=True)
-    profile = choose(script.settings())
-    try:
+    standing = engines(script.data, script.profile, script.sync, proxied=proxied(script.faults))
+    with standing as struck, closing(choose(script.settings())) as profile:
         profile.migrate()
         written: Sequence[Tweet] = tweets(script.world, script.mentions, script.seed)
         instance = Instance(data=script.data, environment=script.environment())
         batch = max(5, script.mentions // 500)
-        storm = Storm(instance=instance, tweets=written, lasting=script.lasting, batch=batch)
-        yield Trial(script=script, profile=profile, ports=profile.ports(), instance=instance, storm=storm, tell=tell)
-    finally:
-        profile.close()
+        ports = profile.ports()
+        yield Trial(
+            script=script,
+            profile=profile,
+            ports=ports,
+            instance=instance,
+            storm=Storm(instance=instance, tweets=written, lasting=script.lasting, batch=batch),
+            tell=tell,
+            engines=struck,
+            onlooker=_onlooker(script, instance, ports.clock.now()),
+        )
+
+
+def _onlooker(script: Script, instance: Instance, now: datetime) -> Onlooker:
+    keys = keys_of(script.settings())
+    some = people.sample(script.world, script.seed)
+    return Onlooker(instance=instance, token=lambda user: issue(keys, user, now, TOKENS_LAST), people=some)

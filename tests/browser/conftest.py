@@ -100,10 +100,10 @@ def opened(page: Page, address: str, inbox: Inbox) -> Opened:
 
 @pytest.fixture
 def picture(tmp_path: Path) -> Callable[[Page, str], None]:
-    """Takes a picture that a document shows; into the folder that NOTIFIER_PICTURES names, if any."""
+    """Takes a picture that a document shows; into the folder that PICTURES names, if any."""
 
     def take(page: Page, name: str) -> None:
-        path = Path(os.environ.get("NOTIFIER_PICTURES", tmp_path)) / name
+        path = Path(os.environ.get("PICTURES", tmp_path)) / name
         page.screenshot(path=path, animations="disabled")
         assert path.stat().st_size < LARGEST_PICTURE
 

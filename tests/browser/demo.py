@@ -12,7 +12,7 @@ from notifier.testing.demo import Demo
 
 SLOW = 45_000
 """Milliseconds that something may take in which a real service and its workers have a part, on a busy machine."""
-FOLLOWERS = 200_000_000 if os.environ.get("NOTIFIER_PICTURES") else 2_000_000
+FOLLOWERS = 200_000_000 if os.environ.get("PICTURES") else 2_000_000
 """A picture shows the demo as it is; a test needn't, and the fewer there are, the sooner a ramp has let them in."""
 
 

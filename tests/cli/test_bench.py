@@ -13,6 +13,7 @@ import pytest
 
 from notifier.testing.bench.page import SMALL, starts
 from notifier.testing.instance import Instance
+from services.jars import missing
 from tests.cli.running import lives, until
 
 STARTED_WITHIN = 60.0
@@ -82,6 +83,29 @@ def test_without_a_browser_each_figure_of_a_page_says_what_is_missing_and_none_i
     assert [(check["ok"], check["value"], check["detail"].endswith(words)) for check in found["checks"]] == 4 * [
         (False, None, True)
     ]
+
+
+@pytest.mark.parametrize("name", ["cql", "log"])
+def test_without_java_a_bench_of_engines_says_what_to_install(name: str, tmp_path: Path) -> None:
+    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
+    ran = subprocess.run(command(name=name), capture_output=True, text=True, timeout=60, env=nowhere, check=False)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "There is no java and no mvn here. Install Java 17 and Maven" in ran.stderr
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(bool(missing()), reason="the engines need Java 17 and Maven")
+def test_the_log_is_measured_on_a_broker_that_is_gone_afterwards(tmp_path: Path) -> None:
+    asked = [*command("--only", "log_append_p50_ms", "--only", "log_per_s", name="log")]
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=280, env=environment(tmp_path), check=False)
+    found = report(ran)
+    assert ran.returncode == 0, ran.stderr
+    assert found["profile"] == "cluster"
+    names = [check["name"] for check in found["checks"]]
+    assert names == ["log_append_p50_ms", "log_per_s{produce}", "log_per_s{consume}"]
+    for side in ("ours", "baseline", "peers"):
+        assert all(found[side][name]["min"] > 0 for name in names[1:])
+    assert [*tmp_path.glob("notifier-bench-*")] == []
 
 
 @pytest.mark.timeout(150)

@@ -62,7 +62,7 @@ def test_a_newer_schema_is_one_sentence_wherever_it_is_met(folder: Path, notifie
     for words in (("dump", "bursts"), ("migrate",), ("up", "--port", "0")):
         done = notifier(*words, "--data", str(folder))
         assert done.exit_code == 3
-        assert done.stderr.startswith("The data folder was written by a newer version")
+        assert done.stderr.startswith("The store was written by a newer version")
 
 
 @pytest.mark.parametrize(

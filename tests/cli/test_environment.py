@@ -98,7 +98,7 @@ def test_a_folder_that_another_process_holds_is_in_use(folder: Path, refused: Re
 @pytest.mark.parametrize("words", RUNNERS, ids=" ".join)
 def test_no_role_runs_on_data_of_a_newer_version(words: tuple[str, ...], newer: Path, refused: Refused) -> None:
     said = refused(*words, "--data", str(newer))
-    assert said.startswith("The data folder was written by a newer version of this software; use that version")
+    assert said.startswith("The store was written by a newer version of this software; use that version")
     assert said.endswith("It has the migration 9999_from_the_future.")
 
 

@@ -31,6 +31,7 @@ WITHOUT_FACTS = {
     "worker": "runs until it is stopped",
     "dump": "prints lines of JSON and nothing else",
     "flush": "does one thing, and finds nothing out",
+    "services": "`up` and `down` do one thing each; `status` has JSON",
 }
 ESCAPE = "\x1b"
 BOXES = re.compile("[\u2500-\u259f]")

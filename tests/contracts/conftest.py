@@ -5,10 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.sqlite.files import Files
 from notifier.testing.memory.clock import ManualClock
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
-from tests.contracts.flow_stores import BACKENDS, Store
+from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
+from tests.contracts.flow_stores import Store, memory_store, sqlite_store
+from tests.contracts.keyspace import emptied, keyspace
+from tests.contracts.logs import ByHand, Logs, in_kafka
+from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
+
+__all__ = ["valkeys", "valkeys_servers"]
+
+IN_CASSANDRA = pytest.param("cassandra", marks=pytest.mark.timeout(180))
+"""The first of a run waits until the node listens and has its tables: half a minute each where others work, too."""
 
 
 @pytest.fixture
@@ -23,14 +34,50 @@ def sqlite(files: Files) -> Backend:
     return in_sqlite(files, ManualClock())
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="session")
+def contracts(cassandra: Access) -> Iterator[Cluster]:
+    with keyspace(cassandra) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(contracts: Cluster) -> Cluster:
+    """A keyspace with nothing in it."""
+    return emptied(contracts)
+
+
+@pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
+    found: Backend
+    match request.param:
+        case "memory":
+            found = in_memory()
+        case "sqlite":
+            found = request.getfixturevalue("sqlite")
+        case _:
+            found = in_cassandra(request.getfixturevalue("cluster"), ManualClock())
     return found
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=["memory", "sqlite", KAFKA_PYTHON, CONFLUENT])
+def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
+    if request.param in {KAFKA_PYTHON, CONFLUENT}:
+        with in_kafka(request.getfixturevalue("kafka"), request.param) as found:
+            yield found
+    else:
+        backend: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
+        yield ByHand(backend.log, backend.clock)
+
+
+@pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """What the core flow and the readers keep."""
-    with BACKENDS[request.param](tmp_path, ManualClock()) as opened:
+    match request.param:
+        case "memory":
+            opening = memory_store(tmp_path, ManualClock())
+        case "sqlite":
+            opening = sqlite_store(tmp_path, ManualClock())
+        case _:
+            opening = cassandra_store(request.getfixturevalue("cluster"), ManualClock())
+    with opening as opened:
         yield opened

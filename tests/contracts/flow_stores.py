@@ -1,15 +1,16 @@
 """The stores of the core flow, every backend as one bundle, with the facts about people that no port writes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.heads import SqliteHeads
@@ -21,6 +22,7 @@ from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Volume
@@ -78,22 +80,24 @@ class Store:
     facts: Facts
     spared: Spared
     clock: ManualClock
-    folder: Path | None = None
-    """Of a backend that outlives its process."""
+    again: "Callable[[], AbstractContextManager[Store]] | None" = None
+    """What another process finds, of a backend that outlives its process."""
+    expires: bool = False
+    """Rows and seals end by themselves, by the engine's clock: there is nothing to sweep."""
 
 
 @contextmanager
 def reopened(store: Store) -> Iterator[Store]:
     """What another process finds; the same store where nothing outlives a process."""
-    if store.folder is None:
+    if store.again is None:
         yield store
     else:
-        with sqlite(store.folder, store.clock) as again:
+        with store.again() as again:
             yield again
 
 
 @contextmanager
-def memory(folder: Path, clock: ManualClock) -> Iterator[Store]:
+def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
     inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
     people = MemoryPeople(directory, sets)
@@ -116,7 +120,7 @@ def memory(folder: Path, clock: ManualClock) -> Iterator[Store]:
 
 
 @contextmanager
-def sqlite(folder: Path, clock: ManualClock) -> Iterator[Store]:
+def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     files, reader = Files.at(folder), Reader()
     files.migrate()
     yield Store(
@@ -134,13 +138,10 @@ def sqlite(folder: Path, clock: ManualClock) -> Iterator[Store]:
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),
         clock=clock,
-        folder=folder,
+        again=partial(sqlite_store, folder, clock),
     )
     reader.close()
     files.close()
-
-
-BACKENDS = {"memory": memory, "sqlite": sqlite}
 
 
 class SqliteFacts:

@@ -65,11 +65,21 @@ def on_valkey(valkey: Valkey) -> Backend:
     )
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param == "memory":
+    return _named(request.param, request)
+
+
+@pytest.fixture(params=["memory", "valkey"])
+def simple(request: pytest.FixtureRequest) -> Backend:
+    """For thousands of looks: on a cluster each would begin with its map, and the scripts are the same there."""
+    return _named(request.param, request)
+
+
+def _named(name: str, request: pytest.FixtureRequest) -> Backend:
+    if name == "memory":
         return memory()
-    return on_valkey(cast(Valkey, request.getfixturevalue("valkey")))
+    return on_valkey(cast(Valkey, request.getfixturevalue(name)))
 
 
 def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = None) -> Burst:

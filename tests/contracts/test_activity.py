@@ -51,11 +51,11 @@ def at(url: str, wipe: Callable[[], None] = lambda: None) -> Backend:
     return Backend(lambda question: asyncio.run(ask(question)), wipe)
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def activity(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         return in_memory()
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
     return at(valkey.url, valkey.wipe)
 
 

@@ -27,13 +27,13 @@ MINUTE = timedelta(minutes=1)
 BEHIND = {Pool.P0: Behind(slices=3, since=START), Pool.P2: Behind(slices=40_000, since=None)}
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
         fake = MemoryBacklogReport(clock)
         return fake, clock.advance, fake.wipe
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisBacklogReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 

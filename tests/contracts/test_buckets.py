@@ -24,13 +24,13 @@ HOUR = timedelta(hours=1)
 SOON = timedelta(milliseconds=50)
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
         fake = MemoryBuckets(clock)
         return fake, clock.advance, fake.wipe
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 

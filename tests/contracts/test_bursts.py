@@ -42,6 +42,14 @@ def test_an_event_is_known_in_its_subject_alone(store: Store) -> None:
     assert set(store.bursts.known(NOVA, [EventId("elsewhere", EVENT.id)])) == set()
 
 
+def test_of_many_events_each_is_known_by_its_source_and_id(store: Store) -> None:
+    """More than go to a store at once, and of several sources that use the same ids."""
+    events = [EventId(f"source{n % 3}", f"e{n // 3}") for n in range(150)]
+    store.bursts.write([burst()], [Sequenced(mention=mention(event=event), seq=1) for event in events[::2]])
+    assert set(store.bursts.known(NOVA, events)) == set(events[::2])
+    assert [o.event for o in store.bursts.outcomes(None, "e1")] == sorted({*events[3:6]} & {*events[::2]})
+
+
 def test_a_mention_keeps_its_first_burst(store: Store) -> None:
     for seq in (1, 2):
         store.bursts.write([burst(seq=seq)], [Sequenced(mention=mention(event=EVENT), seq=seq)])

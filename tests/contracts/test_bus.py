@@ -22,13 +22,13 @@ Backend = tuple[LiveBus, Callable[[int], list[Burst]]]
 """The port, and what a listener heard, who waits for so many messages."""
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
         bus = MemoryBus()
         yield bus, lambda n: bus.heard
         return
-    client = cast(Valkey, request.getfixturevalue("valkey")).client
+    client = cast(Valkey, request.getfixturevalue(request.param)).client
     pubsub: Callable[[], PubSub] = client.pubsub
     with pubsub() as listener:
         listener.subscribe(CHANNEL)

@@ -51,6 +51,18 @@ def test_only_the_plain_way_to_write_a_number_is_an_id_of_a_range(backend: Backe
     assert account(backend, "u0") == Account(user=UserId("u0"), member=Member(0))
 
 
+def test_the_ids_of_a_range_may_be_numbers_and_nothing_else(backend: Backend) -> None:
+    backend.directory.enrol_range(IdRange(prefix="", first=0, count=100, member=Member(300)))
+    assert account(backend, "7") == Account(user=UserId("7"), member=Member(307))
+    assert account(backend, "u7") is None
+    assert backend.directory.users([Member(307)]) == {Member(307): "7"}
+
+
+def test_who_is_enrolled_twice_at_once_is_as_the_last_says(backend: Backend) -> None:
+    backend.directory.enrol([NOVA, Account(user=UserId("nova"), member=Member(7))])
+    assert account(backend, "nova") == Account(user=UserId("nova"), member=Member(7))
+
+
 def test_a_single_account_overrides_its_range(backend: Backend) -> None:
     backend.directory.enrol_range(MANY)
     gone = Account(user=UserId("u11"), member=Member(1001), deleted=True)

@@ -48,6 +48,7 @@ def test_a_member_is_found_by_id_and_by_range(people: Store) -> None:
     assert run(people.people.member(UserId("u7"))) == 507
     assert run(people.people.member(UserId("u10"))) is None
     assert run(people.people.member(UserId("nobody"))) is None
+    assert run(people.people.member(UserId(""))) is None
 
 
 def test_a_deleted_user_is_nobody(people: Store) -> None:

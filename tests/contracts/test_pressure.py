@@ -23,13 +23,13 @@ Backend = tuple[Pressure, Callable[[timedelta], None], Callable[[], None]]
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
         fake = MemoryPressure(clock)
         return fake, clock.advance, fake.wipe
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisPressure(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 

@@ -25,10 +25,11 @@ from tests.contracts.pull_backends import (
     burst,
     on_valkey,
     seqs,
+    simple,
 )
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
-__all__ = ["backend", "valkey", "valkey_server"]
+__all__ = ["backend", "simple", "valkey", "valkey_server"]
 
 
 def test_a_gap_starts_the_list_again(backend: Backend) -> None:
@@ -227,10 +228,10 @@ ACTIONS = [
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(SUBJECTS[:2]), st.integers(0, 12)), max_size=30))
 def test_whatever_happens_the_index_never_claims_what_it_lacks(
-    backend: Backend, actions: list[tuple[str, Subject, int]]
+    simple: Backend, actions: list[tuple[str, Subject, int]]
 ) -> None:
-    backend.wipe()
-    world = World(backend)
+    simple.wipe()
+    world = World(simple)
     for action in actions:
         world.act(*action)
         world.check()

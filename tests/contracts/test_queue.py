@@ -3,13 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import pytest
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, broker_url, queue_name
+from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, on_redis, queue_name
 from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.domain.audience import Tier
@@ -18,9 +17,15 @@ from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 from notifier.ports.queue import Queue
 from notifier.testing.memory.queue import MemoryQueue
+from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
-__all__ = ["valkey", "valkey_server"]
+__all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
+
+
+CATALOGUED_WITHIN = 4.0
+"""Seconds after which RabbitMQ has on its disk that there is a queue, which it holds in memory for 2. Of one that was
+declared a moment before the only node was killed the tasks are gone; the ledger queues them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +35,53 @@ class Backend:
     take: Callable[[Pool], str | None]
 
 
-@pytest.fixture(params=["memory", "celery"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A real one."""
+
+    brokers: Mapping[Pool, str]
+    pid: int
+    wipe: Callable[[], None]
+
+
+def on_valkey(valkey: Valkey) -> Broker:
+    assert valkey.server.pid
+    return Broker(brokers=on_redis(valkey.url), pid=valkey.server.pid, wipe=valkey.wipe)
+
+
+def on_rabbit(rabbit: Rabbit) -> Broker:
+    assert rabbit.engine.pid
+    return Broker(brokers=rabbit.brokers, pid=rabbit.engine.pid, wipe=rabbit.wipe)
+
+
+def broker_named(name: str, request: pytest.FixtureRequest) -> Broker:
+    found = request.getfixturevalue(name)
+    return on_valkey(found) if name == "valkey" else on_rabbit(found)
+
+
+@pytest.fixture(params=["valkey", "rabbit"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    return broker_named(request.param, request)
+
+
+@pytest.fixture(params=["memory", "valkey", "rabbit"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
         queue = MemoryQueue()
         yield Backend(queue=queue, wipe=queue.wipe, take=lambda pool: _text(queue.take(pool)))
         return
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
-    celery = CeleryQueue(valkey.url)
-    yield Backend(queue=celery, wipe=valkey.wipe, take=lambda pool: take(valkey.url, pool))
+    broker = broker_named(request.param, request)
+    celery = CeleryQueue(broker.brokers)
+    yield Backend(queue=celery, wipe=broker.wipe, take=lambda pool: take(broker.brokers[pool], pool))
     celery.close()
 
 
 def take(url: str, pool: Pool) -> str | None:
     """The oldest task, as Celery's worker would read it."""
     with application(url, pool).connection_for_read() as connection:
-        message = connection.default_channel.basic_get(queue_name(pool), no_ack=True)
+        channel = connection.default_channel
+        found = channel.basic_get(queue_name(pool), no_ack=True)
+        message = found and channel.message_to_python(found)
     if message is None:
         return None
     assert message.headers["task"] == TASK
@@ -100,16 +136,15 @@ def test_an_emptied_queue_goes_on(backend: Backend) -> None:
 
 
 def test_pools_that_share_a_redis_share_no_database() -> None:
-    urls = {broker_url("redis://:secret@host:6379/0", pool) for pool in Pool}
+    urls = set(on_redis("redis://:secret@host:6379/0").values())
     assert urls == {f"redis://:secret@host:6379/{db}" for db in (1, 2, 3, 4)}
 
 
-def test_another_broker_keeps_its_address() -> None:
-    assert broker_url("amqp://host/vhost", Pool.P0) == "amqp://host/vhost"
-
-
-def test_without_a_broker_it_says_so_at_once() -> None:
-    queue = CeleryQueue("redis://127.0.0.1:1/0")
+@pytest.mark.parametrize(
+    "brokers", [on_redis("redis://127.0.0.1:1/0"), dict.fromkeys(Pool, "amqp://a:b@127.0.0.1:1//")]
+)
+def test_without_a_broker_it_says_so_at_once(brokers: Mapping[Pool, str]) -> None:
+    queue = CeleryQueue(brokers)
     began = time.monotonic()
     with pytest.raises(QueueUnavailable):
         queue.enqueue([piece(1)])
@@ -119,9 +154,8 @@ def test_without_a_broker_it_says_so_at_once() -> None:
     queue.close()
 
 
-def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(valkey: Valkey) -> None:
-    queue, pid = CeleryQueue(valkey.url), valkey.server.pid
-    assert pid
+def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(broker: Broker) -> None:
+    queue, pid = CeleryQueue(broker.brokers), broker.pid
     everything = [piece(1, Tier.P0), piece(2, Tier.P1), piece(3, Tier.P2), piece(4, Tier.P1, Step.PUSH)]
     queue.enqueue(everything)
     os.kill(pid, signal.SIGSTOP)
@@ -142,6 +176,38 @@ def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(valkey: V
         assert time.monotonic() < deadline, "a broker that woke isn't asked again"
         time.sleep(0.01)
     assert depth >= 1
+    queue.close()
+
+
+def test_a_lost_queue_is_declared_again_by_the_next_that_uses_it(broker: Broker) -> None:
+    """Never is a task taken for queued that went nowhere."""
+    queue, other = CeleryQueue(broker.brokers), CeleryQueue(broker.brokers)
+    queue.enqueue([piece(1)])
+    broker.wipe()
+    queue.enqueue([piece(2)])
+    assert other.depth(Pool.P1) == 1
+    queue.close()
+    other.close()
+
+
+def test_rabbitmq_keeps_in_quorum_queues_what_it_confirmed_when_it_is_killed(rabbit: Rabbit) -> None:
+    queue = CeleryQueue(rabbit.brokers)
+    assert queue.depth(Pool.P1) == 0
+    time.sleep(CATALOGUED_WITHIN)
+    queue.enqueue([piece(seq) for seq in range(1, 101)])
+    rabbit.engine.kill()
+    with pytest.raises(QueueUnavailable):
+        queue.enqueue([piece(101)])
+    rabbit.engine.start()
+    rabbit.engine.ready()
+    deadline = time.monotonic() + 30
+    # It listens before it has read its disk.
+    while depth_of(queue, Pool.P1) != 100:
+        assert time.monotonic() < deadline, depth_of(queue, Pool.P1)
+        time.sleep(0.05)
+    connection = application(rabbit.brokers[Pool.P1], Pool.P1).connection_for_read()
+    with connection, pytest.raises(connection.channel_errors, match="x-queue-type"):
+        connection.default_channel.queue_declare(queue_name(Pool.P1), durable=True, auto_delete=False)
     queue.close()
 
 

@@ -23,12 +23,12 @@ Backend = tuple[Recent, Callable[[], None]]
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         fake = MemoryRecent(ManualClock())
         return fake, fake.wipe
-    valkey = cast(Valkey, request.getfixturevalue("valkey"))
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisRecent(valkey.client), valkey.wipe
 
 

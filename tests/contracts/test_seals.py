@@ -47,5 +47,5 @@ def test_a_seal_lives_a_week(store: Store) -> None:
     assert store.inbox.sweep(store.clock.now(), 100) == 0
     store.clock.advance(timedelta(seconds=1))
     swept = [store.inbox.sweep(store.clock.now(), 4) for _ in range(4)]
-    assert (sum(swept), swept[-1]) == (10, 0)
+    assert (sum(swept), swept[-1]) == (0 if store.expires else 10, 0)
     assert list(store.seals.read(KEY, range(11))) == [10]

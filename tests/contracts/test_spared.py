@@ -127,6 +127,13 @@ def test_nobody_is_spared_where_nobody_did_anything(store: Store) -> None:
     assert spared(store, BURST) == []
 
 
+def test_who_came_back_after_deleting_the_account_is_not_spared(store: Store) -> None:
+    user, member = enrolled(store)["nothing"]
+    for deleted in (True, False):
+        store.directory.enrol([Account(user=user, member=member, deleted=deleted)])
+        assert spared(store, BURST) == ([member] if deleted else [])
+
+
 @pytest.mark.parametrize("deed", sorted(SILENCING))
 def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
     edges = [Member(BASE - 1), Member(BASE), Member(BASE + SHARD_MEMBERS - 1), Member(BASE + SHARD_MEMBERS)]

@@ -91,6 +91,16 @@ def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
     assert since(0) == newest
 
 
+def test_no_number_is_too_far_from_the_next(store: Store) -> None:
+    numbers = [1, 2, 1_022, 1_023, 1_024, 1_025, 40_000, 40_001, 80_000, *range(90_000, 120_000, 1_500)]
+    made = [burst(NOVA, seq, opened_at=START + n * DAY) for n, seq in enumerate(numbers)]
+    store.bursts.write(made, [])
+    assert before(store, [NOVA], limit=99) == made[::-1]
+    assert before(store, [NOVA], place_of(made[5]), 3) == made[4:1:-1]
+    assert list(run(store.timeline.before([NOVA], None, 99, None, START + 4 * DAY))) == made[:3:-1]
+    assert run(store.timeline.bursts([of.key for of in made])) == {of.key: of for of in made}
+
+
 def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -> None:
     store.bursts.write([burst(NOVA, 1, opened_at=START), burst(ORION, 1, opened_at=START + DAY)], [])
     moved = burst(NOVA, 1, version=2, opened_at=START + 2 * DAY)
@@ -111,10 +121,14 @@ def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -
 def test_pages_of_any_size_give_every_burst_once_in_order(
     store: Store, opened: list[tuple[Subject, int, int]], limit: int
 ) -> None:
-    """Many open in the same millisecond, so that the order by key decides."""
+    """Many open in the same millisecond, so that the order by key decides. Within a subject none opens before the
+    one whose number it follows: no head would let it."""
     example = next(EXAMPLES)
+    lates = {s: iter(sorted(late for of, _, late in opened if of == s)) for s in SUBJECTS}
     own = {subject: Subject(Kind.MENTION, UserId(f"{subject.owner}{example}")) for subject in SUBJECTS}
-    made = [burst(own[s], seq, opened_at=START + late * timedelta(milliseconds=1)) for s, seq, late in opened]
+    made = [
+        burst(own[s], seq, opened_at=START + next(lates[s]) * timedelta(milliseconds=1)) for s, seq, _ in sorted(opened)
+    ]
     store.bursts.write(made, [])
     found: list[Burst] = []
     for _ in range(len(made) + 1):
@@ -138,6 +152,15 @@ def test_reading_goes_on_past_block_rows_of_others_and_over_empty_windows(store:
     for seq in range(2, 30):
         deliver(store, BurstKey(NOVA, seq), 30 - seq, others)
     assert [row.burst.seq for row in rows(store, 0)] == [1]
+
+
+def test_reading_goes_on_past_more_block_rows_of_others_than_one_look_takes(store: Store) -> None:
+    first, others = range(512), range(512, BLOCK_MEMBERS)
+    deliver(store, BurstKey(NOVA, 130), 0, others)
+    for seq in range(1, 130):  # each in two tiers: a look ends between them
+        for tier, members in ((Tier.P1, others), (Tier.P2, first if seq in (1, 66) else others)):
+            deliver(store, BurstKey(NOVA, seq), 0, members, tier)
+    assert [(row.burst.seq, row.tier) for row in rows(store, 0)] == [(66, Tier.P2), (1, Tier.P2)]
 
 
 def test_rows_behind_a_place_leave_the_place_out(store: Store) -> None:

@@ -19,6 +19,9 @@ class Valkey:
     def url(self) -> str:
         return self.server.url()
 
+    def everywhere(self, *command: str | int) -> list[object]:
+        return [self.client.execute_command(*command)]  # type: ignore[no-untyped-call] # redis-py's own
+
     def wipe(self) -> None:
         """What a restart without persistence does, in all databases."""
         self.client.flushall()

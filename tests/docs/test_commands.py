@@ -23,7 +23,9 @@ from tests.repo.sources import ROOT
 ELSEWHERE = {
     "docs/tweet-service.md": "tests/client/test_example.py types it, with the Python between",
     "docs/benchmarks.md": "its commands take minutes each; here they are understood, tests/cli/test_bench.py runs one",
+    "docs/cluster.md": "it needs engines; its commands are understood, tests/services/test_clustered.py runs a service",
 }
+UNDERSTOOD = ("docs/benchmarks.md", "docs/cluster.md")
 TYPED = [page for page in PAGES if page.script and page.name not in ELSEWHERE]
 SAYS = {
     "README.md": ["accepted", "u42: ", "mention:nova#1 and u42: The person sees it."],
@@ -99,9 +101,10 @@ def test_commands_stand_in_blocks_that_are_run(page: Page) -> None:
         assert [call for content in others for call in ours(content)] == []
 
 
-def test_what_takes_minutes_is_understood() -> None:
-    benchmarks = next(page for page in PAGES if page.name == "docs/benchmarks.md")
-    calls = [shlex.split(call) for _, content in benchmarks.blocks for call in ours(content)]
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_what_is_run_elsewhere_is_understood(name: str) -> None:
+    [found] = [page for page in PAGES if page.name == name]
+    calls = [shlex.split(call, comments=True) for _, content in found.blocks for call in ours(content)]
     for words in calls:
         if words[0] == "notifier":
             understood(words[1:])

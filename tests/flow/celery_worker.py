@@ -1,4 +1,4 @@
-"""A worker process for tests: its handler writes down what it was given. Arguments: broker, pool, file, and a kind."""
+"""A worker process for tests: its handler notes what it is given. Arguments: a broker, its pool, a file, a kind."""
 
 import os
 import sys
@@ -17,6 +17,7 @@ from notifier.domain.outcome import Done, Outcome
 from notifier.domain.slice import Pool, Slice
 from workers.host import run
 from workers.parent import end_with
+from workers.watch import SILENT_FOR
 
 assert numpy
 assert pyroaring
@@ -24,8 +25,11 @@ assert pyroaring
 FAILS = 404
 """The number of the burst that no handler can handle."""
 
+WATCHED_FOR = 3.0
+"""Seconds."""
 
-def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
+
+def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], Outcome]:
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(word: str) -> None:
@@ -38,7 +42,11 @@ def handler(file: Path, kind: str) -> Callable[[Slice], Outcome]:
         if kind == "slow":
             time.sleep(1.0)
             write("finished")
-        if kind == "stuck":
+        if kind == "until told":
+            while not stopping():
+                time.sleep(0.05)
+            write("told")
+        if kind in {"stuck", "watched"}:
             threading.Event().wait()
         return Done(people=0, rows=0)
 
@@ -50,7 +58,13 @@ def main() -> None:
     url, pool, file, kind = sys.argv[1:]
     end_with(os.getppid())
     beat = Beat(file=Path(file).with_suffix(".beat"))
-    run(Pool(pool), lambda: handler(Path(file), kind), application(url, Pool(pool)), beat=beat)
+    run(
+        Pool(pool),
+        lambda _, stopping: handler(Path(file), kind, stopping),
+        application(url, Pool(pool)),
+        beat=beat,
+        silent_for=WATCHED_FOR if kind == "watched" else SILENT_FOR,
+    )
 
 
 if __name__ == "__main__":

@@ -43,3 +43,18 @@ def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
     assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))
     assert stage.reached(NOVA)
+
+
+def test_who_is_told_to_end_hands_back_what_is_under_way() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    first = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    told = stage.system(inbox=first).work(stopping=lambda: len(first.wrote) > 0)
+    assert told(piece) == Again(reason="handed back")
+    assert first.wrote == [*range(SHARDS_AT_ONCE)]
+
+    second = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    outcome = stage.system(inbox=second).work()(piece)
+    assert second.wrote == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("notifier", "workers")
+PRODUCT = ("notifier", "services", "workers")
 CODE = (*PRODUCT, "examples", "tests", "bench")
 
 

@@ -72,6 +72,14 @@ def test_an_applied_record_is_left_out_of_a_batch_that_goes_on_behind_it() -> No
     assert (opened(after).count, after.applied) == (2, {LANE: 1})
 
 
+def test_a_subject_goes_on_in_another_partition_when_the_log_has_grown() -> None:
+    head = advanced(FRESH, mention(1), mention(2))
+    moved = numbered(mention(3), partition="mentions.celebrity/5")
+    after = advance(head, moved, known=(), now=NOON, nonce="n")
+    assert (opened(after).count, after.applied) == (3, {LANE: 1, moved[0].partition: 0})
+    assert advance(published(after, nonce="n"), moved, known=(), now=NOON, nonce="n").outbox == ()
+
+
 def test_a_known_event_moves_the_offset_alone() -> None:
     head = advanced(FRESH, mention(1))
     after = advance(head, numbered(mention(1), first=7), known=[mention(1).event], now=NOON, nonce="n")

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.errors import Full, LogUnavailable, StoreUnavailable
 from tests.repo.sources import ROOT
 

@@ -5,7 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.testing.faults import STRIKES, schedule
+from notifier.cli.demo import KINDS, OF_A_CLUSTER
+from notifier.testing.faults import STRIKES, STRIKES_ON_ENGINES, schedule
 from notifier.testing.people import sample
 from notifier.testing.storm import letter, tweets
 from notifier.testing.world import World
@@ -44,6 +45,11 @@ def test_faults_strike_within_the_storm_each_as_often_as_the_others() -> None:
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
     assert all(0 <= fault.at <= 10 for fault in faults)
     assert {kind: sum(fault.kind == kind for fault in faults) for kind in STRIKES} == dict.fromkeys(STRIKES, 2)
+
+
+def test_a_demo_takes_the_names_of_all_faults_that_there_are() -> None:
+    assert set(KINDS) == set(STRIKES)
+    assert set(OF_A_CLUSTER) == set(STRIKES_ON_ENGINES)
 
 
 def test_the_sample_has_people_of_every_class() -> None:

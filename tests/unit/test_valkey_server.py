@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from notifier.adapters.celery.application import on_redis
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.cache import RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect
@@ -81,7 +82,7 @@ def test_remembered_ids_never_take_the_room_of_the_queues(tmp_path: Path) -> Non
     server = ValkeyServer(tmp_path / "small", megabytes=4)
     server.start()
     try:
-        queue = CeleryQueue(server.url())
+        queue = CeleryQueue(on_redis(server.url()))
         with connect(server.url()) as client:
             recent = RedisRecent(client)
             batches = [[EventId("tweets", f"{batch}-{number}") for number in range(500)] for batch in range(40)]
@@ -109,7 +110,7 @@ def test_a_killed_server_comes_back_empty_at_the_same_address(server: ValkeyServ
 
 
 def test_a_frozen_server_is_unavailable_within_bounds_and_can_be_closed(server: ValkeyServer) -> None:
-    queue = CeleryQueue(server.url())
+    queue = CeleryQueue(on_redis(server.url()))
     queue.depth(Pool.P0)
     with connect(server.url()) as client:
         pressure = RedisPressure(client)

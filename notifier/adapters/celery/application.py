@@ -4,7 +4,7 @@ Celery only wakes workers. The ledger knows what is to be done, so everything by
 schedule work by itself is off or out of the way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,6 +28,13 @@ which the ledger queued again long ago: it only tidies up, and the second copy f
 ANSWER_WITHIN = 1.0
 """Seconds; queueing waits for this, and what it couldn't queue is queued again from the ledger."""
 
+HEARTBEAT = 2 * HAND_BACK_AFTER
+"""RabbitMQ takes a worker that is silent for so long for dead. It is silent while it works, so a shorter one would cut
+off a long slice; a process that died is noticed by its socket at once."""
+
+QUORUM = {"x-queue-type": "quorum"}
+"""A task that such a queue confirmed is on the disks of most of its nodes."""
+
 WORKER_ANSWER_WITHIN = 5.0
 """Seconds; a worker that gives up too early only loses its connection."""
 
@@ -41,26 +48,27 @@ class Patient(Connection):
         return connect(errback, max_retries, **{**options, **pace})
 
 
-def broker_url(url: str, pool: Pool) -> str:
-    """The pool's own database where the broker is a Redis; another broker keeps its address."""
+def on_redis(url: str) -> Mapping[Pool, str]:
+    """The brokers of all pools on one Redis: a database each."""
     parts = urlsplit(url)
-    if parts.scheme not in {"redis", "rediss"}:
-        return url
-    return urlunsplit(parts._replace(path=f"/{DATABASES[pool]}"))
+    return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
 def queue_name(pool: Pool) -> str:
     return f"notifier.{pool}"
 
 
-def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
-    """Connects to nothing yet. The same settings make the producer and the worker, so that they can't disagree."""
+def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
+    """On the pool's own broker; connects to nothing yet.
+
+    The same settings make the producer and the worker, so that they can't disagree.
+    """
     # Named after its one task, so that the host needs no other source for the name.
     app = Celery(TASK, set_as_current=False)
     app.amqp.Connection = Patient
     name = queue_name(pool)
     app.conf.update(
-        broker_url=broker_url(url, pool),
+        broker_url=broker,
         result_backend=None,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
@@ -69,6 +77,7 @@ def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WI
         task_default_exchange="",
         task_default_exchange_type="direct",
         task_default_routing_key=name,
+        task_default_queue_type="classic" if is_redis(broker) else "quorum",
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -82,23 +91,32 @@ def application(url: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WI
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        worker_detect_quorum_queues=False,
+        # For RabbitMQ: of a quorum queue the prefetch is each consumer's own, and asking otherwise ends the connection.
+        worker_detect_quorum_queues=not is_redis(broker),
         task_publish_retry=False,
+        broker_heartbeat=HEARTBEAT.total_seconds(),
         broker_connection_timeout=ANSWER_WITHIN,
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=1,
-        broker_transport_options=_transport_options(answer_within) if _is_redis(url) else {},
+        broker_transport_options=_transport_options(broker, answer_within),
     )
     return app
 
 
-def _is_redis(url: str) -> bool:
-    return urlsplit(url).scheme in {"redis", "rediss"}
+def is_redis(broker: str) -> bool:
+    return urlsplit(broker).scheme in {"redis", "rediss"}
 
 
-def _transport_options(answer_within: float) -> dict[str, Any]:
+def declaration(broker: str) -> dict[str, Any]:
+    """Of the queue; the worker declares the same, and RabbitMQ refuses whoever declares another."""
+    return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM}
+
+
+def _transport_options(broker: str, answer_within: float) -> dict[str, Any]:
+    if not is_redis(broker):
+        return {"read_timeout": answer_within, "write_timeout": answer_within}
     return {
         "visibility_timeout": VISIBILITY.total_seconds(),
         "socket_timeout": answer_within,

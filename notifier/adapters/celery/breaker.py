@@ -16,7 +16,7 @@ once, because it is back sooner than a rest ends."""
 
 
 class Breaker:
-    """Thread-safe. One for all pools of a process: they share a broker."""
+    """Thread-safe. One for all pools of a process that share a server."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now

@@ -1,15 +1,24 @@
 """The Queue port on Celery: slices as task messages, many of them in one round trip."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, queue_name
+from notifier.adapters.celery.application import (
+    ANSWER_WITHIN,
+    TASK,
+    application,
+    declaration,
+    is_redis,
+    queue_name,
+)
 from notifier.adapters.celery.breaker import Breaker
+from notifier.adapters.celery.confirmed import Confirmed
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool, Slice
 
@@ -22,9 +31,12 @@ Producer = Any
 class CeleryQueue:
     """Thread-safe. Connects at the first use, and again at the first use after an error."""
 
-    def __init__(self, url: str) -> None:
-        breaker = Breaker()
-        self._lanes = {pool: Lane(application(url, pool, answer_within=ANSWER_WITHIN), pool, breaker) for pool in Pool}
+    def __init__(self, brokers: Mapping[Pool, str]) -> None:
+        breakers: dict[str, Breaker] = defaultdict(Breaker)
+        self._lanes = {
+            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[urlsplit(url).netloc])
+            for pool, url in brokers.items()
+        }
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
         by_pool: dict[Pool, list[Slice]] = defaultdict(list)
@@ -44,32 +56,29 @@ class CeleryQueue:
 class Lane:
     """One pool's way into its queue."""
 
-    def __init__(self, app: Celery, pool: Pool, breaker: Breaker) -> None:
-        self._app = app
+    def __init__(self, broker: str, pool: Pool, breaker: Breaker) -> None:
+        self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN)
         self._breaker = breaker
         self._queue = queue_name(pool)
-        self._connection = app.connection_for_write()
+        self._declaration = declaration(broker)
+        self._connection = self._app.connection_for_write()
         self._errors = (*self._connection.connection_errors, *self._connection.channel_errors, KombuError, OSError)
         self._producer: Producer = None
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        def batch(producer: Producer) -> None:
-            with producer.batch():
-                for piece in slices:
-                    # The id is the slice's name: in every log a task says what it is for.
-                    name = str(piece)
-                    self._app.send_task(
-                        TASK, args=(name,), task_id=name, queue=self._queue, producer=producer, declare=[]
-                    )
+        """Raises QueueUnavailable within a second or two: what isn't queued is queued again from the ledger."""
 
-        self._answered(batch)
+        def publish(producer: Producer) -> None:
+            for piece in slices:
+                # The id is the slice's name: in every log a task says what it is for.
+                name = str(piece)
+                self._app.send_task(TASK, args=(name,), task_id=name, queue=self._queue, producer=producer, declare=[])
+
+        self._answered(lambda producer: self._carry(producer, len(slices), lambda: publish(producer)))
 
     def depth(self) -> int:
-        def count(producer: Producer) -> int:
-            return int(producer.channel.queue_declare(self._queue, durable=True, auto_delete=False).message_count)
-
-        return self._answered(count)
+        return self._answered(self._declare)
 
     def close(self) -> None:
         with self._lock:
@@ -80,7 +89,7 @@ class Lane:
             began = self._breaker.admit()
             try:
                 if self._producer is None:
-                    self._producer = self._app.amqp.Producer(self._connection, auto_declare=False)
+                    self._producer = self._opened()
                 found = work(self._producer)
             except self._errors as error:
                 self._breaker.failed(began)
@@ -90,6 +99,39 @@ class Lane:
             self._breaker.answered()
             return found
 
+    def _opened(self) -> Producer:
+        return self._app.amqp.Producer(self._connection, auto_declare=False)
+
+    def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
+        """In one round trip."""
+        with producer.batch():
+            publish()
+
+    def _declare(self, producer: Producer) -> int:
+        return int(producer.channel.queue_declare(self._queue, **self._declaration).message_count)
+
     def _drop(self) -> None:
         self._producer = None
         self._connection.close()
+
+
+class ConfirmedLane(Lane):
+    """On RabbitMQ."""
+
+    _confirmed: Confirmed
+
+    def _opened(self) -> Producer:
+        # Once: who asks for a channel without a connection is given one for ever.
+        self._connection.ensure_connection(max_retries=0, reraise_as_library_errors=False)
+        producer = self._app.amqp.Producer(self._connection.channel(), auto_declare=False)
+        self._confirmed = Confirmed(producer)
+        return producer
+
+    def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
+        # Declared each time: what goes to a queue that isn't there is confirmed, too, and thrown away.
+        self._declare(producer)
+        self._confirmed.send(count, publish, ANSWER_WITHIN)
+
+    def _drop(self) -> None:
+        self._producer = None
+        self._connection.collect()  # closing in order is a question, and a hung broker answers none

@@ -3,6 +3,7 @@
 from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.cache import RedisActivity, RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.client import await_answer, connect, connect_async
+from notifier.adapters.redis.inspection import Server, look
 from notifier.adapters.redis.listener import RedisLiveReader
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
@@ -17,7 +18,9 @@ __all__ = [
     "RedisPullIndex",
     "RedisPullReader",
     "RedisRecent",
+    "Server",
     "await_answer",
     "connect",
     "connect_async",
+    "look",
 ]

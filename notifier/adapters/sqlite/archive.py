@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from notifier.adapters.sqlite.connection import Database, from_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import unpack, unpack_seal
+from notifier.codec.moments import from_ms
 from notifier.domain.audience import Tier
 from notifier.domain.block import Row, window_of
 from notifier.domain.burst import Burst

@@ -4,9 +4,10 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import pack, unpack
+from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst
 from notifier.domain.head import Sequenced
 from notifier.domain.mention import EventId

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 from notifier.domain.ledger import Claim
 from notifier.domain.slice import Slice
 

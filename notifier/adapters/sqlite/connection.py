@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from weakref import WeakSet
@@ -23,8 +23,6 @@ RETRIED_AFTER = 0.001
 NO_ROOM = 1 << 20
 """With less than this left on the disk an I/O error is its fullness: the shared-memory file has no error of its own."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 _PRAGMAS = (
     "PRAGMA page_size = 4096",
@@ -234,11 +232,3 @@ def _ending(connection: sqlite3.Connection) -> Iterator[None]:
 def _primary(error: sqlite3.Error) -> int:
     """The error's family: the low byte of the extended code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
-
-
-def to_ms(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MILLISECOND
-
-
-def from_ms(ms: int) -> datetime:
-    return _EPOCH + ms * _MILLISECOND

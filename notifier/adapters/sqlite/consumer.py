@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.share import LEASE, Seat, give_back, take_share
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 from notifier.ports.clock import Clock
 from notifier.ports.log import Logged, Record
 

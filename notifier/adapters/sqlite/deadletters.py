@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
+from notifier.codec.moments import from_ms, to_ms
 from notifier.ports.deadletters import DeadLetter
 
 _PUT = "INSERT OR IGNORE INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?)"

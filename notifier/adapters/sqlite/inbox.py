@@ -7,8 +7,9 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.sweep import Sweep
+from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT, Rows, window_of
 

@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 
 _HOLD = statement("lease_hold")
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.bursts import wanted
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.plan import Plan

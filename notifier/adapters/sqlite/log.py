@@ -6,11 +6,12 @@ from datetime import datetime
 from itertools import islice
 from zlib import crc32
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.consumer import SqliteConsumer
 from notifier.adapters.sqlite.share import Seat
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.together import Together
+from notifier.codec.moments import to_ms
 from notifier.ports.clock import Clock
 from notifier.ports.log import Logged, Record
 from notifier.topics import PARTITIONS

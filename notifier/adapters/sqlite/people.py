@@ -4,10 +4,11 @@ import sqlite3
 from collections.abc import Collection
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.marks import Mark, Marks

@@ -4,8 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack_seal, unpack_seal
+from notifier.codec.moments import to_ms
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock

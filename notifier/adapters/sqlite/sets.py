@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
 from notifier.domain.block import BLOCK_SLOT

@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Iterator
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_offsets, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.subject import Kind, Subject

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from notifier.adapters.sqlite.connection import Database, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
 from notifier.domain.block import window_of
 from notifier.domain.burst import RETENTION
 from notifier.domain.seal import KEPT_FOR

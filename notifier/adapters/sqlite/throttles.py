@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.audit import record
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
 from notifier.domain.throttle import Throttle
 

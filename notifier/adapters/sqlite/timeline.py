@@ -7,10 +7,11 @@ from datetime import datetime
 from itertools import islice
 
 from notifier.adapters.sqlite.bursts import wanted
-from notifier.adapters.sqlite.connection import Database, from_ms, to_ms
+from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import unpack
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, block_of
 from notifier.domain.block import BLOCK_SLOT, Row, window_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from notifier.testing.bench import delivery, lanes, large, memory, planning
+from notifier.testing.bench import delivery, index, lanes, large, memory, planning
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.finding import Finding
 
@@ -31,6 +31,7 @@ PARTS: Parts = {
         ),
     ),
     "lanes": (lanes.run, ("p0_p95_s", "accept_p99_ms", "router_p99_ms", "storm_fanouts", "mentions_per_s")),
+    "index": (index.run, ("redis_rebuild_s",)),
     "memory": (memory.run, ("worker_rss_mb", "worker_rss_independent_mb")),
     "large": (
         large.run,

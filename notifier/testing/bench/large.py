@@ -61,23 +61,28 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return [*_times(accounts), _isolated(isolation), *_lost(lost)]
 
 
-def large_burst(stage: Stage) -> Account:
+def large_burst(stage: Stage, within: float = WITHIN) -> Account:
     """One mention of the first celebrity, and all rows of its burst; the next may begin a burst of its own."""
     event, _ = stage.mention(stage.world.names[0])
-    account = stage.wait(stage.burst_of(event), TIERS, WITHIN)
+    account = stage.wait(stage.burst_of(event), TIERS, within)
     time.sleep(BETWEEN)
     return account
 
 
 def _times(accounts: Sequence[Account]) -> list[Figure]:
-    """From the 202's stamp to the last row of the tier; from the ledger."""
-    found = {tier: [latency.waits([account], [tier]) for account in accounts] for tier in TIERS}
-    people = sum(s.ended.people for s in rows_of(accounts[0], [Tier.P1]) if s.ended)
+    p0 = [latency.p95(latency.waits([account], [Tier.P0])) for account in accounts]
     return [
-        worst_at_most("burst_200m_p1_s", [latency.last(w) for w in found[Tier.P1]], P1_S, detail=f"{people:,} people"),
-        worst_at_most("burst_200m_p2_s", [latency.last(w) for w in found[Tier.P2]], P2_S),
-        worst_at_most("p0_200m_p95_s", [latency.p95(w) for w in found[Tier.P0]], P0_P95_S),
+        last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
+        last_row("burst_200m_p2_s", accounts, Tier.P2, P2_S),
+        worst_at_most("p0_200m_p95_s", p0, P0_P95_S),
     ]
+
+
+def last_row(name: str, accounts: Sequence[Account], tier: Tier, limit: float) -> Figure:
+    """From the 202's stamp to the last row of the tier, by the ledger; the worst of the bursts."""
+    found = [latency.last(latency.waits([account], [tier])) for account in accounts]
+    people = sum(s.ended.people for s in rows_of(accounts[0], [tier]) if s.ended)
+    return worst_at_most(name, found, limit, detail=f"{people:,} people")
 
 
 def _enrol_vips(stage: Stage) -> None:

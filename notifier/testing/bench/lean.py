@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from notifier.adapters.sqlite.connection import to_ms
 from notifier.adapters.sqlite.files import Files
+from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS
 from notifier.domain.block import BLOCK_SLOT, Rows, window_of
 

@@ -3,8 +3,8 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -20,11 +20,13 @@ from notifier.ports.people import People
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing.bench.machine import peak_mb
+from notifier.testing.engines import engines
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
 from notifier.testing.storm import ONE, SOURCE, Tweet
 from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
+from services.cassandra.node import Sync
 
 LOOKS_EVERY = 0.05
 
@@ -36,13 +38,18 @@ class Stage:
     ports: Ports
     instance: Instance
     wire: Wire
+    loaded_s: float
+    """What loading the world took."""
     _numbers: Iterator[int] = field(default_factory=count)
 
     def mention(self, name: UserId) -> tuple[str, datetime]:
         """One mention of the account, accepted; its event's id, and when the 202 came."""
         number = next(self._numbers)
         tweet = Tweet(id=f"bench-{number}", author=user(number), mentioned=(name,), protected=False)
-        answer = self.wire.post("/v1/events", json.dumps(tweet.event()).encode(), ONE)
+        body = json.dumps(tweet.event()).encode()
+        answer = self.wire.post("/v1/events", body, ONE)
+        if not answer.status:  # the connection had been idle for longer than a server keeps one
+            answer = self.wire.post("/v1/events", body, ONE)
         assert answer.status == 202, answer
         return tweet.id, self.ports.clock.now()
 
@@ -106,19 +113,26 @@ def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:
 
 
 @contextmanager
-def staged(folder: Path, world: World, *, tell: Callable[[str], None], **settings: object) -> Iterator[Stage]:
-    """Loaded and up; stopped when the block is left."""
-    tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
+def staged(
+    folder: Path,
+    world: World,
+    *,
+    tell: Callable[[str], None],
+    profile: str = "embedded",
+    sync: Sync = Sync.PERIODIC,
+    **settings: object,
+) -> Iterator[Stage]:
+    """Loaded and up, on engines of its own in the cluster profile; stopped when the block is left."""
     folder.mkdir(parents=True, exist_ok=True)
-    profile = choose(replace(Settings.read(), data=folder))
-    try:
-        profile.migrate()
-        ports = profile.ports()
+    with engines(folder, profile, sync), closing(choose(Settings.read(data=folder, profile=profile))) as chosen:
+        chosen.migrate()
+        ports = chosen.ports()
+        tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
+        began = time.monotonic()
         Load(directory=ports.directory, sets=ports.sets)(world)
-        given = {f"NOTIFIER_{name.upper()}": str(value) for name, value in settings.items()}
+        loaded_s = time.monotonic() - began
+        given = {"NOTIFIER_PROFILE": profile} | {f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()}
         with Instance(data=folder, environment=given) as instance:
             wire = Wire(url=instance.url, bearer=instance.service_key)
-            yield Stage(world=world, profile=profile, ports=ports, instance=instance, wire=wire)
+            yield Stage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)
             wire.close()
-    finally:
-        profile.close()

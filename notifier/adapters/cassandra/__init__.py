@@ -1,0 +1,58 @@
+"""Cassandra: the durable store past one machine."""
+
+from notifier.adapters.cassandra.archive import CassandraArchive
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.entry import security
+from notifier.adapters.cassandra.heads import CassandraHeads
+from notifier.adapters.cassandra.inbox import CassandraInbox
+from notifier.adapters.cassandra.inspection import Node, Nodes, look
+from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
+from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.register import Entry
+from notifier.adapters.cassandra.seals import CassandraSeals
+from notifier.adapters.cassandra.sent import CassandraSent
+from notifier.adapters.cassandra.session import Access, Cluster
+from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.spared import CassandraSpared
+from notifier.adapters.cassandra.throttles import CassandraThrottles
+from notifier.adapters.cassandra.timeline import CassandraTimeline
+
+__all__ = [
+    "Access",
+    "CassandraArchive",
+    "CassandraBursts",
+    "CassandraClaims",
+    "CassandraDeadLetters",
+    "CassandraDirectory",
+    "CassandraHeads",
+    "CassandraInbox",
+    "CassandraLeases",
+    "CassandraLedger",
+    "CassandraMemberSets",
+    "CassandraPeople",
+    "CassandraRecentBursts",
+    "CassandraSeals",
+    "CassandraSent",
+    "CassandraSpared",
+    "CassandraThrottles",
+    "CassandraTimeline",
+    "Cluster",
+    "Entry",
+    "Node",
+    "Nodes",
+    "Phase",
+    "Reader",
+    "look",
+    "migrate",
+    "missing",
+    "pending",
+    "require",
+    "security",
+]

@@ -1,0 +1,97 @@
+"""Everything in the keyspace, page by page in the order of the ring: memory doesn't depend on how much there is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from notifier.adapters.cassandra.inboxes import row_of
+from notifier.adapters.cassandra.session import Cluster, translated
+from notifier.adapters.cassandra.statements import statement
+from notifier.codec import unpack, unpack_seal
+from notifier.domain.bits import SHARD_BLOCKS
+from notifier.domain.block import window_of
+from notifier.domain.burst import Burst
+from notifier.domain.ledger import Account
+from notifier.domain.plan import Plan
+from notifier.domain.seal import Seal
+from notifier.domain.subject import BurstKey, Subject
+from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import Ledger
+
+T = TypeVar("T")
+
+PAGE = 256
+"""A burst is some kilobytes."""
+SHARDS_AT_ONCE = 32
+"""A seal is up to 64 KiB."""
+BLOCKS_AT_ONCE = 128
+
+_BURSTS = "SELECT blob FROM bursts"
+_PLANS = "SELECT subject, seq FROM plans"
+_SEAL = "SELECT shard, blob FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
+_ROWS = "SELECT block, slot, opened_at, subject, seq, tier, members FROM inbox"
+_OF_BURST = statement("archive_burst")
+
+
+class CassandraArchive:
+    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+
+    def bursts(self) -> Iterator[Burst]:
+        return (unpack(Burst, stored.blob) for stored in self._all(_BURSTS))
+
+    def accounts(self) -> Iterator[Account]:
+        for page in _pages(self._all(_PLANS), PAGE):
+            keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
+            accounts = self._ledger.read(keys)
+            yield from (accounts[key] for key in keys if key in accounts)
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        key = str(burst.subject), burst.seq
+        for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
+            for found in self._cluster.ask_each(_SEAL, [(*key, shard) for shard in shards]):
+                yield from (unpack_seal(stored.shard, stored.blob) for stored in found)
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        return map(_stored, self._all(_ROWS) if burst is None else self._rows_of(burst))
+
+    def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
+        key = str(burst.subject), burst.seq
+        for plan in self._plan(burst):
+            window = window_of(plan.opened_at)
+            for blocks in _pages(_blocks(plan), BLOCKS_AT_ONCE):
+                for found in self._cluster.ask_each(_OF_BURST, [(block, window, *key) for block in blocks]):
+                    yield from found
+
+    def _plan(self, burst: BurstKey) -> list[Plan]:
+        """Nothing of a burst is sealed or written outside the shards of its plan. None: not planned yet."""
+        return [account.plan for account in self._ledger.read([burst]).values()]
+
+    def _all(self, statement: str) -> Iterator[Any]:
+        """The driver fetches the next page when this one is used up."""
+        with translated("The archive was not read"):
+            bound = self._cluster.prepared(statement).bind(())
+            bound.fetch_size = PAGE
+            yield from self._cluster.session().execute(bound)
+
+
+def _pages(of: Iterable[T], size: int) -> Iterator[Sequence[T]]:
+    each = iter(of)
+    while page := list(islice(each, size)):
+        yield page
+
+
+def _shards(plans: Iterable[Plan]) -> Iterator[int]:
+    for plan in plans:
+        for first, last in plan.ranges:
+            yield from range(first, last + 1)
+
+
+def _blocks(plan: Plan) -> Iterator[int]:
+    for shard in _shards([plan]):
+        yield from range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
+
+
+def _stored(stored: Any) -> StoredRow:
+    return StoredRow(block=stored.block, row=row_of(stored))

@@ -1,0 +1,168 @@
+"""The canonical bursts, their mentions, and what became of events.
+
+A burst is in three tables: `bursts`, by (subject, run) with run = seq // 1024, holds it, and is the only one that says
+how it stands; `burst_runs` has its run, with an `opened_at` that no burst of the run opened before, never null; and
+`bursts_of_hour`, by the hour of its opening and the subject's part, leads to it. A burst that was re-stamped is left in
+the hour and at the place of its former opening too: who comes by `bursts_of_hour` compares the burst's own `opened_at`
+and passes over what differs, and over what leads to no burst.
+A mention is in `mentions`, in the part that its event's id gives, and in `mention_ids`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter, itemgetter
+
+from notifier.adapters.cassandra.lives import KEPT, seconds_until
+from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.statements import statement
+from notifier.adapters.cassandra.together import TOGETHER, batches, together
+from notifier.codec import pack, unpack
+from notifier.codec.moments import to_ms
+from notifier.domain.burst import Burst, expires_at
+from notifier.domain.head import Sequenced
+from notifier.domain.mention import EventId
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.ports.bursts import Outcome
+from notifier.ports.clock import Clock
+
+_PUT = statement("put_burst")
+_PUT_ID = statement("put_mention_id")
+_RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
+# No TTL is bound to a run: the default, from its last burst on, is longer than any of its bursts has left.
+_PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
+_PUT_HOUR = "INSERT INTO bursts_of_hour (hour, part, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_PUT_MENTION = "INSERT INTO mentions (subject, seq, part, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
+_REFUSE = "INSERT INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?) USING TTL ?"
+_READ = "SELECT blob FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
+_KNOWN = "SELECT id FROM mention_ids WHERE id IN ? AND source = ? AND account = ? AND subject = ?"
+_OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHERE id = ?"
+_OUTCOMES_OF_ONE = f"{_OUTCOMES} AND source = ?"
+
+_PARTITION = itemgetter(0, 1, 2)
+"""Of a mention: subject, seq and part."""
+
+IDS_AT_ONCE = 16
+"""In one question: most are unknown, which the nodes' Bloom filters answer for less than a question costs."""
+PLACED = 4_096
+"""Bursts that are remembered: a storm's grow for a minute."""
+
+Life = int
+"""Seconds."""
+Found = tuple[str, str, str, int | None, str | None]
+"""Source, account, subject, seq and refusal."""
+
+
+class CassandraBursts:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._placed: dict[BurstKey, datetime] = {}
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+        now = self._clock.now()
+        kept = [(b, life) for b in bursts if (life := seconds_until(expires_at(b.opened_at), now)) > 0]
+        opened = {burst.key: burst.opened_at for burst in bursts}
+        lasting = [(s, life) for s in mentions if (life := seconds_until(_end(s, opened), now)) > 0]
+        # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
+        # A burst that is there is found by all who look, and has its mentions. The ids come last: a mention is known
+        # only once its burst is readable.
+        self._place([(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at])
+        by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
+        parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
+        self._cluster.ask_all(together(_PUT_MENTION, some) for some in parts)
+        self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
+        ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
+        self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        return {burst.key: burst for burst in (unpack(Burst, blob) for rows in found for (blob,) in rows)}
+
+    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
+        by_source = groupby(sorted(events), key=attrgetter("source"))
+        asked = [(source, ids) for source, some in by_source for ids in batches((e.id for e in some), IDS_AT_ONCE)]
+        rows = [(ids, source, subject.owner, str(subject)) for source, ids in asked]
+        found = self._cluster.ask_each(_KNOWN, rows)
+        return {EventId(source, id) for (source, _), known in zip(asked, found, strict=True) for (id,) in known}
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        # A refusal says nothing of a time to count from: it is kept from now on. Of two the later stands, for both are
+        # true of the record that they were made for.
+        life = KEPT // timedelta(seconds=1)
+        rows = [(o.event.id, o.event.source, o.account, o.refusal, life) for o in outcomes]
+        self._cluster.ask_each(_REFUSE, rows)
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        rows = (
+            self._cluster.ask(_OUTCOMES, (id,)) if source is None else self._cluster.ask(_OUTCOMES_OF_ONE, (id, source))
+        )
+        return [_outcome(id, tuple(row)) for row in rows]
+
+    def _place(self, bursts: Sequence[tuple[Burst, Life]]) -> None:
+        """In the run and in the hour. A burst that grows stays where it was placed, and both live as long as it does:
+        who has placed it spares itself the read and the two writes with each of its mentions.
+        """
+        self._cluster.ask_each(_PUT_RUN, self._runs(burst for burst, _ in bursts))
+        self._cluster.ask_each(_PUT_HOUR, [_place(burst, life) for burst, life in bursts])
+        if len(self._placed) > PLACED:
+            self._placed.clear()
+        self._placed |= {burst.key: burst.opened_at for burst, _ in bursts}
+
+    def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
+        """Each run with the earliest opening that is known of it: one that was re-stamped moved on from there.
+
+        Read and then written, because those who publish bursts of a subject do so one after another, by its head.
+        """
+        begun: dict[tuple[str, int], int] = {}
+        for burst in bursts:
+            run = str(burst.key.subject), run_of(burst.key.seq)
+            begun[run] = min(begun.get(run, to_ms(burst.opened_at)), to_ms(burst.opened_at))
+        found = self._cluster.ask_each(_RUN, begun)
+        return [
+            (*run, min([at, *(before for (before,) in rows)]))
+            for (run, at), rows in zip(begun.items(), found, strict=True)
+        ]
+
+
+def _end(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
+    """A day after its burst's, and not before that of an event which came as late."""
+    mention = sequenced.mention
+    key = BurstKey(mention.subject, sequenced.seq)
+    return max(opened.get(key, mention.accepted_at), mention.accepted_at) + KEPT
+
+
+def _place(burst: Burst, life: Life) -> tuple[object, ...]:
+    subject, ms = burst.key.subject, to_ms(burst.opened_at)
+    return hour_of(ms), part_of_subject(subject), ms, str(subject), burst.key.seq, life
+
+
+def _row(burst: Burst, life: Life) -> tuple[object, ...]:
+    key, opened_at, restricted_to = burst.key, to_ms(burst.opened_at), burst.restricted_to or ""
+    row = str(key.subject), run_of(key.seq), key.seq, burst.version, opened_at, restricted_to, pack(burst)
+    return *row, burst.version, life
+
+
+def _mention(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
+    mention = sequenced.mention
+    event = mention.event
+    return str(mention.subject), sequenced.seq, part_of_event(event), event.source, event.id, pack(mention), life
+
+
+def _mention_id(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
+    mention, seq = sequenced.mention, sequenced.seq
+    event, subject = mention.event, mention.subject
+    stamp = to_ms(mention.happened_at) * 1_000 - seq
+    return event.id, event.source, subject.owner, str(subject), seq, stamp, life
+
+
+def _outcome(id: str, found: Found) -> Outcome:
+    source, account, subject, seq, refusal = found
+    return Outcome(
+        event=EventId(source, id),
+        account=UserId(account),
+        burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
+        refusal=None if refusal is None else Refusal(refusal),
+    )

@@ -1,0 +1,36 @@
+"""The inbox, written: bitmaps become messages by slicing; each row is told how long it lives."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from notifier.adapters.cassandra.bodies import Message, messages
+from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.lives import seconds_until
+from notifier.adapters.cassandra.session import Cluster
+from notifier.domain.block import Rows
+from notifier.domain.burst import expires_at
+from notifier.ports.clock import Clock
+
+
+class CassandraInbox:
+    def __init__(self, cluster: Cluster, clock: Clock, bulk: Bulk | None = None) -> None:
+        self._clock = clock
+        self._bulk = bulk or Bulk(cluster)
+
+    def write(self, rows: Sequence[Rows]) -> None:
+        # Nobody reads half a slice wrongly: a row is a hint where to look, and its own mutation each block.
+        if some := [one for one in rows if one.written and self._left(one) > 0]:
+            self._bulk.send(self._messages(some))
+
+    def sweep(self, now: datetime, limit: int) -> int:
+        """Nothing to do: rows and seals were told when to end."""
+        return 0
+
+    def _messages(self, rows: Sequence[Rows]) -> Iterator[Message]:
+        prepared = self._bulk.prepared()
+        for one in rows:
+            yield from messages(one, max(1, self._left(one)), prepared)
+
+    def _left(self, rows: Rows) -> int:
+        """Whole seconds to live. A row with none is left to the pull path: without TTL it would stay for ever."""
+        return seconds_until(expires_at(rows.opened_at), self._clock.now())

@@ -1,0 +1,13 @@
+"""How long rows live: each is written with what is left of its time, so that all that hangs on a burst ends with it."""
+
+from datetime import datetime, timedelta
+
+from notifier.domain.burst import RETENTION
+
+KEPT = RETENTION + timedelta(days=1)
+"""Of what must not end before its burst does."""
+
+
+def seconds_until(end: datetime, now: datetime) -> int:
+    """What a TTL is bound to; below 1 there is nothing to write, and Cassandra would take a 0 for `for ever`."""
+    return (end - now) // timedelta(seconds=1)

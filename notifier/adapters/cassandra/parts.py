@@ -1,0 +1,29 @@
+"""Where the partitions of the bursts' tables end: by run, by hour and by part. Kept keyspaces depend on it."""
+
+from zlib import crc32
+
+from notifier.domain.mention import EventId
+from notifier.domain.subject import Subject
+
+RUN = 1_024
+"""Bursts of a subject in one partition of `bursts`."""
+PARTS = 16
+"""Of an hour's bursts, and of a burst's mentions."""
+HOUR = 3_600_000
+"""Milliseconds."""
+
+
+def run_of(seq: int) -> int:
+    return seq // RUN
+
+
+def hour_of(ms: int) -> int:
+    return ms // HOUR
+
+
+def part_of_subject(subject: Subject) -> int:
+    return crc32(str(subject).encode()) % PARTS
+
+
+def part_of_event(event: EventId) -> int:
+    return crc32(event.id.encode()) % PARTS

@@ -1,0 +1,126 @@
+"""One person's durable facts: a few ranges of the person's own block, asked for side by side."""
+
+from asyncio import gather
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, in_range, numbered, stored
+from notifier.adapters.cassandra.lives import KEPT, seconds_until
+from notifier.adapters.cassandra.parts import run_of
+from notifier.adapters.cassandra.reader import Reader
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.burst import expires_at
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.visible import Viewer, Volume
+from notifier.ports.clock import Clock
+from notifier.ports.people import NEVER
+
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
+_BLOCKS = "SELECT other FROM blocks WHERE block = ? AND member = ?"
+_VOLUMES = "SELECT subject, volume FROM volumes WHERE block = ? AND member = ?"
+_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
+_MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
+_OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
+# The later moment has the later timestamp: it stands, in whatever order they are written.
+_SEE = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_SHOW = "INSERT INTO marks (block, member, subject, seq, shown) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+# For as long as the table says: from any mark on it is longer than its burst can still be pushed.
+_MARK_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?)"
+_SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
+
+_MICROSECONDS = 1_000
+"""In a millisecond: what Cassandra counts write timestamps in."""
+
+
+class CassandraPeople:
+    """What was answered is read by whoever asks next: both at a quorum."""
+
+    def __init__(self, reader: Reader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+
+    async def member(self, user: UserId) -> Member | None:
+        if not user:
+            return None
+        if rows := await self._reader(ACCOUNT, (user,)):
+            account = stored(rows)
+            return None if account.deleted else account.member
+        if (parts := numbered(user)) is None:
+            return None
+        return in_range(parts[1], await self._reader(RANGE_OF_ID, parts))
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        block, slot = divmod(member, BLOCK_MEMBERS)
+        follows, blocks, volumes, seen, marks = await gather(
+            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+            self._reader(_BLOCKS, (block, member)),
+            self._reader(_VOLUMES, (block, member)),
+            self._reader(_SEEN, (shard_of(member), member)),
+            self._reader(_MARKS, (block, member)),
+        )
+        since, never = _follows(slot, follows), to_ms(NEVER)
+        return Viewer(
+            user=user,
+            follows={Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < never},
+            blocked=frozenset(UserId(row.other) for row in blocks),
+            volume={Subject.parse(row.subject): Volume(row.volume) for row in volumes},
+            marks=_marks(seen, marks),
+            muted=frozenset(Subject.parse(subject) for subject, at in since.items() if at == never),
+        )
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
+        at = to_ms(seen_at)
+        await self._put((_SHOW_OF_BURST, _SHOW), member, newer, True)
+        await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        await self._put((_MARK_OF_BURST, _MARK), member, bursts, str(mark))
+
+    async def _put(
+        self, inserts: tuple[str, str], member: Member, bursts: Collection[BurstKey], value: str | bool
+    ) -> None:
+        # By burst first: what the list shows as dealt with rings no more. Cut off in between, the phone stays silent
+        # for what its owner was about to mark, and the caller, who has no answer, marks it again.
+        of_burst, of_member = inserts
+        lives = await self._lives(dict.fromkeys(bursts))
+        shard, block = shard_of(member), block_of(member)
+        await self._reader.each(of_burst, [(str(b.subject), b.seq, shard, member, value) for b in lives])
+        await self._reader.each(
+            of_member, [(block, member, str(b.subject), b.seq, value, ttl) for b, ttl in lives.items()]
+        )
+
+    async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
+        """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them. Of one
+        that isn't there, as long as anything of it could be."""
+        keys, now = list(bursts), self._clock.now()
+        opened = await self._reader.each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
+        lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
+        return {key: ttl for key, ttl in lives.items() if ttl > 0}
+
+
+def _follows(slot: int, rows: Iterable[Any]) -> dict[str, int]:
+    """A member's own row overrides the block's, also where it says that the subject is muted or was left."""
+    own: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for row in rows:
+        if row.slot == slot:
+            own[row.subject] = row.visible_from
+        elif row.members[slot // 8] >> slot % 8 & 1:
+            shared[row.subject] = row.visible_from
+    return shared | own
+
+
+def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:
+    keys = [(BurstKey(Subject.parse(row.subject), row.seq), row) for row in rows]
+    return Marks(
+        seen_at=max((from_ms(row.seen_at) for row in seen), default=None),
+        also_seen=frozenset(key for key, row in keys if row.shown),
+        by_burst={key: Mark(row.mark) for key, row in keys if row.mark is not None},
+    )

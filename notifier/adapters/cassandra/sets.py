@@ -1,0 +1,130 @@
+"""The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
+from notifier.codec.moments import to_ms
+from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.sets import BlockFollows, ShardBlob
+
+BLOBS = 256
+FOLLOWS = 4_096
+"""That are waited for: 4 MB and 1 MB, so that an import of any size needs little memory."""
+OF_ONE = SHARD_BLOCKS
+"""Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
+MESSAGES = 8
+"""On their way: enough to keep a node busy, and few enough that none is late when it pauses."""
+TRIES = 3
+"""A node that collects its garbage may be late all the same; the same rows written again are the same."""
+
+COUNT = np.dtype("<u4")
+
+_EVERYBODY = ""
+
+_LIVE = "SELECT kind, blob FROM member_sets WHERE owner = ? AND shard = ? AND kind IN ?"
+_HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
+_PUT = "INSERT INTO member_sets (owner, shard, kind, blob) VALUES (?, ?, ?, ?)"
+_PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
+_PUT_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_PUT_OF_SUBJECT = """
+    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
+"""
+
+_PARTITION = itemgetter(0, 1)
+
+
+class CassandraMemberSets:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._directory = CassandraDirectory(cluster)
+
+    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+        own = subject.kind is Kind.SELF
+        asked = [(_EVERYBODY, shard, [SetKind.PUSH])] if own else _of_all(subject, shard)
+        if restricted_to is not None:
+            asked.append((str(Subject(Kind.MENTION, restricted_to)), shard, [SetKind.FOLLOWERS]))
+        read = [_decoded(rows) for rows in self._cluster.ask_each(_LIVE, asked)]
+        followers = None if restricted_to is None else read.pop().get(SetKind.FOLLOWERS, nobody())
+        sets = self._of_one(subject.owner, shard, read[0]) if own else read[0] | read[1]
+        return ShardSets(sets=sets, mentioner_followers=followers)
+
+    def head(self, subject: Subject) -> SetHead:
+        if subject.kind is Kind.SELF:
+            return _head_of_one(self._member(subject.owner))
+        rows = self._cluster.ask(_HEAD, (str(subject),))
+        if not rows:
+            return NO_FOLLOWERS
+        return SetHead(total=rows[0].total, counts=np.frombuffer(rows[0].counts, COUNT).tolist())
+
+    def put(self, blobs: Iterable[ShardBlob]) -> None:
+        # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
+        for some in batches(blobs, BLOBS):
+            self._write([(_PUT, (str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits))) for b in some])
+
+    def put_head(self, subject: Subject, head: SetHead) -> None:
+        self._cluster.ask(_PUT_HEAD, (str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()))
+
+    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
+        # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
+        # since a moment ago no later than a tab knows of it.
+        for some in batches(follows, FOLLOWS):
+            by_subject = groupby(sorted(map(_of_subject, some), key=_PARTITION), _PARTITION)
+            runs = [rows for _, run in by_subject for rows in batches(run, OF_ONE)]
+            self._write([together(_PUT_OF_SUBJECT, rows) for rows in runs])
+            self._write([together(_PUT_FOLLOWS, rows) for rows in batches(map(_of_block, some), TOGETHER)])
+
+    def _write(self, messages: Sequence[tuple[str, Row]]) -> None:
+        for last in (*[False] * (TRIES - 1), True):
+            try:
+                self._cluster.ask_all(messages, at_once=MESSAGES)
+                return
+            except StoreUnavailable:
+                if last:
+                    raise
+
+    def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
+        """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
+        member = self._member(owner)
+        if member is None or shard_of(member) != shard:
+            return {}
+        own = from_offsets([member % SHARD_MEMBERS])
+        return {SetKind.FOLLOWERS: own, SetKind.PUSH: everybody.get(SetKind.PUSH, nobody())}
+
+    def _member(self, user: UserId) -> Member | None:
+        account = self._directory.accounts([user]).get(user)
+        return None if account is None or account.deleted else account.member
+
+
+def _of_all(subject: Subject, shard: int) -> list[tuple[str, int, list[SetKind]]]:
+    return [(str(subject), shard, list(OF_A_SUBJECT)), (_EVERYBODY, shard, list(OF_EVERYBODY))]
+
+
+def _decoded(rows: list[Any]) -> dict[SetKind, Bits]:
+    return {SetKind(row.kind): decode(row.blob) for row in rows}
+
+
+def _of_block(follow: BlockFollows) -> Row:
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+
+
+def _of_subject(follow: BlockFollows) -> Row:
+    block, slot, subject, visible_from, members = _of_block(follow)
+    return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
+
+
+def _head_of_one(member: Member | None) -> SetHead:
+    if member is None:
+        return NO_FOLLOWERS
+    return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))

@@ -1,0 +1,211 @@
+"""The log by kafka-python: its client in Python, with its traps avoided."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from threading import Lock
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
+from kafka.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    KafkaError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+
+from notifier.adapters.kafka.access import Access, translated
+from notifier.adapters.kafka.client import (
+    ANSWERS_WITHIN,
+    AT_ONCE,
+    BATCH,
+    BYTES,
+    KNOWN_WITHIN,
+    MOST_AWAY,
+    Answered,
+    Changes,
+    Fenced,
+    TooLate,
+)
+from notifier.adapters.kafka.incarnation import shortened
+from notifier.adapters.kafka.leaving import leave
+from notifier.adapters.kafka.making import made
+from notifier.adapters.kafka.unread import unread
+from notifier.domain.errors import LogUnavailable
+from notifier.ports.log import Logged, Record
+
+OWNS_NOTHING = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
+TO_JOIN, TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
+"""The least of a poll: with shorter ones the library never gets through joining a group."""
+ASKS_WITHIN = 2_000
+"""Milliseconds of a question about offsets."""
+
+
+def ms(time: timedelta) -> int:
+    return time // timedelta(milliseconds=1)
+
+
+class PythonSender:
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._lock = Lock()
+        self._made: KafkaProducer | None = None
+
+    def send(self, record: Record, answered: Answered) -> None:
+        with translated("A record was not sent"):
+            topic = self._access.topic(record.stream)
+            future = self._producer().send(topic, value=record.value, key=record.key.encode())
+        future.add_callback(lambda _: answered(None))
+        future.add_errback(lambda error: answered(type(error).__name__))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._made is not None:
+                self._made.close(timeout=1.0)
+                self._made = None
+
+    def _producer(self) -> KafkaProducer:
+        """Made by the process that sends, at its first record. Who waits for another thread to make it waits no longer
+        than for an answer."""
+        if not self._lock.acquire(timeout=ANSWERS_WITHIN / 2):
+            raise LogUnavailable("No broker was found yet.")
+        try:
+            if self._made is None:
+                self._made = made(
+                    KafkaProducer,
+                    **self._access.options(),
+                    acks="all",
+                    # With it the producer hangs for good once a batch was too old when its broker came back. Nothing
+                    # is lost without: a record that was written twice is known by its event's id.
+                    enable_idempotence=False,
+                    # With more than one a batch that is tried again comes behind its successor.
+                    max_in_flight_requests_per_connection=1,
+                    metadata_max_age_ms=ms(KNOWN_WITHIN),
+                    batch_size=BATCH,
+                    linger_ms=1,
+                    max_block_ms=int(ANSWERS_WITHIN * 500),
+                    delivery_timeout_ms=int(ANSWERS_WITHIN * 1_000),
+                )
+            return self._made
+        finally:
+            self._lock.release()
+
+
+class PythonMembership:
+    def __init__(self, access: Access, stream: str, group: str, name: str, changes: Changes) -> None:
+        self._access, self._stream, self._name = access, stream, name
+        self._topic, self._group = access.topic(stream), access.group(stream, group)
+        self._listener = _Listener(changes)
+        with translated("The log can't be reached"):
+            self._consumer = self._made()
+            self._consumer.subscribe([self._topic], listener=self._listener)
+
+    def poll(self, wait: timedelta) -> Sequence[Logged]:
+        least = TO_READ if self._listener.joined else TO_JOIN
+        try:
+            with translated("The log can't be read"):
+                found = self._consumer.poll(timeout_ms=ms(max(least, wait)), max_records=AT_ONCE)
+        except LogUnavailable as error:
+            _fence(error)
+            raise
+        return [self._logged(one) for records in found.values() for one in records]
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        places = {place: OffsetAndMetadata(offsets[place.partition], "", -1) for place in self._places(offsets)}
+        try:
+            with translated("A commit was not taken"):
+                self._consumer.commit(places)
+        except LogUnavailable as error:
+            if isinstance(error.__cause__, OWNS_NOTHING):
+                raise TooLate from error
+            _fence(error)
+            raise
+
+    def commits(self) -> Mapping[int, int | None]:
+        with translated("The group's commits aren't known"):
+            # Who is assigned a new partition may know of it before the library's list does.
+            assigned = {place.partition for place in self._consumer.assignment()}
+            numbers = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
+            found = self._asked(numbers)
+            # One question after the other: who began in between gave a commit to all, those included that had none.
+            return found | self._asked([number for number, at in found.items() if at is None])
+
+    def _asked(self, numbers: Iterable[int]) -> dict[int, int | None]:
+        places = self._places(numbers)
+        return {place.partition: self._consumer.committed(place, timeout_ms=ASKS_WITHIN) for place in places}
+
+    def bounds(self, numbers: Iterable[int]) -> Mapping[int, tuple[int, int]]:
+        places = self._places(numbers)
+        with translated("The ends of the partitions aren't known"):
+            firsts, ends = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
+        return {place.partition: (int(firsts[place]), int(ends[place])) for place in places}
+
+    def life(self) -> str:
+        # No method tells it; whoever fetches by a topic's id, as the library does, has it here.
+        found = self._consumer._cluster.topic_id(self._topic)
+        return shortened(found) if found else ""
+
+    def unread(self) -> bool:
+        return unread(self._access, self._topic, self._group)
+
+    def seek(self, number: int, offset: int) -> None:
+        with translated("A partition can't be read from there"):
+            self._consumer.seek(TopicPartition(self._topic, number), offset)
+
+    def close(self) -> None:
+        with suppress(KafkaError):
+            leave(self._access, self._group, self._consumer.group_metadata().member_id, self._name)
+        self._consumer.close(autocommit=False)
+
+    def _places(self, numbers: Iterable[int]) -> Collection[TopicPartition]:
+        return [TopicPartition(self._topic, number) for number in numbers]
+
+    def _made(self) -> KafkaConsumer:
+        return made(
+            KafkaConsumer,
+            **self._access.options(),
+            group_id=self._group,
+            # By its name: who is started again within the lease takes its own place at once.
+            group_instance_id=self._name,
+            session_timeout_ms=ms(self._access.lease),
+            heartbeat_interval_ms=ms(self._access.lease / 5),
+            max_poll_interval_ms=ms(MOST_AWAY),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=100,
+            max_partition_fetch_bytes=BYTES,
+            metadata_max_age_ms=ms(KNOWN_WITHIN),
+        )
+
+    def _logged(self, one: Any) -> Logged:
+        record = Record(stream=self._stream, key=one.key.decode(), value=one.value)
+        return Logged(partition=f"{self._stream}/{one.partition}", offset=one.offset, record=record)
+
+
+class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """Asynchronous: one that isn't may not even commit."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self.joined = False
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._changes.lost()
+
+    async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
+        self._changes.lost()
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self.joined = True
+        self._changes.gained([place.partition for place in assigned])
+
+
+def _fence(error: LogUnavailable) -> None:
+    if isinstance(error.__cause__, FencedInstanceIdError):
+        raise Fenced from error
+
+
+sender, membership = PythonSender, PythonMembership

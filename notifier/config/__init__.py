@@ -1,0 +1,46 @@
+"""The settings: every one with its default and its reason; the only reader of the environment."""
+
+from notifier.config.environment import (
+    environment_with,
+    environment_without_settings,
+    has_display,
+    set_in_environment,
+)
+from notifier.config.reading import RUNNING
+from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
+from notifier.config.settings import (
+    CELEBRITY_THRESHOLD,
+    HYSTERESIS,
+    MOST_STREAMS,
+    PROFILES,
+    SHORTEST_SECRET,
+    Brokers,
+    Cassandra,
+    Kafka,
+    Settings,
+)
+
+__all__ = [
+    "CELEBRITY_THRESHOLD",
+    "HYSTERESIS",
+    "MOST_STREAMS",
+    "PREFIX",
+    "PROFILES",
+    "RUNNING",
+    "SHORTEST_SECRET",
+    "Brokers",
+    "Cassandra",
+    "Kafka",
+    "Named",
+    "Rule",
+    "Settings",
+    "environment_with",
+    "environment_without_settings",
+    "has_display",
+    "named",
+    "plain",
+    "refusal",
+    "set_in_environment",
+    "variable",
+    "without_password",
+]

@@ -1,0 +1,266 @@
+"""The tree of the settings."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from notifier.config.reading import read
+from notifier.config.rule import Hides, setting
+
+CELEBRITY_THRESHOLD = 1_000_000
+"""Followers, by the brief."""
+HYSTERESIS = 0.9
+"""A celebrity stays one until she has fallen to this share of the threshold: no flapping at the line."""
+
+LONGEST_COLLAPSE = timedelta(days=1)
+"""A burst is announced once: what opened yesterday is no place for what is said today."""
+MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
+"""More often is a busy loop; more seldom, and the pressure is of an hour ago."""
+MOST_STREAMS = 50_000
+"""More connections than one process can be told to serve within a second."""
+ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+"""As a browser writes it, for it is compared as it stands: in small letters, without a path."""
+OWN_PORTS = {"http": ":80", "https": ":443"}
+"""Left out by browsers."""
+SHORTEST_SECRET = 32
+"""Bytes: HS256 is as strong as its hash only with a key of that length."""
+MOST_PORT = 65535
+LEVELS = ("debug", "info", "warning", "error", "critical")
+PROFILES = ("embedded", "cluster")
+CLIENTS = ("kafka-python", "confluent")
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+NAME = r"[a-z][a-z0-9_]{0,47}"
+HOST = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]"
+
+
+def matches(pattern: str) -> Any:
+    return lambda text: re.fullmatch(pattern, text) is not None
+
+
+def listed(pattern: str) -> Any:
+    """Empty, or several with commas between them."""
+    return matches(rf"|({pattern})(,({pattern}))*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kafka:
+    servers: str = setting(
+        "",
+        must="empty, or host:port, several with commas between them",
+        means="the brokers to ask first; needed by the cluster profile",
+        holds=listed(rf"({HOST}):[0-9]+"),
+    )
+    prefix: str = setting(
+        "",
+        must="empty, or letters, digits, dots, dashes and underscores",
+        means="of every topic and group, so that several notifiers share a cluster",
+        holds=matches(r"[A-Za-z0-9._-]{0,100}"),
+    )
+    user: str = setting("", must="a name", means="for SASL; none: whoever connects is let in")
+    password: str = setting("", must="a password", means="of that user", hides=Hides.ALL)
+    mechanism: str = setting(
+        MECHANISMS[0],
+        must=", ".join(MECHANISMS[:-1]) + f" or {MECHANISMS[-1]}",
+        means="how the user shows the password",
+        holds=lambda name: name in MECHANISMS,
+    )
+    ca: str = setting("", must="a file", means="with the authority's certificate; none: no TLS")
+    client: str = setting(
+        CLIENTS[0],
+        must=" or ".join(CLIENTS),
+        means="the library; confluent is in C and an order of magnitude cheaper a record, and an extra:"
+        ' `pip install "notifier[confluent]"`',
+        holds=lambda name: name in CLIENTS,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cassandra:
+    hosts: str = setting(
+        "",
+        must="empty, or hosts with commas between them",
+        means="the nodes to ask first; needed by the cluster profile",
+        holds=listed(HOST),
+    )
+    port: int = setting(
+        9042, must="a whole number from 1 to 65535", means="of every node", holds=lambda port: 1 <= port <= MOST_PORT
+    )
+    keyspace: str = setting(
+        "notifier", must="small letters, digits and _, a letter first", means="ours", holds=matches(NAME)
+    )
+    datacenter: str = setting(
+        "datacenter1",
+        must="a datacenter's name",
+        means="whose nodes are asked, and whose quorum is enough",
+        holds=matches(r"[\w.-]+"),
+    )
+    replicas: int = setting(
+        3,
+        must="a whole number from 1 to 9",
+        means="in that datacenter, of a keyspace that `notifier migrate` makes; one that is there keeps what it has",
+        holds=lambda number: 1 <= number <= 9,
+    )
+    user: str = setting("", must="a name", means="none: whoever connects is let in")
+    password: str = setting("", must="a password", means="of that user", hides=Hides.ALL)
+    ca: str = setting("", must="a file", means="with the authority's certificate; none: no TLS")
+
+
+HOSTS = rf"({HOST})(:[0-9]+)?(,({HOST})(:[0-9]+)?)*"
+REDIS = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS}\S*"
+"""One server; the primary that sentinels know of by a name; the nodes of a cluster to ask first."""
+
+BROKER = r"(rediss?|amqps?)://\S+"
+
+
+def _broker(pool: str) -> Any:
+    return setting(
+        "",
+        must="empty, or a redis://, rediss://, amqp:// or amqps:// address",
+        means=f"the Celery broker of the pool {pool}; none: a database of its own on `NOTIFIER_REDIS_URL`",
+        holds=matches(f"|{BROKER}"),
+        hides=Hides.PASSWORD,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brokers:
+    p0: str = _broker("p0")
+    p1: str = _broker("p1")
+    p2: str = _broker("p2")
+    push: str = _broker("push")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    data: Path = setting(
+        Path("./notifier-data"),
+        must="a folder",
+        means="holds everything durable of the embedded profile, and what runs, keys and logs of both",
+    )
+    profile: str = setting(
+        PROFILES[0],
+        must=" or ".join(PROFILES),
+        means="which technologies stand behind the ports ([architecture](architecture.md)); where it isn't said, that"
+        " of the `notifier up` that ran last on the data counts before the default",
+        holds=lambda name: name in PROFILES,
+    )
+    instance: str = setting(
+        "",
+        must="empty, or letters, digits, dots, dashes and underscores",
+        means="this installation's name among others of the cluster, the same after a restart; none: made of the host's"
+        " name and the folder's",
+        holds=matches(r"[A-Za-z0-9._-]{0,90}"),
+    )
+    host: str = setting(
+        "127.0.0.1",
+        must="a host name or an address",
+        means="what the API listens on",
+        holds=matches(r"\S+"),
+    )
+    port: int = setting(
+        8080,
+        must="a whole number from 0 to 65535",
+        means="its port; 0 takes any free one",
+        holds=lambda port: 0 <= port <= MOST_PORT,
+    )
+    redis_url: str = setting(
+        "",
+        must="empty, or a redis://, rediss:// or unix:// address, redis+sentinel://host,host/name or"
+        " redis+cluster://host,host",
+        means="a Redis or Valkey to use; none: `up` starts and watches its own. Several hosts are asked in turn for the"
+        " sentinels' primary of that name, or for the cluster's nodes, where each pool also needs a broker of its own;"
+        " `rediss+sentinel` and `rediss+cluster` are the same with TLS, and sentinels take the same password",
+        holds=matches(f"|{REDIS}"),
+        hides=Hides.PASSWORD,
+    )
+    threshold: int = setting(
+        CELEBRITY_THRESHOLD,
+        must="a whole number from 1 on",
+        means="followers from which on an account is a celebrity; it stays one down to nine tenths of that",
+        holds=lambda followers: followers >= 1,
+    )
+    collapse: timedelta | None = setting(
+        None,
+        must="a number of seconds from 0 to 86400",
+        means="the least collapse window of every subject; 0: one burst a mention, for accounts with at most 100,000"
+        " followers (the others keep 60 s, for a fan-out each would reach everybody again and again); none: the"
+        " subject's policy",
+        holds=lambda window: window is None or timedelta(0) <= window <= LONGEST_COLLAPSE,
+    )
+    refill: timedelta | None = setting(
+        None,
+        must="a number of seconds from 1 to 86400",
+        means="until a subject that has spent its 6 fan-outs in a row may have another; none: the subject's policy,"
+        " 3600; `notifier demo` gives 60",
+        holds=lambda wait: wait is None or timedelta(seconds=1) <= wait <= LONGEST_COLLAPSE,
+    )
+    secret: str = setting(
+        "",
+        must=f"empty, or {SHORTEST_SECRET} bytes long or longer",
+        means="signs tokens and cursors; none: made once and kept in the data folder",
+        holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
+        hides=Hides.ALL,
+    )
+    monitor_every: timedelta = setting(
+        timedelta(seconds=10),
+        must="a number of seconds from 0.1 to 3600",
+        means="how often the monitor measures how much P2 must give way",
+        holds=lambda every: MONITORS[0] <= every <= MONITORS[1],
+    )
+    streams: int = setting(
+        5_000,
+        must="a whole number from 0 to 50000",
+        means="live streams that one API process keeps open; each takes a file descriptor (`ulimit -n`)"
+        " and about 10 kB",
+        holds=lambda streams: 0 <= streams <= MOST_STREAMS,
+    )
+    origins: str = setting(
+        "",
+        # No *: who may show people their inboxes is for whoever runs this to say, page by page.
+        must="empty, or origins like https://app.example or http://localhost:3000 with commas between them, and no *",
+        means="pages of other origins on which `<notifier-inbox>` works; each as a browser writes it: in small letters,"
+        " without a path and without the usual port",
+        holds=lambda origins: not origins or all(_is_origin(one) for one in origins.split(",")),
+    )
+    jars: Path = setting(
+        Path("~/.cache/notifier/jars"),
+        must="a folder",
+        means="where `notifier services` keeps the jars of Kafka and Cassandra, for every data folder",
+    )
+    log_level: str = setting(
+        "info",
+        must=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}",
+        means="the least important line that is logged",
+        holds=lambda level: level.lower() in LEVELS,
+    )
+    demo: str = setting(
+        "",
+        must="empty, or four user ids with commas between them",
+        means="a VIP, one who is active, one who comes now and then and one who is away: the people of the page that"
+        " `notifier demo` serves; none: no such page and no `/demo` routes",
+        holds=matches(r"|[^,\s]+(,[^,\s]+){3}"),
+    )
+    command: str = setting(
+        "notifier",
+        must="words for a shell",
+        means="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
+        holds=lambda words: bool(words.strip()),
+    )
+    kafka: Kafka = Kafka()
+    cassandra: Cassandra = Cassandra()
+    brokers: Brokers = Brokers()
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:
+        """From what is given, NOTIFIER_DATA, NOTIFIER_PORT and so on, and the file of settings: the first that says
+        something. Durations are in seconds. Raises BadSetting.
+        """
+        return read(cls, environment, given)
+
+
+def _is_origin(text: str) -> bool:
+    found = ORIGIN.fullmatch(text)
+    return found is not None and found[4] != OWN_PORTS[found[1]] and int((found[4] or ":0")[1:]) <= MOST_PORT

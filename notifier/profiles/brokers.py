@@ -1,0 +1,28 @@
+"""Celery's brokers as both profiles choose them; BadSetting, with the remedy, where a Redis can't be one."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from notifier.adapters.celery import on_redis
+from notifier.config import Settings, variable
+from notifier.domain.errors import BadSetting
+from notifier.domain.slice import Pool
+from notifier.profiles.rediss import checked
+
+
+def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
+    """The pools' own where they are given, else databases of the Redis."""
+    given = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, pool))}
+    return given if len(given) == len(Pool) else {**_databases(redis_url), **given}
+
+
+def _databases(redis_url: str) -> Mapping[Pool, str]:
+    """Celery knows neither clusters nor sentinels' primaries, and a cluster has but one database."""
+    scheme = urlsplit(redis_url).scheme
+    if scheme not in {"redis", "rediss"}:
+        needed = ", ".join(variable("brokers", pool) for pool in Pool)
+        raise BadSetting(
+            f"Celery can't work on {variable('redis_url')}, a {scheme}:// address. Give each pool a redis://, rediss://,"
+            f" amqp:// or amqps:// address of its own: {needed}."
+        )
+    return on_redis(redis_url)

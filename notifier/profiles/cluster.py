@@ -1,0 +1,191 @@
+"""The cluster profile: Cassandra, Kafka, a Redis and Celery's brokers, all run by somebody else."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from notifier.adapters import cassandra, kafka, redis
+from notifier.adapters.cassandra import (
+    CassandraArchive,
+    CassandraBursts,
+    CassandraClaims,
+    CassandraDeadLetters,
+    CassandraDirectory,
+    CassandraHeads,
+    CassandraInbox,
+    CassandraLeases,
+    CassandraLedger,
+    CassandraMemberSets,
+    CassandraPeople,
+    CassandraRecentBursts,
+    CassandraSeals,
+    CassandraSent,
+    CassandraSpared,
+    CassandraThrottles,
+    CassandraTimeline,
+    Cluster,
+    Phase,
+    Reader,
+    migrate,
+    pending,
+    require,
+)
+from notifier.adapters.celery import CeleryQueue, application, knock
+from notifier.adapters.console import ConsoleSender
+from notifier.adapters.kafka import KafkaLog
+from notifier.adapters.redis import (
+    RedisActivity,
+    RedisBacklogReport,
+    RedisBuckets,
+    RedisBus,
+    RedisLiveReader,
+    RedisPressure,
+    RedisPullIndex,
+    RedisPullReader,
+    RedisRecent,
+    connect,
+    connect_async,
+)
+from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.config import PREFIX, Settings
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.slice import Pool
+from notifier.profiles import judging
+from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
+from notifier.profiles.brokers import brokers
+from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
+from notifier.profiles.inspection import Inspection
+from notifier.profiles.looking import Look, inspected
+from notifier.system import Ports, Reads
+
+
+class Clustered:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._run = settings.data / "run"
+        self._cluster = Cluster(of_cassandra(settings))
+        self._kafka = of_kafka(settings)
+        self._clock = SystemClock()
+        self._closing, self._leaving = ExitStack(), AsyncExitStack()
+        self._closing.callback(self._cluster.close)
+
+    def pending(self) -> Sequence[str]:
+        kafka.knock(self._kafka)
+        steps = [step for phase in Phase for step in pending(self._cluster, phase)]
+        return [*steps, *kafka.pending(self._kafka)]
+
+    def migrate(self, phase: str | None = None) -> int:
+        kafka.knock(self._kafka)
+        steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
+        return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
+
+    def prepare(self) -> None:
+        with suppress(StoreUnavailable):  # it passes by itself: roles start meanwhile, and answer what they can
+            require(self._cluster)
+        kafka.require(self._kafka)
+
+    @contextmanager
+    def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
+        writable(self._run)
+        with locked(self._run / "lock"):
+            alone()
+            brokers(self._settings, self.redis_url())
+            require_redis(self.redis_url(), ANSWERS_WITHIN)
+            yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
+
+    def require_services(self) -> None:
+        require_redis(self.redis_url(), 0.0)
+
+    def inspect(self) -> Iterator[Inspection]:
+        nodes, urls = of_cassandra(self._settings), brokers(self._settings, self.redis_url())
+        looks: dict[str, Look] = {
+            "cassandra": lambda: list(judging.of_cassandra(cassandra.look(nodes), nodes)),
+            "kafka": lambda: list(judging.of_kafka(kafka.look(self._kafka))),
+            "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
+        }
+        # A server with several pools' queues, each in a database of its own, is looked at once.
+        seen: set[str] = set()
+        for pool, url in urls.items():
+            if (server := urlsplit(url).netloc) not in seen:
+                looks[f"broker {pool}"] = self._look_at_broker(url, pool)
+            seen.add(server)
+        return inspected(looks)
+
+    def _look_at_broker(self, url: str, pool: Pool) -> Look:
+        def knocked() -> Sequence[Inspection]:
+            knock(url, pool)
+            return []
+
+        is_redis = urlsplit(url).scheme in ("redis", "rediss")
+        return self._look_at_redis(url, f"broker {pool}", queues=True) if is_redis else knocked
+
+    def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:
+        return lambda: list(judging.of_redis(name, redis.look(url), queues=queues))
+
+    def redis_url(self) -> str:
+        return of_redis(self._settings)
+
+    def pids(self) -> Mapping[str, int]:
+        return {}
+
+    def ports(self) -> Ports:
+        cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
+        cache, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
+        log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
+        out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
+        for closing in (log.close, cache.close, queue.close, out.close):
+            self._closing.callback(closing)
+        return Ports(
+            log=log,
+            directory=CassandraDirectory(cluster),
+            sets=CassandraMemberSets(cluster),
+            heads=CassandraHeads(cluster),
+            bursts=CassandraBursts(cluster, clock),
+            recent_bursts=CassandraRecentBursts(cluster, clock),
+            ledger=ledger,
+            claims=CassandraClaims(cluster),
+            seals=CassandraSeals(cluster, clock),
+            inbox=CassandraInbox(cluster, clock),
+            throttles=CassandraThrottles(cluster, clock),
+            dead_letters=CassandraDeadLetters(cluster, clock),
+            sent=CassandraSent(cluster),
+            spared=CassandraSpared(cluster),
+            leases=CassandraLeases(cluster),
+            archive=CassandraArchive(cluster, ledger),
+            pull=RedisPullIndex(cache, nonces),
+            recent=RedisRecent(cache),
+            buckets=RedisBuckets(cache),
+            pressure=RedisPressure(cache),
+            report=RedisBacklogReport(cache),
+            bus=RedisBus(cache),
+            queue=queue,
+            sender=ConsoleSender(out),
+            clock=clock,
+            nonces=nonces,
+        )
+
+    def reads(self) -> Reads:
+        cache, reader = connect_async(self.redis_url()), Reader(self._cluster)
+        self._leaving.push_async_callback(cache.aclose)
+        return Reads(
+            people=CassandraPeople(reader, self._clock),
+            timeline=CassandraTimeline(reader, self._clock),
+            pull=RedisPullReader(cache, self._clock),
+            activity=RedisActivity(cache),
+            live=RedisLiveReader(cache),
+            clock=self._clock,
+        )
+
+    async def leave(self) -> None:
+        await self._leaving.aclose()
+
+    def application(self, pool: Pool) -> Any:
+        return application(brokers(self._settings, self.redis_url())[pool], pool)
+
+    def empty(self) -> bool:
+        """It is others' too, for all we know."""
+        return False
+
+    def close(self) -> None:
+        self._closing.close()

@@ -1,0 +1,39 @@
+"""`topic_deleted`: a topic is deleted under a running service; `notifier migrate` brings it back, and all goes on."""
+
+import time
+
+from notifier import topics
+from notifier.adapters.kafka.access import translated
+from notifier.adapters.kafka.making import administration
+from notifier.profiles.addresses import of_kafka
+from notifier.testing.bench.cluster.log_down import post, wrong_refusal
+from notifier.testing.bench.cluster.stage import Stage
+from notifier.testing.finding import Finding, agreement
+from notifier.testing.storm import tweets
+
+NAME = "topic_deleted"
+MENTIONS = 30
+GONE_FOR = 3.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """What it held is gone with it, so that it is deleted when all of that is done: events are refused from then on."""
+    stage.send(MENTIONS)
+    wrong = stage.wrong()
+    for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):
+        stage.tell(f"deleting {stream}")
+        _delete(stage, stream)
+        time.sleep(GONE_FOR)
+        if stream == topics.MENTIONS:
+            [tweet] = tweets(stage.world, 1, 800 + stage.storms)
+            wrong += wrong_refusal(post(stage, tweet))
+        stage.profile.migrate()
+        sent = stage.send(MENTIONS)
+        stage.tell(f"after {stream} came back, events were sequenced within {stage.sequenced(sent):.1f} s")
+    return agreement(NAME, wrong + stage.wrong(), n=3 * MENTIONS)
+
+
+def _delete(stage: Stage, stream: str) -> None:
+    access = of_kafka(stage.settings)
+    with translated("The topic was not deleted"), administration(access) as admin:
+        admin.delete_topics([access.topic(stream)])

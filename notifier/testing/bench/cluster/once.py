@@ -1,0 +1,40 @@
+"""An archive of a small world whose rows are read in one go: a question a block and burst would take minutes."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from notifier.domain.burst import Burst
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Seal
+from notifier.domain.subject import BurstKey
+from notifier.ports.archive import Archive, StoredRow
+
+
+@dataclass(slots=True, kw_only=True)
+class Once:
+    """Of one moment: what is stored later isn't in it."""
+
+    archive: Archive
+    found: dict[BurstKey, list[StoredRow]] = field(default_factory=dict)
+
+    def bursts(self) -> Iterator[Burst]:
+        return self.archive.bursts()
+
+    def accounts(self) -> Iterator[Account]:
+        return self.archive.accounts()
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        return self.archive.seals(burst)
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        self.found = self.found or self._read()
+        if burst is not None:
+            return iter(self.found.get(burst, ()))
+        return (stored for rows in self.found.values() for stored in rows)
+
+    def _read(self) -> dict[BurstKey, list[StoredRow]]:
+        found: dict[BurstKey, list[StoredRow]] = defaultdict(list)
+        for stored in self.archive.rows():
+            found[stored.row.burst].append(stored)
+        return dict(found)

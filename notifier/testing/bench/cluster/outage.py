@@ -1,0 +1,39 @@
+"""`store_outage`: Cassandra is frozen in a storm; events are accepted, tabs answer what they can, nothing dies."""
+
+import time
+from datetime import timedelta
+from threading import Thread
+
+from notifier.api.identity import issue
+from notifier.api.keys import keys_of
+from notifier.testing import people
+from notifier.testing.bench.cluster.stage import Stage
+from notifier.testing.faults import OUTAGE
+from notifier.testing.finding import Finding, agreement
+from notifier.testing.onlooker import Onlooker
+
+NAME = "store_outage"
+MENTIONS = 40
+TOKENS_LAST = timedelta(hours=1)
+LOOKS_EVERY = 0.5
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    keys, now = keys_of(stage.settings), stage.ports.clock.now()
+    onlooker = Onlooker(
+        instance=stage.instance,
+        token=lambda user: issue(keys, user, now, TOKENS_LAST),
+        people=people.sample(stage.world, 1),
+    )
+    freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE))
+    freezing.start()
+    with stage.storming(MENTIONS, OUTAGE / 2) as storm:
+        while freezing.is_alive():
+            onlooker()
+            time.sleep(LOOKS_EVERY)
+    told = onlooker.finding()
+    stage.tell(f"tabs: {told.detail}")
+    wrong = [] if told.ok else [told.detail]
+    if storm.sent.retries:
+        wrong.append(f"{storm.sent.retries} requests of the tweet service had to be sent again")
+    return agreement(NAME, wrong + stage.wrong(), n=MENTIONS)

@@ -1,0 +1,99 @@
+"""The scenarios in their order, as parts of a bench: most share a stage, and one that failed leaves it to nobody."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from notifier.testing.bench.cluster import (
+    deleted,
+    growing,
+    lives,
+    log_down,
+    lost_answer,
+    migrating,
+    outage,
+    poison,
+    ring,
+    takeover,
+    versions,
+    wiped,
+    zombie,
+)
+from notifier.testing.bench.cluster.stage import Stage, stage
+from notifier.testing.bench.fanout import Parts
+from notifier.testing.bench.rounds import Figure
+from notifier.testing.trial import Tell
+
+SHARING = (takeover, zombie, lost_answer, growing, wiped, log_down, outage, migrating, lives, poison, versions, deleted)
+"""What changes the stage for good comes last."""
+SLOW = (deleted, ring)
+"""Minutes each."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """One stage for many scenarios: starting the engines takes longer than most of them."""
+
+    folder: Path
+    opened: ExitStack = field(default_factory=ExitStack)
+    found: Stage | None = None
+    stages: int = 0
+
+    def stage(self, tell: Tell) -> Stage:
+        if self.found is None:
+            self.stages += 1
+            self.found = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell))
+        self.found.tell = tell
+        return self.found
+
+    def leave(self) -> None:
+        self.found = None
+        self.opened.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    module: ModuleType
+    shared: Shared
+
+    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+        sound = False
+        try:
+            finding = self.module.run(self.shared.stage(tell), quick=quick)
+            sound = finding.ok or finding.unit != "wrong"  # what is only late leaves nothing wrong behind
+        finally:
+            if not sound:
+                self.shared.leave()
+        tell(f"{'ok' if finding.ok else 'FAILED'}: {finding.value} {finding.unit} {finding.detail}")
+        return [Figure(finding=finding)]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """On engines of its own, when those of the others have ended."""
+
+    module: ModuleType
+    shared: Shared
+
+    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+        self.shared.leave()
+        return [Figure(finding=self.module.run(folder, quick=quick, tell=tell))]
+
+
+@contextmanager
+def parts(folder: Path) -> Iterator[Parts]:
+    shared = Shared(folder=folder)
+    try:
+        yield {
+            **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},
+            ring.NAME: (Alone(ring, shared), (ring.NAME,)),
+        }
+    finally:
+        shared.leave()
+
+
+def quickly(found: Parts) -> Parts:
+    slow = {module.NAME for module in SLOW}
+    return {name: part for name, part in found.items() if name not in slow}

@@ -1,0 +1,120 @@
+"""Three ways to write and read the same records: the port's, the leanest with its library, and the one in C."""
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Place
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from notifier.adapters.kafka import Access, KafkaLog
+from notifier.ports.log import Record
+
+APPENDED = 1_000
+"""Records of one append of ours."""
+READ = 500
+"""Records of one poll."""
+BATCH = 131_072
+PATIENCE = timedelta(seconds=1)
+
+
+class Client(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def write(self, records: Sequence[Record]) -> None:
+        """All are acknowledged by all replicas when it returns."""
+        ...
+
+    def read(self, stream: str, group: str) -> Generator[int, None, None]:
+        """From the beginning: how many records each poll brought."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """As router and pump use it: appends that are waited for, polls that are committed."""
+
+    access: Access
+    log: KafkaLog
+    name: str = "ours"
+
+    def write(self, records: Sequence[Record]) -> None:
+        for at in range(0, len(records), APPENDED):
+            self.log.append(records[at : at + APPENDED])
+
+    def read(self, stream: str, group: str) -> Generator[int, None, None]:
+        with closing(self.log.subscribe(stream, group, group)) as consumer:
+            while True:
+                found = consumer.poll(READ, PATIENCE)
+                if found:
+                    consumer.commit({logged.partition: logged.offset for logged in found})
+                yield len(found)
+
+
+class Lean:
+    """kafka-python in a loop, without groups, commits, or a word about errors."""
+
+    name = "lean"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._producer = KafkaProducer(
+            bootstrap_servers=access.servers, acks="all", enable_idempotence=False, batch_size=BATCH, linger_ms=1
+        )
+
+    def write(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._producer.send(self._access.topic(record.stream), value=record.value, key=record.key.encode())
+        self._producer.flush()
+
+    def read(self, stream: str, group: str) -> Generator[int, None, None]:
+        topic = self._access.topic(stream)
+        consumer = KafkaConsumer(bootstrap_servers=self._access.servers, enable_auto_commit=False)
+        with closing(consumer):
+            places = [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
+            consumer.assign(places)
+            consumer.seek_to_beginning(*places)
+            while True:
+                yield sum(map(len, consumer.poll(timeout_ms=1_000, max_records=READ).values()))
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class InC:
+    """confluent-kafka, whose work is done by threads of its own outside of Python."""
+
+    name = "confluent"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._producer = Producer({"bootstrap.servers": access.servers, "acks": "all", "linger.ms": 1, "log_level": 0})
+
+    def write(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._put(record)
+        self._producer.flush()
+
+    def _put(self, record: Record) -> None:
+        topic = self._access.topic(record.stream)
+        while True:
+            try:
+                return self._producer.produce(topic, value=record.value, key=record.key.encode())
+            except BufferError:
+                self._producer.poll(0.01)
+
+    def read(self, stream: str, group: str) -> Generator[int, None, None]:
+        topic = self._access.topic(stream)
+        options: dict[str, Any] = {"bootstrap.servers": self._access.servers, "group.id": group, "log_level": 0}
+        consumer = Consumer(options)
+        try:
+            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            consumer.assign([Place(topic, number, 0) for number in partitions])
+            while True:
+                yield len(consumer.consume(READ, timeout=1.0))
+        finally:
+            consumer.close()

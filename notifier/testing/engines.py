@@ -1,0 +1,73 @@
+"""The engines of a trial in the cluster profile: started in its folder, struck by its faults, gone with it."""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from notifier.config import Settings
+from notifier.profiles.folder import locked, writable
+from notifier.testing.proxy import Proxy
+from services.cassandra.node import Sync
+from services.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Struck by their names. Every method returns when the engine may answer again, and raises Environment."""
+
+    fleet: Fleet
+    sync: Sync
+    proxies: Mapping[str, Proxy] = field(default_factory=dict)
+    """Before those whose network is to fail."""
+
+    def kill(self, name: str, away: float = 0.0) -> None:
+        """And started again after so many seconds: what its operators would do."""
+        self.fleet.strike(self.sync, name, away)
+
+    def freeze(self, name: str, seconds: float) -> None:
+        self.fleet.freeze(name, seconds)
+
+    def cut(self, name: str, seconds: float) -> None:
+        self.proxies[name].cut(seconds)
+
+    def slow(self, name: str, seconds: float, latency: float) -> None:
+        self.proxies[name].slow(seconds, latency)
+
+
+@contextmanager
+def engines(
+    data: Path, profile: str, sync: Sync, *, fresh: bool = False, proxied: Collection[str] = ()
+) -> Iterator[Engines | None]:
+    """None for the embedded profile, and where settings name engines that somebody else runs.
+
+    What they have stored stays in the folder, unless it is to be fresh. Raises Environment or DataLocked.
+    """
+    settings = Settings.read(data=data, profile=profile)
+    fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())
+    if profile != "cluster" or (settings.kafka.servers and not fleet.note.exists()):
+        yield None
+        return
+    if fresh:
+        _forget(data, fleet)
+    with ExitStack() as closing:
+        proxies = {name: Proxy() for name in proxied}
+        for proxy in proxies.values():
+            closing.callback(proxy.close)
+        fleet = Fleet(
+            folder=fleet.folder, cache=fleet.cache, fronts={name: proxy.port for name, proxy in proxies.items()}
+        )
+        closing.callback(fleet.down)
+        fleet.up(sync, lambda engine, seconds: None)
+        for name, proxy in proxies.items():
+            one = fleet.standing()[name]
+            proxy.upstream = (one.host, one.port)
+        yield Engines(fleet=fleet, sync=sync, proxies=proxies)
+
+
+def _forget(data: Path, fleet: Fleet) -> None:
+    writable(data / "run")
+    with locked(data / "run" / "lock"):
+        fleet.down()
+        shutil.rmtree(fleet.folder, ignore_errors=True)

@@ -1,0 +1,116 @@
+"""A proxy before an engine, as the network between: it is cut, it is slow, or answers are lost on it."""
+
+import socket
+import struct
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+CHUNK = 65_536
+CONNECTS_WITHIN = 5.0
+"""Seconds."""
+AT_ONCE = struct.pack("ii", 1, 0)
+"""Closes with a reset: what was on its way is gone, as on a network that breaks."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Proxy:
+    """Listens from the start, on a port that stays the same; passes on once it knows to whom."""
+
+    upstream: tuple[str, int] | None = None
+    latency: float = 0.0
+    """Seconds that every piece waits, on its way there and back."""
+    parted: bool = False
+    """Whoever connects is thrown out at once."""
+    answers_lost: bool = False
+    """What is asked arrives; what is answered doesn't."""
+    swallowed: int = 0
+    """Bytes of lost answers."""
+    _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
+    _open: set[socket.socket] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def cut(self, seconds: float) -> None:
+        """Breaks every connection, and lets nobody through for so long."""
+        self.parted = True
+        try:
+            self.sever()
+            time.sleep(seconds)
+        finally:
+            self.parted = False
+
+    def slow(self, seconds: float, latency: float) -> None:
+        self.latency = latency
+        try:
+            time.sleep(seconds)
+        finally:
+            self.latency = 0.0
+
+    def sever(self) -> None:
+        """Every connection is broken, in the middle of whatever it carries; new ones are welcome."""
+        with self._lock:
+            ends, self._open = self._open, set()
+        for end in ends:
+            _break(end)
+
+    def close(self) -> None:
+        self.parted = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listener.close()
+        self.sever()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._serve, args=(near,), name="proxied", daemon=True).start()
+
+    def _serve(self, near: socket.socket) -> None:
+        if self.upstream is None:
+            return _break(near)
+        try:
+            far = socket.create_connection(self.upstream, CONNECTS_WITHIN)
+        except OSError:
+            return _break(near)
+        far.settimeout(None)
+        for end in (near, far):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._open |= {near, far}
+        if self.parted:  # looked at last: what was cut in between must not live on
+            self.sever()
+        threading.Thread(target=self._carry, args=(far, near), kwargs={"back": True}, daemon=True).start()
+        self._carry(near, far, back=False)
+        return None
+
+    def _carry(self, source: socket.socket, target: socket.socket, *, back: bool) -> None:
+        with suppress(OSError):
+            while piece := source.recv(CHUNK):
+                if self.latency:
+                    time.sleep(self.latency)
+                if back and self.answers_lost:
+                    self.swallowed += len(piece)
+                else:
+                    target.sendall(piece)
+        for end in (source, target):
+            with self._lock:
+                self._open.discard(end)
+            _break(end)
+
+
+def _break(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        end.shutdown(socket.SHUT_RDWR)  # also wakes the thread that reads from it
+    end.close()

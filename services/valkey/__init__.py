@@ -1,0 +1,1 @@
+"""Redis as an engine: the Valkey server that comes in a wheel."""

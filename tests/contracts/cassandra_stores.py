@@ -1,0 +1,137 @@
+"""The bundles of the contracts on Cassandra, and the facts about people that no port writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+
+from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.claims import CassandraClaims
+from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.heads import CassandraHeads
+from notifier.adapters.cassandra.leases import CassandraLeases
+from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.sent import CassandraSent
+from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.spared import CassandraSpared
+from notifier.adapters.cassandra.throttles import CassandraThrottles
+from notifier.codec.moments import to_ms
+from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
+from notifier.domain.subject import Member, Subject, UserId
+from notifier.domain.visible import Volume
+from notifier.ports.people import LEFT, NEVER
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.log import MemoryLog
+from tests.contracts.backends import Backend
+from tests.contracts.flow_stores import Store
+
+
+def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
+    """The log is another engine's, and has its own contract."""
+    return Backend(
+        clock=clock,
+        log=MemoryLog(clock),
+        directory=CassandraDirectory(cluster),
+        sets=CassandraMemberSets(cluster),
+        throttles=CassandraThrottles(cluster, clock),
+        dead_letters=CassandraDeadLetters(cluster, clock),
+        sent=CassandraSent(cluster),
+        leases=CassandraLeases(cluster),
+        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),
+        bursts=CassandraBursts(cluster, clock),
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
+    )
+
+
+@contextmanager
+def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
+    """Whoever opens it again has a session of his own."""
+    yield Store(
+        clock=clock,
+        again=partial(_again, cluster, clock),
+        expires=True,
+        heads=CassandraHeads(cluster),
+        bursts=CassandraBursts(cluster, clock),
+        recent=CassandraRecentBursts(cluster, clock),
+        seals=CassandraSeals(cluster, clock),
+        inbox=CassandraInbox(cluster, clock),
+        ledger=CassandraLedger(cluster, clock),
+        claims=CassandraClaims(cluster),
+        people=CassandraPeople(Reader(cluster), clock),
+        timeline=CassandraTimeline(Reader(cluster), clock),
+        directory=CassandraDirectory(cluster),
+        sets=CassandraMemberSets(cluster),
+        facts=CassandraFacts(cluster),
+        spared=CassandraSpared(cluster),
+    )
+
+
+@contextmanager
+def _again(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
+    other = Cluster(cluster.access)
+    try:
+        with cassandra_store(other, clock) as store:
+            yield store
+    finally:
+        other.close()
+
+
+class CassandraFacts:
+    """No port writes these yet, so the tables are filled directly: both sides of a fact in one logged batch, which the
+    server finishes where it was cut off, and which gives them one timestamp: of two facts the same stands on both.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
+        member, name, since = self._member(user), str(subject), to_ms(visible_from)
+        block, slot = divmod(member, BLOCK_MEMBERS)
+        self._put(
+            ("follows (block, slot, subject, visible_from)", (block, slot, name, since)),
+            (
+                "follows_of_subject (subject, shard, block, slot, visible_from)",
+                (name, shard_of(member), block, slot, since),
+            ),
+        )
+
+    def mute(self, user: UserId, subject: Subject) -> None:
+        self.follow(user, subject, NEVER)
+
+    def unfollow(self, user: UserId, subject: Subject) -> None:
+        self.follow(user, subject, LEFT)
+
+    def block(self, user: UserId, other: UserId) -> None:
+        self._put(*self._side(user, other, "blocks"), *self._side(other, user, "blocked_by"))
+
+    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
+        member, name = self._member(user), str(subject)
+        self._put(
+            ("volumes (block, member, subject, volume)", (block_of(member), member, name, volume)),
+            ("volumes_of_subject (subject, shard, member, volume)", (name, shard_of(member), member, volume)),
+        )
+
+    def _side(self, user: UserId, other: UserId, side: str) -> "list[Row]":
+        member = self._member(user)
+        return [
+            ("blocks (block, member, other, side)", (block_of(member), member, other, side)),
+            ("blocks_of_account (other, shard, member, side)", (other, shard_of(member), member, side)),
+        ]
+
+    def _member(self, user: UserId) -> Member:
+        return CassandraDirectory(self._cluster).accounts([user])[user].member
+
+    def _put(self, *rows: "Row") -> None:
+        inserts = "".join(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))}); " for table, row in rows)
+        self._cluster.ask(f"BEGIN BATCH {inserts}APPLY BATCH", [value for _, row in rows for value in row])
+
+
+Row = tuple[str, tuple[object, ...]]
+"""A table with its columns, and their values."""

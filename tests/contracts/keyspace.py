@@ -1,0 +1,40 @@
+"""A keyspace for the contracts: made once a process, and empty at the beginning of each test."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
+from notifier.adapters.cassandra.migrate import FOLDER
+
+_TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+_KEPT = "migrations"
+"""The runner's own."""
+
+
+@contextmanager
+def keyspace(access: Access) -> Iterator[Cluster]:
+    """With the schema of the code. Named by the schema and by who tests it, so that kept engines serve again."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    schema = b"".join(path.read_bytes() for path in sorted(FOLDER.rglob("*.cql")))
+    digest = hashlib.sha256(schema + os.getcwd().encode()).hexdigest()[:12]
+    cluster = Cluster(replace(access, keyspace=f"contracts_{digest}_{worker}"))
+    try:
+        for phase in Phase:
+            migrate(cluster, phase)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def emptied(cluster: Cluster) -> Cluster:
+    """A truncation costs some ten milliseconds and an empty table nothing: those that hold something are truncated."""
+    session = cluster.session()
+    tables = [name for (name,) in cluster.execute(_TABLES, (cluster.access.keyspace,)) if not name.startswith(_KEPT)]
+    looks = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1") for table in tables}
+    filled = [table for table, look in looks.items() if list(look.result())]
+    for going in [session.execute_async(f"TRUNCATE {table}") for table in filled]:
+        going.result()
+    return cluster

@@ -1,0 +1,125 @@
+"""The backends of the event log: two whose time is set by hand, and Kafka, whose readers are processes in real time."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+from uuid import uuid4
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
+from notifier.adapters.kafka.access import LEASE
+from notifier.ports.log import Consumer, EventLog
+from notifier.testing.memory.clock import ManualClock
+from notifier.topics import PARTITIONS
+from tests.contracts.member import Member, member
+
+LEASE_HERE = timedelta(seconds=3)
+"""As short as a busy machine bears: most of these tests wait for its end. That of production is in tests/services."""
+
+
+class Logs(Protocol):
+    """A log, and what its tests can do to time and to readers."""
+
+    @property
+    def log(self) -> EventLog: ...
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a poll may take to find what is there."""
+        ...
+
+    @property
+    def slack(self) -> timedelta:
+        """So long before a lease ends it is certain that it hasn't ended."""
+        ...
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer: ...
+
+    def passes(self, time: timedelta) -> None: ...
+
+    def live(self, readers: Sequence[Consumer]) -> None:
+        """All of them show that they live, at the same time."""
+        ...
+
+    def sleeps(self, reader: Consumer) -> None:
+        """Neither polls nor tells that it lives."""
+        ...
+
+    def wakes(self, reader: Consumer) -> None: ...
+
+
+@dataclass(slots=True)
+class ByHand:
+    log: EventLog
+    clock: ManualClock
+    patience: timedelta = timedelta(0)
+    slack: timedelta = timedelta(milliseconds=1)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
+        return self.log.subscribe(stream, group, owner)
+
+    def passes(self, time: timedelta) -> None:
+        self.clock.advance(time)
+
+    def live(self, readers: Sequence[Consumer]) -> None:
+        for reader in readers:
+            reader.poll(0, timedelta(0))
+
+    def sleeps(self, reader: Consumer) -> None:
+        """Who isn't asked does nothing."""
+
+    def wakes(self, reader: Consumer) -> None:
+        """As before."""
+
+
+@dataclass(slots=True)
+class InKafka:
+    log: KafkaLog
+    access: Access
+    library: str
+    patience: timedelta = timedelta(seconds=3)
+    slack: timedelta = timedelta(seconds=4.5)
+    faster: float = LEASE / LEASE_HERE
+    members: list[Member] = field(default_factory=list)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
+        self.members.append(member(self.access, self.library, stream, group, owner))
+        return self.members[-1]
+
+    def passes(self, lasting: timedelta) -> None:
+        time.sleep(lasting.total_seconds() / self.faster)
+
+    def live(self, readers: Sequence[Consumer]) -> None:
+        """Until a group has agreed, each of them must be there."""
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
+
+    def sleeps(self, reader: Consumer) -> None:
+        assert isinstance(reader, Member)
+        reader.stop()
+
+    def wakes(self, reader: Consumer) -> None:
+        assert isinstance(reader, Member)
+        reader.wake()
+
+
+@contextmanager
+def in_kafka(servers: str, library: str = KAFKA_PYTHON) -> Iterator[InKafka]:
+    """With topics of its own."""
+    access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.", lease=LEASE_HERE)
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
+    admin.close()
+    logs = InKafka(KafkaLog(access, library), access, library)
+    try:
+        yield logs
+    finally:
+        for one in logs.members:
+            one.end()
+        logs.log.close()

@@ -1,0 +1,66 @@
+"""A real RabbitMQ for contract tests: one server a test session, with no queue in it for every test."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from notifier.adapters.celery.application import application, queue_name
+from notifier.domain.slice import Pool
+from services.engine import Engine, free_port
+from services.rabbitmq.server import USER, missing, names, server
+
+
+@dataclass(frozen=True, slots=True)
+class Rabbit:
+    engine: Engine
+    password: str
+
+    @property
+    def brokers(self) -> Mapping[Pool, str]:
+        url = f"amqp://{USER}:{self.password}@{self.engine.address}//"
+        return dict.fromkeys(Pool, url)
+
+    def wipe(self) -> None:
+        """What a broker that lost its disk has: not even the queues."""
+        for pool, url in self.brokers.items():
+            with application(url, pool).connection_for_write() as connection:
+                connection.default_channel.queue_delete(queue_name(pool))
+
+
+@contextmanager
+def rabbit_in(folder: Path) -> Iterator[Rabbit]:
+    """A server of its own, and Erlang's port mapper; both are gone afterwards. Skips where there is none."""
+    if lacking := missing():
+        pytest.skip(f"RabbitMQ's tests need Debian's rabbitmq-server; not found: {lacking}")
+    mapper = names(folder / "names", port=free_port())
+    mapper.start()
+    try:
+        mapper.ready()
+        password = secrets.token_hex(24)
+        engine = server(
+            folder / "rabbitmq", port=free_port(), distribution=free_port(), names=mapper.port, password=password
+        )
+        engine.start()
+        try:
+            engine.ready()
+            yield Rabbit(engine, password)
+        finally:
+            engine.kill()
+    finally:
+        mapper.kill()
+
+
+@pytest.fixture(scope="session")
+def rabbit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
+    with rabbit_in(tmp_path_factory.mktemp("rabbit")) as found:
+        yield found
+
+
+@pytest.fixture
+def rabbit(rabbit_server: Rabbit) -> Rabbit:
+    rabbit_server.wipe()
+    return rabbit_server

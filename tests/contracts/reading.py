@@ -1,0 +1,58 @@
+"""What the contracts of the log do with it: append, poll, commit, and let time settle who reads what."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from time import monotonic
+
+from notifier.ports.log import Consumer, Logged, Record
+from notifier.topics import MENTIONS, PARTITIONS
+from tests.contracts.logs import Logs
+
+LEASE = timedelta(seconds=5)
+AT_ONCE = timedelta(0)
+STREAM = MENTIONS
+ALL = PARTITIONS[STREAM]
+
+
+def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:
+    logs.log.append([Record(stream=stream, key=key, value=f"{n} of {key}".encode()) for n, key in enumerate(keys)])
+
+
+def poll(logs: Logs, consumer: Consumer, limit: int = 1_000, *, within: timedelta | None = None) -> Sequence[Logged]:
+    """At most so many, of what comes while the backend's patience lasts."""
+    found = list(consumer.poll(limit, AT_ONCE))
+    deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
+    while len(found) < limit and monotonic() < deadline:
+        more = consumer.poll(limit - len(found), AT_ONCE)
+        if found and not more:
+            break
+        found += more
+    return found
+
+
+def nothing(logs: Logs, consumer: Consumer) -> bool:
+    """Whether nothing comes, for as long as it takes to come for who is there already."""
+    return not poll(logs, consumer, within=logs.patience / 3)
+
+
+def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:
+    consumer.commit({logged.partition: logged.offset for logged in polled})
+
+
+def keys(polled: Iterable[Logged]) -> list[str]:
+    return sorted(logged.record.key for logged in polled)
+
+
+def partitions(polled: Iterable[Logged]) -> set[str]:
+    return {logged.partition for logged in polled}
+
+
+KEYS = [f"k{n}" for n in range(64)]
+"""Enough for every partition to have some."""
+
+
+def settle(logs: Logs, *consumers: Consumer) -> None:
+    """Lets the consumers share the partitions out: each polls while two renewals are due."""
+    for _ in range(8):
+        logs.passes(LEASE / 10)
+        logs.live(consumers)

@@ -1,0 +1,119 @@
+"""Who reads what of the event log: shares, leases, take-over; nobody waits where time is set by hand."""
+
+from contextlib import suppress
+from datetime import timedelta
+
+from notifier.domain.errors import Unavailable
+from tests.contracts.logs import Logs
+from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, nothing, partitions, poll, settle
+
+
+def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) -> None:
+    consumers = [logs.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
+    settle(logs, *consumers)
+    append(logs, *KEYS)
+    shares = [partitions(poll(logs, consumer)) for consumer in consumers]
+    assert sorted(len(share) for share in shares) == [1, 1, 2]
+    assert len(set.union(*shares)) == ALL
+
+
+def test_more_consumers_than_partitions_leave_some_idle_and_nothing_unread(logs: Logs) -> None:
+    consumers = [logs.subscribe(STREAM, "router", f"owner {n}") for n in range(ALL + 2)]
+    settle(logs, *consumers)
+    append(logs, *KEYS)
+    assert sorted(key for consumer in consumers for key in keys(poll(logs, consumer))) == sorted(KEYS)
+
+
+def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
+    first = logs.subscribe(STREAM, "router", "one")
+    append(logs, *KEYS)
+    commit(first, poll(logs, first))
+    second = logs.subscribe(STREAM, "router", "two")
+    settle(logs, first, second)
+    append(logs, *KEYS)
+    shares = [poll(logs, first), poll(logs, second)]
+    assert [len(partitions(share)) for share in shares] == [ALL / 2, ALL / 2]
+    assert sorted(keys(shares[0]) + keys(shares[1])) == sorted(KEYS)
+
+
+def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_again(logs: Logs) -> None:
+    append(logs, *KEYS)
+    dead = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, dead)
+    commit(dead, polled[:1])
+    logs.sleeps(dead)
+    heir = logs.subscribe(STREAM, "router", "two")
+    logs.passes(LEASE - logs.slack)
+    assert nothing(logs, heir)
+    logs.passes(max(logs.slack, timedelta(seconds=1)))
+    assert keys(poll(logs, heir)) == keys(polled[1:])
+
+
+def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(logs: Logs) -> None:
+    append(logs, *KEYS)
+    sleeper = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, sleeper)
+    logs.sleeps(sleeper)
+    logs.passes(2 * LEASE)
+    heir = logs.subscribe(STREAM, "router", "two")
+    taken = poll(logs, heir)
+    assert keys(taken) == sorted(KEYS)
+    logs.wakes(sleeper)
+    commit(sleeper, polled)
+    append(logs, *KEYS)
+    assert nothing(logs, sleeper)
+    commit(sleeper, polled)
+    heir.close()
+    sleeper.close()
+    again = logs.subscribe(STREAM, "router", "three")
+    assert keys(poll(logs, again)) == sorted(KEYS + KEYS)
+
+
+def test_who_slept_past_the_lease_and_lost_nothing_goes_on(logs: Logs) -> None:
+    append(logs, *KEYS)
+    sleeper = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, sleeper)
+    logs.passes(2 * LEASE)
+    commit(sleeper, polled)
+    append(logs, "new")
+    assert keys(poll(logs, sleeper)) == ["new"]
+
+
+def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> None:
+    append(logs, *KEYS)
+    first = logs.subscribe(STREAM, "router", "one")
+    poll(logs, first)
+    logs.sleeps(first)
+    logs.passes(2 * LEASE)
+    second = logs.subscribe(STREAM, "router", "two")
+    commit(second, poll(logs, second, 30))
+    logs.wakes(first)
+    assert nothing(logs, first)
+    second.close()
+    settle(logs)
+    assert len(poll(logs, first)) == len(KEYS) - 30
+
+
+def test_closing_gives_the_partitions_back_at_once(logs: Logs) -> None:
+    append(logs, *KEYS)
+    first = logs.subscribe(STREAM, "router", "one")
+    poll(logs, first)
+    first.close()
+    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == sorted(KEYS)
+
+
+def test_who_restarts_under_the_same_name_has_everything_when_the_lease_ends_and_its_former_life_nothing(
+    logs: Logs,
+) -> None:
+    append(logs, *KEYS)
+    before = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, before)
+    after = logs.subscribe(STREAM, "router", "one")
+    early = poll(logs, after)  # at once, where the name is what counts
+    logs.passes(LEASE)
+    assert keys([*early, *poll(logs, after)]) == sorted(KEYS)
+    with suppress(Unavailable):  # who is told that another has its name by now
+        commit(before, polled)
+    with suppress(Unavailable):
+        assert nothing(logs, before)
+    assert after.lag() == len(KEYS)

@@ -1,0 +1,62 @@
+"""The engines that the tests of a run share: started by the first that needs one, gone when the run has ended."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+from notifier.config import Settings
+from services.fleet import Fleet, Standing
+from services.jars import missing
+
+KEPT = os.environ.get("ENGINES")
+"""A folder whose engines stay for the next run, which then begins at once."""
+
+WATCHERS: list[object] = []
+"""Held until this process ends, which they wait for."""
+
+
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Standing]:
+    """Kafka, Cassandra and Valkey, one of each for all processes of the run."""
+    if lacking := missing():
+        pytest.skip(f"the engines need Java 17 and Maven; not found: {', '.join(lacking)}")
+    if KEPT:
+        return _up(Path(KEPT))
+    # A worker of xdist has a folder of its own in the run's.
+    base, several = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
+    folder = (base.parent if several else base) / "engines"
+    runner = os.getppid() if several else os.getpid()
+    WATCHERS.append(
+        subprocess.Popen([sys.executable, "-m", "tests.engines", str(folder), str(runner)], start_new_session=True)
+    )
+    return _up(folder)
+
+
+def _up(folder: Path) -> Mapping[str, Standing]:
+    command = [sys.executable, "-m", "notifier", "services", "up", "--periodic", "--data", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return _fleet(folder).standing()
+
+
+def _fleet(folder: Path) -> Fleet:
+    return Fleet(folder=folder / "services", cache=Settings.read().jars.expanduser())
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    # Whatever ended the run, a SIGKILL included: nothing of it stays.
+    while _runs(int(sys.argv[2])):
+        sleep(0.5)
+    _fleet(Path(sys.argv[1])).down(within=0)

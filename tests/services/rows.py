@@ -1,0 +1,81 @@
+"""Rows for the tests of a real node, how many it stores, and a handler that answers in its place."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from cassandra import ConsistencyLevel, WriteType
+from cassandra.protocol import (
+    RESULT_KIND_VOID,
+    ErrorMessage,
+    OverloadedErrorMessage,
+    PreparedQueryNotFound,
+    ResultMessage,
+    WriteTimeoutErrorMessage,
+)
+
+from notifier.adapters.cassandra import (
+    Cluster,
+)
+from notifier.adapters.cassandra.premade import Splicing
+from notifier.domain.audience import Tier
+from notifier.domain.bits import SHARD_MEMBERS, from_flags
+from notifier.domain.block import Rows, cut
+from notifier.domain.subject import BurstKey
+from notifier.testing.memory.clock import START
+from tests.contracts.made import NOVA
+
+KEY = BurstKey(NOVA, 1)
+STORED = "SELECT count(*) FROM inbox"
+
+
+def rows(share: float, *, threshold: int = 32, key: BurstKey = KEY, shard: int = 0) -> Rows:
+    chance = np.random.default_rng(key.seq)
+    bits = from_flags(chance.random(SHARD_MEMBERS) < share)
+    return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard, threshold=threshold)
+
+
+def stored(cluster: Cluster) -> int:
+    return int(cluster.execute(STORED)[0][0])
+
+
+BUSY = [
+    OverloadedErrorMessage(code=0x1001, message="on purpose", info=None),
+    WriteTimeoutErrorMessage(
+        code=0x1100,
+        message="on purpose",
+        info={
+            "consistency": ConsistencyLevel.LOCAL_QUORUM,
+            "received_responses": 0,
+            "required_responses": 1,
+            "write_type": WriteType.UNLOGGED_BATCH,
+        },
+    ),
+]
+
+
+class Answers(Splicing):
+    """What the node has answered to writes, some of it replaced; a subclass for each test."""
+
+    error: ErrorMessage
+    refusals = 0
+    """How many answers are still to be replaced."""
+    forgotten = 0
+    """How often the node didn't know a statement."""
+    warned: ClassVar[set[str]] = set()
+
+    @classmethod
+    def decode_message(cls, *args: Any, **options: Any) -> Any:
+        answer = super().decode_message(*args, **options)
+        cls.forgotten += isinstance(answer, PreparedQueryNotFound)
+        cls.warned.update(answer.warnings or ())
+        if cls.refusals and isinstance(answer, ResultMessage) and answer.kind == RESULT_KIND_VOID:
+            cls.refusals -= 1
+            error = type(cls.error)(cls.error.code, cls.error.message, cls.error.info)
+            error.stream_id, error.trace_id, error.custom_payload = answer.stream_id, None, None
+            error.warnings = None
+            return error
+        return answer
+
+
+def answering(**facts: object) -> type[Answers]:
+    return type("Some", (Answers,), facts)

@@ -1,0 +1,223 @@
+"""The bulk writer on a real node: busy, moved, forgetful or silent."""
+
+import logging
+from asyncio import run
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from cassandra.protocol import (
+    ErrorMessage,
+    ProtocolHandler,
+    WriteFailureMessage,
+)
+
+from notifier.adapters.cassandra import (
+    Access,
+    CassandraInbox,
+    CassandraTimeline,
+    Cluster,
+    Phase,
+    migrate,
+)
+from notifier.adapters.cassandra.bodies import (
+    Message,
+    messages,
+)
+from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.migrate import FOLDER
+from notifier.adapters.cassandra.pace import BEGINS, LEAST, MOST, Pace
+from notifier.adapters.cassandra.reader import Reader
+from notifier.config import Settings
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.block import Row, Rows
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.subject import BurstKey, Member
+from notifier.testing.memory.clock import ManualClock
+from services.cassandra.node import node
+from services.engine import Engine, free_port
+from services.jars import missing
+from tests.contracts.made import NOVA
+from tests.services.rows import BUSY, STORED, answering, rows, stored
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+    ),
+]
+
+SAID = "This cassandra-driver takes no premade messages: rows go in its own batches, slowly."
+
+
+@pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
+def test_what_a_busy_node_refuses_is_written_again_until_it_stands(cluster: Cluster, error: ErrorMessage) -> None:
+    handler = answering(error=error, refusals=20)
+    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
+    made = [rows(0.031, shard=shard) for shard in range(3)]
+    inbox.write(made)
+    assert handler.refusals == 0
+    assert stored(cluster) == sum(one.written for one in made)
+
+
+@pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
+def test_a_node_that_stays_busy_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
+    bulk = Bulk(cluster, handler=answering(error=error, refusals=1_000_000), patience=0.2)
+    with pytest.raises(StoreUnavailable, match=r"Rows were not written"):
+        CassandraInbox(cluster, ManualClock(), bulk).write([rows(0.031)])
+
+
+def test_what_is_wrong_is_not_tried_again(cluster: Cluster) -> None:
+    failed = WriteFailureMessage(code=0x1500, message="on purpose", info={**BUSY[1].info, "failures": 1})
+    handler = answering(error=failed, refusals=1)
+    with pytest.raises(StoreUnavailable):
+        CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler)).write([rows(0.0001)])
+    assert handler.refusals == 0
+
+
+def test_callers_side_by_side_all_have_their_rows(cluster: Cluster) -> None:
+    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=answering(error=BUSY[0], refusals=30)))
+    made = [rows(0.031, shard=shard) for shard in range(8)]
+    with ThreadPoolExecutor(8) as callers:
+        list(callers.map(lambda one: inbox.write([one]), made))
+    assert stored(cluster) == sum(one.written for one in made)
+
+
+def test_more_than_the_connection_takes_waits_for_it(cluster: Cluster) -> None:
+    """The driver then says that its only node has no connection to spare."""
+    bulk = Bulk(cluster, pace=Pace(allowed=1 << 30))
+    made = [rows(0.9, threshold=2_000, shard=shard) for shard in range(2)]
+    CassandraInbox(cluster, ManualClock(), bulk).write(made)
+    assert stored(cluster) == sum(one.written for one in made)
+
+
+class Moved(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+    """A driver that has become another: it would refuse what we give it."""
+
+    @classmethod
+    def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
+        if isinstance(getattr(msg, "queries", None), Message):
+            raise AttributeError("queries")
+        encoded: bytes = super().encode_message(msg, *args, **options)
+        return encoded
+
+
+@pytest.mark.parametrize("handler", [ProtocolHandler, Moved])
+def test_a_driver_that_has_changed_inside_is_said_once_and_its_own_batches_are_sent(
+    cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
+) -> None:
+    bulk, made = Bulk(cluster, handler=handler), rows(0.031)
+    with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk"):
+        bulk.send(messages(made, 60, bulk.prepared()))
+        bulk.send(messages(made, 60, bulk.prepared()))
+    assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [SAID]
+    assert stored(cluster) == made.written
+    assert [(row.members is None, row.slot) for row in newest(cluster, int(made.members[0]))] == [
+        (True, made.members[0] % BLOCK_MEMBERS)
+    ]
+    assert newest(cluster, int(made.blocks[0]) * BLOCK_MEMBERS + first_in(made))
+
+
+def test_the_pace_halves_when_it_is_refused_and_grows_while_answers_come_soon() -> None:
+    pace = Pace()
+    assert pace.wait(BEGINS, 0.0) == 0.0
+    pace.sent(BEGINS)
+    assert pace.wait(1, 0.0) is None
+    pace.refused(BEGINS, 0.0, 1.0)
+    assert pace.allowed == BEGINS / 2
+    assert pace.wait(1, 1.0) == pytest.approx(0.01)
+    pace.sent(1_000)
+    pace.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: nothing new
+    assert pace.allowed == BEGINS / 2
+    for n in range(20):
+        pace.sent(1_000)
+        pace.refused(1_000, 2.0 + n, 2.0 + n)
+    assert (pace.allowed, pace.pause) == (LEAST, 1.0)
+    for n in range(2_000):
+        pace.sent(int(pace.allowed))
+        pace.answered(int(pace.allowed), 100.0 + n, 100.01 + n)
+    assert (pace.allowed, pace.pause) == (MOST, 0.0)
+    pace.sent(1_000)
+    pace.answered(1_000, 9_000.0, 9_000.5)
+    assert pace.allowed == pytest.approx(MOST * 0.8)
+
+
+def test_a_node_that_forgot_its_statements_is_told_them_again(tmp_path: Path) -> None:
+    """After its table was altered, and after all that it had was lost; while it is silent nothing waits for ever."""
+    engine = own_node(tmp_path / "first")
+    with running(engine):
+        cluster = migrated(engine, inbox_alone(tmp_path))
+        handler = answering()
+        inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
+        made = [rows(0.031, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
+        inbox.write(made[:1])
+        cluster.change("ALTER TABLE inbox WITH comment = 'another'")
+        inbox.write(made[1:2])
+        cluster.change("ALTER TABLE inbox ADD another int")
+        inbox.write(made[2:3])
+        assert stored(cluster) == sum(one.written for one in made[:3])
+        assert handler.forgotten
+        engine.freeze()
+        with pytest.raises(StoreUnavailable):
+            inbox.write(made)
+        engine.kill()
+        handler.forgotten = 0
+        with running(own_node(tmp_path / "second", port=engine.port)) as other:
+            migrated(other, tmp_path).close()
+            reached(cluster)
+            inbox.write(made[3:])
+            assert handler.forgotten
+            assert stored(cluster) == made[3].written
+        cluster.close()
+
+
+def own_node(folder: Path, port: int | None = None) -> Engine:
+    return node(folder, Settings.read().jars.expanduser(), port=port or free_port())
+
+
+@contextmanager
+def running(engine: Engine) -> Iterator[Engine]:
+    engine.start()
+    try:
+        engine.ready()
+        yield engine
+    finally:
+        engine.kill()
+
+
+def inbox_alone(folder: Path) -> Path:
+    """Of the schema: an engine of one's own is slow enough to start."""
+    for phase in Phase:
+        (folder / phase).mkdir()
+    (folder / "pre" / "0001_inbox.cql").write_text((FOLDER / "pre" / "0003_inbox.cql").read_text())
+    return folder
+
+
+def migrated(engine: Engine, folder: Path) -> Cluster:
+    cluster = Cluster(Access(hosts=[engine.host], port=engine.port, keyspace="rows"))
+    migrate(cluster, Phase.PRE, folder)
+    return cluster
+
+
+def reached(cluster: Cluster) -> None:
+    """Returns when the driver has found the node again."""
+    deadline = monotonic() + 60
+    while monotonic() < deadline:
+        with suppress(StoreUnavailable):
+            cluster.execute(STORED)
+            return
+        sleep(0.1)
+
+
+def newest(cluster: Cluster, member: int) -> Sequence[Row]:
+    return run(CassandraTimeline(Reader(cluster), ManualClock()).rows(Member(member), None, 5))
+
+
+def first_in(made: Rows) -> int:
+    """The place of the first member in the first block row."""
+    return int(np.flatnonzero(np.unpackbits(np.frombuffer(made.bitmap(0), dtype=np.uint8), bitorder="little"))[0])

@@ -1,0 +1,130 @@
+"""What the ledger owes to Cassandra alone: lost answers, and crashes between a list and a plan."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier.adapters.cassandra import (
+    CassandraLedger,
+    Cluster,
+)
+from notifier.adapters.cassandra.openings import FORGOTTEN
+from notifier.adapters.cassandra.session import PLAIN
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Entry, Fact
+from notifier.domain.subject import BurstKey
+from notifier.testing.memory.clock import START, ManualClock
+from tests.contracts.made import NOVA, ORION, piece, plan
+from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
+
+__all__ = ["clock", "cluster", "made"]
+
+pytestmark = ON_ENGINES
+
+KEY = BurstKey(NOVA, 1)
+
+
+def cells(*shards: int) -> list[Entry]:
+    return [Entry(slice=piece(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_lost_answer_never_says_that_a_cell_was_anothers(cluster: Cluster, clock: ManualClock, done: bool) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY)])
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=done), clock).record(cells(0, 1))
+    assert ledger.record(cells(0, 1)) == [not done, not done]
+
+
+def test_of_an_accounts_cells_those_that_are_new_are_written(cluster: Cluster, clock: ManualClock) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY, shards=250)])
+    assert ledger.record(cells(7, 120)) == [True, True]
+    told = ledger.record(cells(*range(250)))
+    assert [n for n, won in enumerate(told) if not won] == [7, 120]
+    assert ledger.record(cells(*range(250))) == [False] * 250
+    same = cells(251)[0]
+    assert ledger.record([same, same]) == [True, False]
+
+
+def test_a_burst_that_was_listed_by_one_who_died_before_the_plan_is_planned_by_the_next(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    # The next finds another opening, because the head was re-stamped.
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=False), clock).plan([plan(KEY)])
+    ledger = CassandraLedger(cluster, clock)
+    assert (ledger.open(), ledger.read([KEY])) == ([KEY], {})
+    restamped = plan(KEY, opened_at=START + timedelta(milliseconds=7))
+    ledger.plan([restamped])
+    assert ledger.read([KEY])[KEY].plan == restamped
+    assert set(ledger.open()) == {KEY}
+    ledger.close([KEY])
+    assert list(ledger.open()) == []
+    assert list(CassandraLedger(cluster, clock).open()) == []
+
+
+def test_a_burst_is_listed_when_it_has_a_plan(cluster: Cluster, clock: ManualClock) -> None:
+    with pytest.raises(StoreUnavailable):
+        CassandraLedger(Losing(cluster, LOST[0], done=True), clock).plan([plan(KEY)])
+    ledger = CassandraLedger(cluster, clock)
+    assert ledger.read([KEY])[KEY].plan == plan(KEY)
+    ledger.plan([plan(KEY)])
+    assert list(ledger.open()) == [KEY]
+
+
+def test_what_another_process_lists_is_found_wherever_it_opened(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, other = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
+    early, old = BurstKey(ORION, 1), START - timedelta(days=5)
+    ledger.plan([plan(KEY)])
+    assert list(ledger.open()) == [KEY]
+    clock.advance(timedelta(hours=2))
+    newer = BurstKey(NOVA, 2)
+    other.plan([plan(newer, opened_at=clock.now())])
+    assert list(ledger.open()) == [KEY, newer]
+    other.plan([plan(early, opened_at=old)])
+    assert any(early in ledger.open() for _ in range(60))
+    assert list(ledger.open()) == [early, KEY, newer]
+    ledger.close([early, newer])
+    assert list(ledger.open()) == [KEY]
+
+
+class Counting(Cluster):
+    """How many slots were looked at."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.access)
+        self.shared, self.slots = cluster, 0
+
+    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
+        asked = list(each)
+        if "FROM open_bursts" in statement:
+            self.slots += sum(len(slots) for slots, _ in asked if isinstance(slots, list))
+        return self.shared.ask_each(statement, asked, profile=profile)
+
+
+def test_what_is_listed_in_time_or_by_oneself_is_found_by_the_next_look(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, other = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
+    assert list(ledger.open()) == []
+    other.plan([plan(KEY)])
+    late, older = BurstKey(NOVA, 2), BurstKey(ORION, 1)
+    other.plan([plan(late, opened_at=START - timedelta(seconds=30))])
+    assert list(ledger.open()) == [late, KEY]
+    ledger.plan([plan(older, opened_at=START - timedelta(days=7))])
+    assert list(ledger.open()) == [older, late, KEY]
+
+
+def test_a_slot_without_open_bursts_is_looked_at_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
+    counting = Counting(cluster)
+    ledger = CassandraLedger(counting, clock)
+    ledger.open()
+    whole = counting.slots
+    assert whole > 8 * 24 * 20
+    for _ in range(10):
+        ledger.open()
+    assert counting.slots - whole <= 10 * (FORGOTTEN + 2)
+    ledger.open(START - timedelta(seconds=2))
+    assert counting.slots - whole <= 10 * (FORGOTTEN + 2) + 3

@@ -1,0 +1,88 @@
+"""Every row that the core flow writes ends some day, and what hangs on a burst not before it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.adapters.cassandra import (
+    CassandraBursts,
+    CassandraClaims,
+    CassandraDeadLetters,
+    CassandraLedger,
+    CassandraSent,
+    CassandraThrottles,
+    Cluster,
+)
+from notifier.domain.audience import Tier
+from notifier.domain.head import Sequenced
+from notifier.domain.ledger import Entry, Fact
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.throttle import Throttle
+from notifier.ports.bursts import Outcome
+from notifier.ports.deadletters import DeadLetter
+from notifier.ports.push import Sending
+from notifier.testing.memory.clock import START, ManualClock
+from tests.contracts.made import EVENT, NOVA, burst, mention, piece, plan
+from tests.services.losing import ON_ENGINES, clock, cluster, made
+
+__all__ = ["clock", "cluster", "made"]
+
+pytestmark = ON_ENGINES
+
+KEY = BurstKey(NOVA, 1)
+TERM = timedelta(seconds=4)
+PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + TERM)
+LIVES: dict[str, Sequence[str]] = {
+    "bursts": ["version", "opened_at", "restricted_to", "blob"],
+    "burst_runs": ["opened_at"],
+    "mentions": ["blob"],
+    "slices": ["at", "people", "rows", "note"],
+    "claims": ["attempt", "owner", "claimed_at", "until", "reached"],
+    "plans": ["blob"],
+    "sent": ["sent"],
+    "throttles": ["tier", "rate", "reason", "who", "starts_at", "ends_at"],
+    "dead_letters": ["stage", "cause", "body", "at"],
+}
+"""Tables whose rows have cells, of which every one is always there."""
+KEYS_ALONE = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
+
+
+def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
+    bursts, ledger, claims = CassandraBursts(cluster, clock), CassandraLedger(cluster, clock), CassandraClaims(cluster)
+    bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
+    bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED)])
+    ledger.plan([plan(KEY)])
+    ledger.record([Entry(slice=piece(KEY), fact=Fact.DISPATCHED, n=1, at=START)])
+    claim = claims.claim(piece(KEY), "one", START, START + TERM)
+    assert claim is not None
+    claims.renew(claim, START + 2 * TERM)
+    claims.claim(piece(KEY), "two", START + 2 * TERM, START + 3 * TERM)
+    window = Sending(burst=KEY, tier=Tier.P1, shard=3)
+    CassandraSent(cluster).intend(window)
+    CassandraSent(cluster).outcome(window, 12)
+    CassandraThrottles(cluster, clock).put(PAUSE)
+    CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
+    CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)
+    CassandraDeadLetters(cluster, clock).put(DeadLetter(id="x", stage="s", cause="c", body=b"b", at=START))
+    for table, columns in LIVES.items():
+        lives = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
+        assert lives, table
+        for row in lives:
+            assert all(life is not None and life > 7 * 86_400 for life in row), (table, row)
+    for seq_life, refusal_life in cluster.execute("SELECT TTL(seq), TTL(refusal) FROM mention_ids"):
+        assert (seq_life is None) != (refusal_life is None)
+    defaults = "SELECT table_name, default_time_to_live FROM system_schema.tables WHERE keyspace_name = %s"
+    found = dict(cluster.execute(defaults, (cluster.access.keyspace,)))
+    assert all(found[table] > 0 for table in KEYS_ALONE)
+
+
+def test_a_burst_lives_as_long_as_it_may_and_what_hangs_on_it_a_day_longer(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    clock.advance(timedelta(days=30))
+    CassandraBursts(cluster, clock).write([burst()], [Sequenced(mention=mention(), seq=1)])
+    CassandraLedger(cluster, clock).plan([plan(KEY)])
+    for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
+        [[life]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
+        assert days * 86_400 - 60 <= life <= days * 86_400

@@ -1,0 +1,62 @@
+"""Asking Cassandra from a loop of coroutines: side by side, all pages, never for ever."""
+
+from asyncio import gather, run
+from datetime import timedelta
+
+import pytest
+from cassandra import InvalidRequest
+
+from notifier.adapters.cassandra import CassandraInbox, Cluster
+from notifier.adapters.cassandra.reader import Reader
+from notifier.domain.errors import StoreUnavailable
+from notifier.testing.memory.clock import ManualClock
+from services.jars import missing
+from tests.services.rows import rows
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+    ),
+]
+
+SLOTS = "SELECT block, slot FROM inbox"
+OF_BLOCK = "SELECT slot FROM inbox WHERE block = ? AND inbox_window = ?"
+
+
+def test_all_pages_of_an_answer_are_read(cluster: Cluster) -> None:
+    made = rows(0.06, threshold=2_000)
+    CassandraInbox(cluster, ManualClock()).write([made])
+    found = run(Reader(cluster)(SLOTS))
+    assert len(found) == made.written > 5_000  # which is a page
+    assert {block * 1_024 + slot for block, slot in found} == set(made.members.tolist())
+
+
+def test_answers_come_in_the_order_of_the_questions(cluster: Cluster) -> None:
+    made = rows(0.5, threshold=2_000)
+    CassandraInbox(cluster, ManualClock()).write([made])
+    window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
+    answers = run(Reader(cluster).each(OF_BLOCK, [(block, window) for block in range(130)]))
+    found = {block * 1_024 + slot for block, slots in enumerate(answers) for (slot,) in slots}
+    assert (found, answers[128:]) == (set(made.members.tolist()), [[], []])
+
+
+def test_no_answer_in_time_is_an_outage(cluster: Cluster) -> None:
+    cluster.prepared(SLOTS)
+    with pytest.raises(StoreUnavailable, match="No answer within"):
+        run(Reader(cluster, deadline=timedelta(microseconds=1))(SLOTS))
+
+
+def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) -> None:
+    reader = Reader(cluster, waiting=2)
+
+    async def ask_three() -> list[object]:
+        return list(await gather(*(reader(SLOTS) for _ in range(3)), return_exceptions=True))
+
+    assert [type(answer) for answer in run(ask_three())] == [list, list, StoreUnavailable]
+    assert run(reader(SLOTS)) == []
+
+
+def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
+    with pytest.raises(InvalidRequest):
+        run(Reader(cluster)("SELECT nothing FROM inbox"))

@@ -1,0 +1,167 @@
+"""Rows on a real node: the driver's own bytes, within the node's limits, and none without a time to live."""
+
+from dataclasses import replace
+from datetime import timedelta
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from cassandra import ConsistencyLevel, ProtocolVersion
+from cassandra.protocol import (
+    BatchMessage,
+    ProtocolHandler,
+)
+from cassandra.query import BatchStatement, BatchType
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from notifier.adapters.cassandra import (
+    CassandraInbox,
+    CassandraSeals,
+    Cluster,
+)
+from notifier.adapters.cassandra.bodies import (
+    BLOCK_ROW,
+    MEMBER_ROW,
+    messages,
+)
+from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.premade import Premade, Splicing
+from notifier.codec.moments import to_ms
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.block import BLOCK_SLOT, Rows, window_of
+from notifier.domain.burst import RETENTION
+from notifier.domain.seal import KEPT_FOR
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.testing.memory.clock import ManualClock
+from services.jars import missing
+from tests.contracts.made import NOVA, seal
+from tests.services.rows import KEY, answering, rows, stored
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+    ),
+]
+
+LIVES = "SELECT ttl(members) FROM inbox WHERE slot = 1024 ALLOW FILTERING"
+
+
+def bound(rows: Rows, ttl: int) -> list[tuple[object, ...]]:
+    """Each row as one would bind it by hand."""
+    window, at = window_of(rows.opened_at), to_ms(rows.opened_at)
+    of = at, str(rows.burst.subject), rows.burst.seq, str(rows.tier)
+    shared = [(block, window, BLOCK_SLOT, *of, rows.bitmap(n), ttl) for n, block in enumerate(rows.blocks.tolist())]
+    single = [(*divmod(member, BLOCK_MEMBERS), *of, ttl) for member in rows.members.tolist()]
+    return [*shared, *((block, window, slot, *rest) for block, slot, *rest in single)]
+
+
+def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
+    message = BatchMessage(
+        batch.batch_type, batch._statements_and_parameters, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.SERIAL, 7
+    )
+    frame: bytes = handler.encode_message(
+        message, 3, ProtocolVersion.V5, compressor=None, allow_beta_protocol_version=False
+    )
+    return frame
+
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "share": st.sampled_from([0.0, 0.00005, 0.002, 0.02, 0.031, 0.05, 0.4, 1.0]),
+        "threshold": st.sampled_from([1, 32, 2_000]),
+        "key": st.builds(
+            BurstKey,
+            st.builds(Subject, st.sampled_from(Kind), st.text(min_size=1, max_size=40).map(UserId)),
+            st.integers(1, 2**53),
+        ),
+        "shard": st.integers(0, 2_000),
+    }
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(shape=SHAPES, ttl=st.integers(1, 7_776_000))
+def test_a_message_is_to_the_byte_what_the_driver_makes_of_its_rows(
+    kept: Cluster, shape: dict[str, Any], ttl: int
+) -> None:
+    made = rows(**shape)
+    expected = bound(made, ttl)
+    for message in messages(made, ttl, Bulk(kept).prepared()):
+        own = BatchStatement(batch_type=BatchType.UNLOGGED)
+        for values in expected[: len(message)]:
+            own.add(kept.prepared(message.statement), values)
+        del expected[: len(message)]
+        ours = Premade(message)
+        assert encoded(Splicing, ours) == encoded(ProtocolHandler, own)
+        assert ours.routing_key == own.routing_key
+        assert (message.statement == BLOCK_ROW) == (int(message.rows["slot"][0]) == BLOCK_SLOT)
+    assert not expected
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(shape={"share": 1.0, "threshold": 2_000, "key": KEY, "shard": 0})
+@given(shape=SHAPES)
+def test_a_message_stays_within_what_a_node_takes_without_a_word(kept: Cluster, shape: dict[str, Any]) -> None:
+    for message in messages(rows(**shape), 9, Bulk(kept).prepared()):
+        blocks, each = np.unique(message.rows["block"], return_counts=True)
+        assert len(blocks) <= 10
+        assert each.max() <= 1_000
+        if message.statement == MEMBER_ROW and len(blocks) > 1:
+            assert message.size <= 45 * 1024
+
+
+@pytest.mark.parametrize("share", [0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.9])
+@pytest.mark.parametrize("owner", ["n", "nova", "a_name_of_thirty_letters_or_so"])
+def test_the_node_warns_of_no_message(cluster: Cluster, share: float, owner: str) -> None:
+    handler = answering(warned=set())
+    bulk, key = Bulk(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
+    for threshold in (32, 2_000):
+        bulk.send(messages(rows(share, threshold=threshold, key=key), 60, bulk.prepared()))
+    assert handler.warned == set()
+
+
+def test_every_row_has_a_time_to_live_and_one_without_time_is_not_written(cluster: Cluster) -> None:
+    clock = ManualClock()
+    inbox, made = CassandraInbox(cluster, clock), rows(0.031)
+    assert len(made.blocks)
+    assert len(made.members)
+    clock.advance(timedelta(days=30))
+    inbox.write([made])
+    most = int((RETENTION - timedelta(days=30)).total_seconds())
+    assert all(most - 60 < life <= most for (life,) in cluster.execute(LIVES))
+    assert stored(cluster) == made.written
+    clock.advance(RETENTION - timedelta(days=30) - timedelta(milliseconds=999))
+    inbox.write([replace(made, burst=BurstKey(NOVA, 2))])
+    assert stored(cluster) == made.written
+
+
+def test_rows_of_both_kinds_end_when_their_time_has_come(cluster: Cluster) -> None:
+    """A member row has no cell whose time to live could be asked for."""
+    clock = ManualClock()
+    clock.advance(RETENTION - timedelta(seconds=3))
+    CassandraInbox(cluster, clock).write([rows(0.031)])
+    assert stored(cluster)
+    await_none(cluster)
+
+
+def test_a_seal_lives_a_week_by_the_node_and_by_our_clock(cluster: Cluster) -> None:
+    clock = ManualClock()
+    seals = CassandraSeals(cluster, clock)
+    seals.insert(KEY, [seal(3)])
+    [(life,)] = cluster.execute("SELECT ttl(blob) FROM seals")
+    assert KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=life) <= KEPT_FOR
+    clock.advance(KEPT_FOR - timedelta(milliseconds=1))
+    assert list(seals.read(KEY, [3])) == [3]
+    clock.advance(timedelta(milliseconds=1))
+    assert seals.read(KEY, [3]) == {}
+    assert [one.shard for one in seals.insert(KEY, [seal(3)])] == [3]
+
+
+def await_none(cluster: Cluster) -> None:
+    deadline = monotonic() + 30
+    while stored(cluster):
+        assert monotonic() < deadline
+        sleep(0.1)

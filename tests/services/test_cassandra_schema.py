@@ -1,0 +1,289 @@
+"""The Cassandra schema on a real node: applied once, in turn, continued after a kill, refused where unknown."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from uuid import uuid4
+
+import pytest
+
+from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
+from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, StoreUnavailable
+from services.jars import missing
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"
+    ),
+]
+
+FIRST = "-- A table; with a comment.\nCREATE TABLE IF NOT EXISTS a (x int PRIMARY KEY) WITH comment = 'one; -- two';\n"
+SECOND = "".join(f"CREATE TABLE IF NOT EXISTS {name} (x int PRIMARY KEY);\n" for name in "bcd")
+SHORT = timedelta(seconds=2)
+"""A lock's term, where a test waits until it ends."""
+LONG = timedelta(seconds=60)
+DAY = 86_400
+
+
+@pytest.fixture
+def access(cassandra: Access) -> Access:
+    """A keyspace of the test's own, which isn't there yet."""
+    return replace(cassandra, keyspace=f"schema_{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def cluster(access: Access) -> Iterator[Cluster]:
+    made = Cluster(access)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for phase in Phase:
+        (tmp_path / phase).mkdir()
+    (tmp_path / "pre" / "0001_first.cql").write_text(FIRST)
+    (tmp_path / "pre" / "0002_second.cql").write_text(SECOND)
+    return tmp_path
+
+
+def tables(cluster: Cluster) -> set[str]:
+    found = cluster.execute(
+        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (cluster.access.keyspace,)
+    )
+    return {row.table_name for row in found} - {"migrations"}
+
+
+class Dying(Cluster):
+    """Kills its process before the change that makes this table."""
+
+    at = "c"
+
+    def change(self, statement: str) -> None:
+        if f"EXISTS {self.at} " in statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().change(statement)
+
+
+class Sleeping(Cluster):
+    """Stops before the change that makes the first table, until it is woken."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self.asleep, self.woken = Event(), Event()
+
+    def change(self, statement: str) -> None:
+        if "EXISTS a " in statement:
+            self.asleep.set()
+            assert self.woken.wait(60)
+        super().change(statement)
+
+
+def die(access: Access, folder: Path) -> None:
+    migrate(Dying(access), Phase.PRE, folder, term=SHORT)
+
+
+def take_all(access: Access, folder: Path) -> int:
+    cluster = Cluster(access)
+    try:
+        return migrate(cluster, Phase.PRE, folder)
+    finally:
+        cluster.close()
+
+
+def killed(access: Access, folder: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=die, args=(access, folder))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def test_every_file_is_applied_in_order_and_once(cluster: Cluster, folder: Path) -> None:
+    assert migrate(cluster, Phase.PRE, folder) == 2
+    assert tables(cluster) == {"a", "b", "c", "d"}
+    assert migrate(cluster, Phase.PRE, folder) == 0
+    (folder / "pre" / "0003_third.cql").write_text("CREATE TABLE IF NOT EXISTS e (x int PRIMARY KEY);")
+    assert pending(cluster, Phase.PRE, folder) == ["0003_third"]
+    assert migrate(cluster, Phase.PRE, folder) == 1
+    assert pending(cluster, Phase.PRE, folder) == []
+    assert "e" in tables(cluster)
+
+
+def test_nothing_is_taken_away_before_everything_is_added(cluster: Cluster, folder: Path) -> None:
+    (folder / "post" / "0001_without.cql").write_text("DROP TABLE IF EXISTS d;")
+    with pytest.raises(Environment, match="it lacks 0001_first"):
+        migrate(cluster, Phase.POST, folder)
+    migrate(cluster, Phase.PRE, folder)
+    assert "d" in tables(cluster)
+    assert migrate(cluster, Phase.POST, folder) == 1
+    assert tables(cluster) == {"a", "b", "c"}
+
+
+def test_a_keyspace_of_a_newer_version_is_refused_and_left_alone(cluster: Cluster, folder: Path) -> None:
+    migrate(cluster, Phase.PRE, folder)
+    (folder / "pre" / "0002_second.cql").unlink()
+    (folder / "pre" / "0003_third.cql").write_text("CREATE TABLE IF NOT EXISTS e (x int PRIMARY KEY);")
+    with pytest.raises(SchemaNewer, match="pre/0002_second"):
+        migrate(cluster, Phase.PRE, folder)
+    assert "e" not in tables(cluster)
+
+
+def test_a_file_that_was_edited_after_it_was_applied_is_refused(cluster: Cluster, folder: Path) -> None:
+    migrate(cluster, Phase.PRE, folder)
+    (folder / "pre" / "0001_first.cql").write_text(FIRST + "-- Another thought.\n")
+    with pytest.raises(SchemaChanged, match="pre/0001_first"):
+        migrate(cluster, Phase.PRE, folder)
+
+
+def test_a_runner_that_was_killed_within_a_file_is_continued_by_the_next(
+    access: Access, cluster: Cluster, folder: Path
+) -> None:
+    killed(access, folder)
+    assert tables(cluster) == {"a", "b"}
+    assert pending(cluster, Phase.PRE, folder) == ["0002_second"]
+    assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 1
+    assert tables(cluster) == {"a", "b", "c", "d"}
+
+
+def test_a_file_that_was_edited_after_half_of_it_was_applied_is_refused(
+    access: Access, cluster: Cluster, folder: Path
+) -> None:
+    killed(access, folder)
+    (folder / "pre" / "0002_second.cql").write_text(SECOND.replace("b (x int", "b (y int"))
+    with pytest.raises(SchemaChanged, match="pre/0002_second"):
+        migrate(cluster, Phase.PRE, folder, waits=LONG)
+
+
+def test_of_two_runners_at_once_each_file_is_applied_by_one(access: Access, cluster: Cluster, folder: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        taken = pool.starmap(take_all, [(access, folder)] * 2, chunksize=1)
+    assert sum(taken) == 2
+    assert tables(cluster) == {"a", "b", "c", "d"}
+
+
+def test_while_one_works_the_other_waits_and_gives_up_in_the_end(
+    access: Access, cluster: Cluster, folder: Path
+) -> None:
+    first = Sleeping(access)
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(migrate, first, Phase.PRE, folder)
+        try:
+            assert first.asleep.wait(60)
+            with pytest.raises(StoreUnavailable, match="Another runner migrates"):
+                migrate(cluster, Phase.PRE, folder, waits=timedelta(0))
+            assert tables(cluster) == set()
+        finally:
+            first.woken.set()
+        assert work.result() == 2
+    first.close()
+    assert migrate(cluster, Phase.PRE, folder, waits=timedelta(0)) == 0
+
+
+def test_who_slept_through_its_term_leaves_no_word_in_the_register(
+    access: Access, cluster: Cluster, folder: Path
+) -> None:
+    first = Sleeping(access)
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(migrate, first, Phase.PRE, folder, term=SHORT)
+        try:
+            assert first.asleep.wait(60)
+            assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 2
+        finally:
+            first.woken.set()
+        with pytest.raises(StoreUnavailable, match=r"not .* any more"):
+            work.result()
+    first.close()
+    assert pending(cluster, Phase.PRE, folder) == []
+
+
+def test_without_a_keyspace_nobody_works(cluster: Cluster) -> None:
+    with pytest.raises(Environment, match=f"There is no keyspace {cluster.access.keyspace} "):
+        cluster.session()
+
+
+def test_a_session_isnt_taken_over_a_fork(cluster: Cluster, folder: Path) -> None:
+    migrate(cluster, Phase.PRE, folder)
+    cluster._pid = -1  # as it is in a child
+    with pytest.raises(RuntimeError, match="open when the process forked"):
+        cluster.session()
+    cluster._pid = os.getpid()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a table is to be like, in the words of the server."""
+
+    compaction: str
+    ttl: int
+    grace: int = DAY
+
+
+NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
+LIKE = {
+    Kept(NARROW, 0): """
+        user_ranges member_ranges users members member_sets set_heads follows follows_of_subject seen volumes
+        volumes_of_subject heads audit leases
+        """,
+    Kept(NARROW, 0, 10 * DAY): "deleted_members blocks blocks_of_account",
+    Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day",
+    Kept(TIERS, 8 * DAY): "marks_of_burst sent",
+    Kept(WINDOWS, 91 * DAY): "mentions mention_ids",
+    Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
+    Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts",
+    Kept("8 HOURS", 7 * DAY): "seals",
+    Kept(NARROW, 180 * DAY): "throttles",
+}
+TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
+
+
+@pytest.fixture(scope="module")
+def shipped(cassandra: Access) -> Iterator[Cluster]:
+    made = Cluster(replace(cassandra, keyspace="shipped"))
+    migrate(made, Phase.PRE)
+    yield made
+    made.close()
+
+
+def test_every_table_has_the_compaction_the_ttl_and_the_grace_that_were_decided(shipped: Cluster) -> None:
+    found = shipped.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'shipped'")
+    assert {
+        row.table_name: Kept(_compaction(row.compaction), row.default_time_to_live, row.gc_grace_seconds)
+        for row in found
+        if row.table_name != "migrations"
+    } == TABLES
+
+
+def _compaction(options: dict[str, str]) -> str:
+    if options["class"].endswith(".TimeWindowCompactionStrategy"):
+        return f"{options['compaction_window_size']} {options['compaction_window_unit']}"
+    return options["scaling_parameters"]
+
+
+def test_the_schema_is_whole_after_both_phases(shipped: Cluster) -> None:
+    assert migrate(shipped, Phase.POST) == migrate(shipped, Phase.PRE) == 0
+    assert pending(shipped, Phase.POST) == pending(shipped, Phase.PRE) == []
+
+
+def test_a_row_without_a_ttl_of_its_own_ends_all_the_same(shipped: Cluster) -> None:
+    row = (1, 2, 1024, 3, "mention:nova", 4, "p1", b"bits")
+    names = "block, inbox_window, slot, opened_at, subject, seq, tier, members"
+    shipped.execute(f"INSERT INTO inbox ({names}) VALUES ({', '.join(['%s'] * 8)})", row)
+    (left,) = shipped.execute("SELECT ttl(members) AS ttl FROM inbox WHERE block = 1 AND inbox_window = 2")
+    assert 89 * DAY < left.ttl <= 90 * DAY
+
+
+def test_what_must_be_found_without_its_key_is_found_by_an_index(shipped: Cluster) -> None:
+    for subject, published in (("mention:nova", True), ("mention:ada", False)):
+        shipped.execute("INSERT INTO heads (subject, published) VALUES (%s, %s) IF NOT EXISTS", (subject, published))
+    found = shipped.execute("SELECT subject FROM heads WHERE published = false LIMIT 10")
+    assert [row.subject for row in found] == ["mention:ada"]
+    for member, seen_at in ((1, 10), (2, 20)):
+        shipped.execute("INSERT INTO seen (shard, member, seen_at) VALUES (0, %s, %s)", (member, seen_at))
+    assert [row.member for row in shipped.execute("SELECT member FROM seen WHERE shard = 0 AND seen_at >= 15")] == [2]

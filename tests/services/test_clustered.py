@@ -1,0 +1,78 @@
+"""The whole service on real engines: a storm, looked at from outside, and the verbs that people type beside it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner
+
+from notifier.cli import main
+from notifier.testing.trial import Script, trial
+from notifier.testing.world import World
+from services.fleet import Standing
+
+pytestmark = pytest.mark.timeout(240)
+
+FIRST_DATABASE = 8
+"""Of the shared Valkey: this service's own, and behind it one for each pool."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, Standing]) -> Path:
+    """A folder whose settings name the engines of the run, with a keyspace, topics and databases of its own."""
+    folder = tmp_path_factory.mktemp("clustered")
+    (folder / "services").mkdir()
+    name = f"clustered_{uuid4().hex[:12]}"
+    (folder / "services" / "settings.toml").write_text(f"""\
+redis_url = "{database(fleet, 0)}"
+[kafka]
+servers = "{fleet["kafka"].address}"
+prefix = "{name}."
+[cassandra]
+hosts = "{fleet["cassandra"].host}"
+port = {fleet["cassandra"].port}
+keyspace = "{name}"
+replicas = 1
+[brokers]
+p0 = "{database(fleet, 1)}"
+p1 = "{database(fleet, 2)}"
+p2 = "{database(fleet, 3)}"
+push = "{database(fleet, 4)}"
+""")
+    return folder
+
+
+def database(fleet: Mapping[str, Standing], number: int) -> str:
+    return urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{FIRST_DATABASE + number}"))
+
+
+def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
+    world = World(universe=400_000, followers=200_000, celebrities=3, seed=1)
+    script = Script(data=data, world=world, mentions=60, threshold=100_000, collapse=None, seed=1, profile="cluster")
+    with trial(script) as prepared:
+        found = prepared.run()
+    timed = {"p0_p95_s"}  # a busy machine is late, and not wrong: `notifier demo` judges it
+    assert [finding for finding in found if not finding.ok and finding.name not in timed] == []
+    assert len(found) > len(timed) + 8
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ledger", "mention:nova#1"), "mention:nova#1"),
+        (("explain", "mention:nova#1", "u1"), "u1"),
+        (("tab", "u1"), "u1: "),
+        (("deadletters",), "There are no dead letters."),
+        (("migrate",), "steps taken: 0"),
+        (("throttle", "list"), ""),
+        (("dump", "bursts", "--ndjson"), '"mention:nova#1"'),
+        (("settings",), "NOTIFIER_CASSANDRA_KEYSPACE"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_verb_works_on_it(data: Path, words: tuple[str, ...], said: str) -> None:
+    done = CliRunner().invoke(main, [*words, "--profile", "cluster", "--data", str(data)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert said in done.output

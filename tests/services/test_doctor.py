@@ -1,0 +1,103 @@
+"""`notifier doctor --profile cluster`: on real engines, and on some that take every connection and answer none."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from notifier.config import Settings
+from notifier.profiles import choose
+from services.fleet import Standing
+from tests.services.losing import ON_ENGINES
+
+INSPECTED_WITHIN = 10.0
+"""Seconds; five on a machine that has nothing else to do."""
+
+
+@pytest.fixture
+def silent() -> Iterator[Callable[[], str]]:
+    """Addresses of servers that are frozen: the system takes their connections, and nobody reads them."""
+    with ExitStack() as stack:
+
+        def made() -> str:
+            host, port = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()
+            return f"{host}:{port}"
+
+        yield made
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("tls", [False, True])
+def test_nothing_that_hangs_holds_it_up(silent: Callable[[], str], tmp_path: Path, *, tls: bool) -> None:
+    cassandra, redis = silent(), silent()
+    environment = {
+        "NOTIFIER_KAFKA_SERVERS": ",".join(silent() for _ in range(3)),
+        "NOTIFIER_CASSANDRA_HOSTS": "127.0.0.1",
+        "NOTIFIER_CASSANDRA_PORT": cassandra.rpartition(":")[2],
+        "NOTIFIER_REDIS_URL": f"redis{'s' if tls else ''}://{redis}",
+        "NOTIFIER_BROKERS_P0": f"redis://{silent()}",
+        "NOTIFIER_BROKERS_P1": f"amqp://{silent()}",
+    }
+    profile = choose(Settings.read(environment, profile="cluster", data=tmp_path))
+    began = monotonic()
+    found = list(profile.inspect())
+    profile.close()
+    assert monotonic() - began < INSPECTED_WITHIN
+    names = ["cassandra", "kafka", "redis", "broker p0", "broker p1", "broker p2"]
+    assert [(each.name, each.level) for each in found] == [(name, "fail") for name in names]
+    assert all("notifier settings" in each.remedy for each in found)
+
+
+def doctored(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "notifier", "doctor", "--profile", "cluster", "--json", "--data", str(folder)]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == (0 if found["ok"] else 1), done.stderr
+    return {check["name"]: check for check in found["checks"]}
+
+
+@pytest.mark.timeout(300)
+class TestOnTheFleet:
+    pytestmark = ON_ENGINES
+
+    def test_it_says_what_is_missing_and_then_that_all_is_right(
+        self, fleet: Mapping[str, Standing], tmp_path: Path
+    ) -> None:
+        name = uuid4().hex[:8]
+        environment = {
+            "NOTIFIER_KAFKA_SERVERS": fleet["kafka"].address,
+            "NOTIFIER_KAFKA_PREFIX": f"{name}.",
+            "NOTIFIER_CASSANDRA_HOSTS": fleet["cassandra"].host,
+            "NOTIFIER_CASSANDRA_PORT": str(fleet["cassandra"].port),
+            "NOTIFIER_CASSANDRA_KEYSPACE": f"doctor_{name}",
+            "NOTIFIER_CASSANDRA_REPLICAS": "1",
+            "NOTIFIER_REDIS_URL": fleet["valkey"].url,
+        }
+        before = doctored(tmp_path, environment)
+        assert {name for name, check in before.items() if not check["ok"]} == {
+            "cassandra schema",
+            "cassandra copies",
+            "kafka topics",
+        }
+        assert "sqlite" not in before
+        profile = choose(Settings.read(environment, profile="cluster", data=tmp_path))
+        try:
+            profile.migrate()
+        finally:
+            profile.close()
+        after = doctored(tmp_path, environment)
+        assert [name for name, check in after.items() if not check["ok"]] == []
+        assert "ALTER KEYSPACE" in after["cassandra copies"]["detail"]
+        assert "ten seconds" in after["cassandra commit log"]["detail"]
+        assert after["broker p0 policy"]["value"] == "noeviction"
+        assert abs(after["cassandra clock"]["value"]) < 0.5
+        assert after["dead_letters"]["value"] == 0

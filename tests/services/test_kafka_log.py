@@ -1,0 +1,136 @@
+"""The log on a real broker that dies: nothing that was acknowledged is lost, and nobody waits for long."""
+
+import gc
+import time
+import warnings
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+
+import pytest
+
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
+from notifier.adapters.kafka.log import MOST_IN_FLIGHT
+from notifier.config import Settings
+from notifier.domain.errors import LogUnavailable
+from notifier.ports.log import Record
+from notifier.topics import MENTIONS
+from services.engine import Engine, free_port
+from services.jars import missing
+from services.kafka.broker import broker
+from tests.contracts.logs import InKafka, in_kafka
+
+BOUNDED = 4.0
+"""Seconds; the log gives up after three."""
+KILLS = 2
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(bool(missing()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing())}"),
+]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    found = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
+    found.start()
+    try:
+        found.ready()
+        yield found
+    finally:
+        found.kill()
+
+
+@pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
+def logs(engine: Engine, request: pytest.FixtureRequest) -> Iterator[InKafka]:
+    with in_kafka(engine.address, request.param) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True, scope="module")
+def swept() -> Iterator[None]:
+    """The library leaves the sockets of connections that were refused to the garbage collector, which says so."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def record(text: str) -> Record:
+    return Record(stream=MENTIONS, key=text, value=text.encode())
+
+
+def back(engine: Engine) -> None:
+    engine.start()
+    engine.ready()
+
+
+def test_while_the_broker_is_away_an_append_is_refused_in_time_and_later_taken(engine: Engine, logs: InKafka) -> None:
+    logs.log.append([record("before")])
+    engine.kill()
+    for _ in range(2):
+        began = time.monotonic()
+        with pytest.raises(LogUnavailable):
+            logs.log.append([record("while it is away")])
+        assert time.monotonic() - began < BOUNDED
+    back(engine)
+    until_taken(logs, record("after"))
+
+
+def test_a_broker_that_is_stopped_holds_nobody_up_for_long(engine: Engine, logs: InKafka) -> None:
+    logs.log.append([record("before")])
+    engine.freeze()
+    began = time.monotonic()
+    with pytest.raises(LogUnavailable):
+        logs.log.append([record(f"while it sleeps {n}") for n in range(MOST_IN_FLIGHT + 1)])
+    assert time.monotonic() - began < BOUNDED
+    engine.wake()
+    until_taken(logs, record("after"))
+
+
+def test_what_was_acknowledged_is_read_however_often_the_broker_is_killed(engine: Engine, logs: InKafka) -> None:
+    taken: list[str] = []
+    over = Signal()
+
+    def send() -> None:
+        for number in count():
+            if over.is_set():
+                return
+            try:
+                logs.log.append([record(f"r{number}")])
+                taken.append(f"r{number}")
+            except LogUnavailable:
+                continue
+
+    sender = Thread(target=send)
+    sender.start()
+    try:
+        for _ in range(KILLS):
+            time.sleep(1.0)
+            engine.kill()
+            back(engine)
+        time.sleep(2.0)
+    finally:
+        over.set()
+        sender.join()
+    found = {one.record.key for one in logs.log.waiting(MENTIONS, "router", 1_000_000)}
+    assert len(taken) > 100
+    assert set(taken) <= found
+    reader = logs.subscribe(MENTIONS, "router", "one")
+    read: set[str] = set()
+    deadline = time.monotonic() + 30
+    while not set(taken) <= read and time.monotonic() < deadline:
+        read |= {one.record.key for one in reader.poll(500, timedelta(seconds=1))}
+    assert set(taken) <= read
+
+
+def until_taken(logs: InKafka, one: Record) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return logs.log.append([one])
+        except LogUnavailable:
+            assert time.monotonic() < deadline, "it never came back"

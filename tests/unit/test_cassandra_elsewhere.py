@@ -1,0 +1,42 @@
+"""Which questions another node is asked, and how often."""
+
+from types import SimpleNamespace
+
+import pytest
+from cassandra.policies import RetryPolicy
+
+from notifier.adapters.cassandra.elsewhere import NODES, NextNode, is_read
+
+READ = SimpleNamespace(is_idempotent=True)
+WRITE = SimpleNamespace(is_idempotent=False)
+
+
+def test_a_read_goes_to_another_node_some_times_and_a_write_never() -> None:
+    policy = NextNode()
+    for n in range(NODES):
+        assert policy.on_request_error(READ, 6, OSError(), n)[0] == RetryPolicy.RETRY_NEXT_HOST
+        assert policy.on_unavailable(READ, 6, 2, 1, n)[0] == RetryPolicy.RETRY_NEXT_HOST
+    assert policy.on_request_error(READ, 6, OSError(), NODES)[0] == RetryPolicy.RETHROW
+    assert policy.on_request_error(WRITE, 6, OSError(), 0)[0] == RetryPolicy.RETHROW
+    assert policy.on_unavailable(WRITE, 6, 2, 1, 0)[0] == RetryPolicy.RETHROW
+
+
+def test_a_time_out_is_repeated_by_nobody() -> None:
+    assert NextNode().on_read_timeout(READ, 6, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
+    assert NextNode().on_write_timeout(WRITE, 6, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("SELECT a FROM b", True),
+        ("\nselect a FROM b", True),
+        ("-- What it is for.\n--\n  SELECT a FROM b", True),
+        ("-- SELECT nothing.\nDELETE FROM b", False),
+        ("INSERT INTO b (a) VALUES (?)", False),
+        ("UPDATE b SET a = ? IF a = ?", False),
+        ("BEGIN BATCH INSERT INTO b (a) VALUES (?) APPLY BATCH", False),
+    ],
+)
+def test_what_asks_only_is_a_read(statement: str, read: bool) -> None:
+    assert is_read(statement) == read
