@@ -29,18 +29,3 @@ def cassandra(fleet: Mapping[str, Standing]) -> Access:
 def kafka(fleet: Mapping[str, Standing]) -> str:
     """A broker's address; whoever kills it starts one of his own instead."""
     return fleet["kafka"].address
-
-
-SLOW = (
-    "tests/services/test_cluster_broken.py",
-    "tests/contracts/test_log",
-    "tests/services/",
-    "tests/flow/test_rabbit",
-)
-"""Files that take minutes, or wait for engines: first, so that no process of the run is left alone with one at the end.
-What `make test` runs in turns takes as long as its slowest process."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything else stays as it was collected."""
-    items.sort(key=lambda item: next((n for n, place in enumerate(SLOW) if item.nodeid.startswith(place)), len(SLOW)))
