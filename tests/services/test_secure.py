@@ -278,7 +278,7 @@ def test_plain_text_to_a_port_for_tls_is_an_outage_with_a_hint(closed: Closed, o
     hint = "TLS is spoken on one side alone"
     plain = opened(closed.settings(NOTIFIER_KAFKA_CA=""))
     in_time(LogUnavailable, hint, plain.pending)
-    in_time(StoreUnavailable, hint, opened(closed.settings(NOTIFIER_CASSANDRA_CA="")).prepare)
+    in_time(StoreUnavailable, hint, opened(closed.settings(NOTIFIER_CASSANDRA_CA="")).migrate)
     url = closed.url().replace("rediss://", "redis://").partition("?")[0]
     in_time(CacheUnavailable, "doesn.t answer", opened(closed.settings(NOTIFIER_REDIS_URL=url)).require_services)
     # And TLS to one for plain text.

@@ -72,7 +72,7 @@ def _asked(options: dict[str, Any]) -> tuple[int, ...]:
         return tuple(manager.broker_version)
     except KafkaConnectionError as error:
         # Its last words come together with the end of the connection, and then the library reads only that.
-        if options.get("sasl_mechanism") and _greeted(manager, broker.node_id):
+        if _greeted(manager, broker.node_id):
             raise SaslAuthenticationFailedError("cut off") from error
         raise
     finally:
