@@ -184,13 +184,6 @@ class Fleet:
         return str(self.folder.absolute()) in said.stdout
 
 
-def required(fleet: Fleet) -> Mapping[str, Standing]:
-    """Raises Environment, with the remedy, when not all of them run."""
-    if dead := [name for name in ENGINES if not fleet.runs(name)]:
-        raise Environment(f"Not running: {', '.join(dead)}. Start them: notifier services up.")
-    return fleet.standing()
-
-
 def _put(file: Path, text: str) -> None:
     """There are passwords in it: ours alone to read, and never half of it."""
     new = file.with_suffix(".new")

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from time import sleep
 
 import pytest
 
 from notifier.config import Settings
 from services.fleet import Fleet, Standing
 from services.jars import missing
+from services.watch import watch
 
 KEPT = os.environ.get("ENGINES")
 """A folder whose engines stay for the next run, which then begins at once."""
@@ -30,9 +30,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Standing]:
     base, several = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
     folder = (base.parent if several else base) / "engines"
     runner = os.getppid() if several else os.getpid()
-    WATCHERS.append(
-        subprocess.Popen([sys.executable, "-m", "tests.engines", str(folder), str(runner)], start_new_session=True)
-    )
+    WATCHERS.append(watch(folder, runner))
     return _up(folder)
 
 
@@ -45,18 +43,3 @@ def _up(folder: Path) -> Mapping[str, Standing]:
 
 def _fleet(folder: Path) -> Fleet:
     return Fleet(folder=folder / "services", cache=Settings.read().jars.expanduser())
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-if __name__ == "__main__":
-    # Whatever ended the run, a SIGKILL included: nothing of it stays.
-    while _runs(int(sys.argv[2])):
-        sleep(0.5)
-    _fleet(Path(sys.argv[1])).down(within=0)

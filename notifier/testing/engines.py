@@ -11,6 +11,7 @@ from notifier.profiles.folder import locked, writable
 from notifier.testing.proxy import Proxy
 from services.cassandra.node import Sync
 from services.fleet import Fleet
+from services.watch import watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ def engines(
         fleet = Fleet(
             folder=fleet.folder, cache=fleet.cache, fronts={name: proxy.port for name, proxy in proxies.items()}
         )
+        closing.enter_context(watched(fleet.folder))
         closing.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():

@@ -20,6 +20,7 @@ from services.cassandra.node import Sync, nodes
 from services.engine import Engine, free_port
 from services.kafka.broker import broker
 from services.valkey.server import server
+from services.watch import watched
 
 NAME = "one_node_down"
 MENTIONS, LASTING = 60, 20.0
@@ -78,6 +79,7 @@ def _ring(folder: Path, tell: Tell) -> Iterator[tuple[Stage, list[Engine]]]:
     log = broker(data / "services" / "kafka", cache, port=free_port())
     redis = server(data / "services" / "valkey", port=free_port(), password=password)
     with ExitStack() as closing:
+        closing.enter_context(watched(data / "services"))
         for engine in (*ring, log, redis):
             tell(f"starting {engine.name}")
             closing.callback(engine.stop)

@@ -11,6 +11,7 @@ from notifier.config import Settings
 from notifier.testing.bench.machine import processor_s
 from services.cassandra.node import Sync, node
 from services.engine import Engine, free_port
+from services.watch import watched
 
 LOOKS_EVERY = 0.1
 IDLE = 0.1
@@ -50,12 +51,13 @@ def noded(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[Node]:
     """Raises Environment where there is no Java, or no Maven to get the jars."""
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(Access(hosts=[engine.host], port=engine.port))
-    try:
-        engine.start()
-        engine.ready()
-        for phase in Phase:
-            migrate(cluster, phase)
-        yield Node(engine=engine, cluster=cluster)
-    finally:
-        cluster.close()
-        engine.kill()  # nobody needs what it has stored
+    with watched(folder):
+        try:
+            engine.start()
+            engine.ready()
+            for phase in Phase:
+                migrate(cluster, phase)
+            yield Node(engine=engine, cluster=cluster)
+        finally:
+            cluster.close()
+            engine.kill()  # nobody needs what it has stored

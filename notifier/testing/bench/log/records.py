@@ -19,6 +19,7 @@ from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio
 from notifier.testing.finding import Finding, quantile
 from services.engine import free_port
 from services.kafka.broker import broker
+from services.watch import watched
 
 VALUE = b"x" * 300
 KEYS = 1_000
@@ -49,14 +50,15 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _access(folder: Path) -> Iterator[Access]:
     """To a broker with our topics. Raises Environment where there is no Java, or no Maven to get the jars."""
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
-    try:
-        engine.start()
-        engine.ready()
-        access = Access(servers=engine.address)
-        migrate(access)
-        yield access
-    finally:
-        engine.kill()  # nobody needs what it has stored
+    with watched(folder):
+        try:
+            engine.start()
+            engine.ready()
+            access = Access(servers=engine.address)
+            migrate(access)
+            yield access
+        finally:
+            engine.kill()  # nobody needs what it has stored
 
 
 def _records(stream: str, many: int) -> list[Record]:
