@@ -49,10 +49,12 @@ def opened(settings: Settings) -> Iterator[Opened]:
 
 
 def require_schema(settings: Settings) -> None:
-    """Returns once the store is of this version's schema. Raises SchemaNewer, SchemaOlder or SchemaChanged."""
+    """For a role that runs alone; verbs need no log. Raises SchemaNewer, SchemaOlder or SchemaChanged, and Environment
+    where the log will never let it in."""
     profile = choose(settings)
     try:
         profile.prepare()
+        profile.require_log()
     finally:
         profile.close()
 

@@ -83,6 +83,8 @@ class Clustered:
     def prepare(self) -> None:
         with suppress(StoreUnavailable):  # it passes by itself: roles start meanwhile, and answer what they can
             require(self._cluster)
+
+    def require_log(self) -> None:
         kafka.require(self._kafka)
 
     @contextmanager

@@ -77,6 +77,9 @@ class Embedded:
     def prepare(self) -> None:
         self.migrate()
 
+    def require_log(self) -> None:
+        """It is a file of ours."""
+
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
         writable(self._run)

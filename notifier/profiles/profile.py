@@ -47,6 +47,10 @@ class Profile(Protocol):
         """
         ...
 
+    def require_log(self) -> None:
+        """For a role: returns where the log lets us in, or may do so later. Raises Environment where it never will."""
+        ...
+
     def redis_url(self) -> str:
         """Of the Redis that is used now, by whoever runs on this data."""
         ...

@@ -186,6 +186,7 @@ def test_who_is_known_migrates_writes_and_reads_on_all_of_them(
     profile = opened(settings)
     profile.migrate()
     profile.prepare()
+    profile.require_log()
     assert list(profile.pending()) == []
     profile.require_services()
     ports = profile.ports()
