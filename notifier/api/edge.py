@@ -30,7 +30,8 @@ from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub
-from notifier.flow.tab import Opened, Tab, Watch
+from notifier.flow.page import Opened
+from notifier.flow.tab import Tab, Watch
 from notifier.flow.walk import place_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock

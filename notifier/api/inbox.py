@@ -18,7 +18,7 @@ from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
 from notifier.domain.subject import UserId
 from notifier.flow.live import Told
-from notifier.flow.tab import Badge, Item, Page
+from notifier.flow.page import Badge, Item, Page
 
 POLL_EVERY = timedelta(seconds=30)
 NAMES_SHOWN = 3

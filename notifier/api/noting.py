@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import Member
-from notifier.flow.tab import Opened
+from notifier.flow.page import Opened
 from notifier.ports.cache import Activity
 from notifier.telemetry import Metrics
 

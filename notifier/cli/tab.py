@@ -13,7 +13,7 @@ from notifier.cli.screen import console, distance, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.subject import UserId
-from notifier.flow.tab import Badge, Item, Page
+from notifier.flow.page import Badge, Item, Page
 from notifier.system import Reads
 
 LONG_ENOUGH = timedelta(minutes=1)

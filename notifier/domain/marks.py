@@ -1,7 +1,7 @@
 """Marks: what a person has seen, read and hidden; and the token that says up to where a page may be `seen`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -20,6 +20,16 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenToken:
+    """Issued with a page by the server, so that nobody can mark as seen what no page could have shown."""
+
+    viewer: UserId
+    as_of: datetime
+    newer: frozenset[BurstKey]
+    """Keys on the page that opened after `as_of`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     seen_at: datetime | None = None
     """Everything opened up to here was seen; only ever moves forward."""
@@ -30,12 +40,9 @@ class Marks:
     def unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
         return (self.seen_at is None or opened_at > self.seen_at) and burst not in self.also_seen
 
+    def with_seen(self, token: SeenToken) -> "Marks":
+        seen_at = token.as_of if self.seen_at is None else max(self.seen_at, token.as_of)
+        return replace(self, seen_at=seen_at, also_seen=self.also_seen | token.newer)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenToken:
-    """Issued with a page by the server, so that nobody can mark as seen what no page could have shown."""
-
-    viewer: UserId
-    as_of: datetime
-    newer: frozenset[BurstKey]
-    """Keys on the page that opened after `as_of`."""
+    def with_mark(self, bursts: Collection[BurstKey], mark: Mark) -> "Marks":
+        return replace(self, by_burst={**self.by_burst, **dict.fromkeys(bursts, mark)})

@@ -11,7 +11,8 @@ from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey
 from notifier.domain.visible import unread
-from notifier.flow.tab import BADGE_MOST, STEPS, Badge, Look, Opened, Page
+from notifier.flow.page import BADGE_MOST, Badge, Look, Opened, Page
+from notifier.flow.tab import STEPS
 from notifier.flow.walk import RUN, place_of
 from notifier.ports.people import People
 from notifier.ports.timeline import Timeline

@@ -20,8 +20,9 @@ from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.hearers import OVERLAP, Hearers
 from notifier.flow.live import LONG_AGO, Listener, Memory, Stream
+from notifier.flow.page import Opened
 from notifier.flow.shift import Shift
-from notifier.flow.tab import Opened, Tab
+from notifier.flow.tab import Tab
 from notifier.ports.bus import LiveReader, Marked, Missed, Word
 from notifier.ports.clock import Clock
 from notifier.telemetry import Metrics

@@ -14,7 +14,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
-from notifier.flow.tab import Badge, Item, Look, badge_of
+from notifier.flow.page import Badge, Item, Look, badge_of
 
 REMEMBERED = 10_000
 """Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""

@@ -1,89 +1,23 @@
 """The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Viewer, unread, visible
+from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.visible import unread
+from notifier.flow.lately import Lately
+from notifier.flow.page import BADGE_MOST, Badge, Look, Opened, Page, badge_of
 from notifier.flow.walk import Walk, place_of
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
 from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Place, Timeline
 
-BADGE_MOST = 100
-"""Shown as 99+: nobody reads a larger number, and counting on costs reads."""
 STEPS = 20
 """A page walks past so many runs of bursts that the viewer may not see; the next page goes on from there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    burst: Burst
-    names: tuple[UserId, ...]
-    """The mentioners, without those whom the viewer blocked or who blocked the viewer."""
-    tweet: str | None
-    """The opener's; None where a block parts the viewer from the opener, though others joined."""
-    unread: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Badge:
-    count: int
-    more: bool
-    """There are more than were counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    items: Sequence[Item]
-    next: Place | None
-    seen: SeenToken | None
-    """None on a partial page, which can't say what was seen."""
-    partial: bool
-    look: "Look"
-    """That it was made for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """One viewer at one moment."""
-
-    viewer: Viewer
-    member: Member
-    now: datetime
-
-    @property
-    def subjects(self) -> Sequence[Subject]:
-        return Subject(Kind.SELF, self.viewer.user), *self.viewer.follows
-
-    def admits(self, burst: Burst) -> bool:
-        return visible(burst, self.viewer, retracted=(), now=self.now)
-
-    def item(self, burst: Burst) -> Item:
-        blocked = self.viewer.blocked
-        return Item(
-            burst=burst,
-            names=tuple(name for name in burst.mentioners if name not in blocked),
-            tweet=None if burst.opener in blocked else burst.tweet,
-            unread=unread(burst, self.viewer),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """What somebody was given at one moment."""
-
-    look: Look
-    after: Place | None
-    page: Page | None
-    """None where the badge alone was asked for."""
-    badge: Badge | None
-
 
 Watch = Callable[[Opened], None]
 """Told of every answer before it is given; returns at once and raises nothing."""
@@ -100,6 +34,7 @@ class Tab:
     pull: PullReader
     clock: Clock
     watch: Watch = unwatched
+    lately: Lately = field(default_factory=Lately)
 
     async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
         """Raises NotFound for a user that doesn't exist, StoreUnavailable when not even a partial page can be had."""
@@ -113,11 +48,20 @@ class Tab:
         return badge
 
     async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> tuple[Page, Badge | None]:
-        """A page and the badge of the same moment; no badge where the store stopped answering before it was counted."""
-        look = await self._look(user)
-        page = await self._page(look, after=after, limit=limit)
-        badge = None if page.partial else await self._badge_or_none(look)
-        self.watch(Opened(look=look, after=after, page=page, badge=badge))
+        """A page and the badge of the same moment; no badge where the store stopped answering before it was counted.
+
+        Where it answers nothing at all, what the person was last shown, as a partial page. Raises as `page` does.
+        """
+        try:
+            page = await self.page(user, after=after, limit=limit)
+        except StoreUnavailable:
+            if after is not None or (again := self.lately.again(user, self.clock.now(), limit)) is None:
+                raise
+            page = again
+        if after is None and not page.partial:
+            self.lately.keep(page)
+        badge = None if page.partial else await self._badge_or_none(page.look)
+        self.watch(Opened(look=page.look, after=after, page=page, badge=badge))
         return page, badge
 
     async def _badge_or_none(self, look: Look) -> Badge | None:
@@ -161,6 +105,7 @@ class Tab:
     async def see(self, user: UserId, token: SeenToken) -> None:
         look = await self._look(user)
         await self.people.see(look.member, token.as_of, token.newer)
+        self.lately.seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Raises NotFound for a burst that the person doesn't see: a mark is no way to ask what exists."""
@@ -170,6 +115,7 @@ class Tab:
             if key not in known or not self._markable(look, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
         await self.people.mark(look.member, bursts, mark)
+        self.lately.marked(user, bursts, mark)
 
     async def _look(self, user: UserId) -> Look:
         member = await self.people.member(user)
@@ -205,10 +151,6 @@ class Tab:
     def _markable(self, look: Look, burst: Burst) -> bool:
         hidden = look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN
         return hidden or look.admits(burst)
-
-
-def badge_of(unread: Collection[BurstKey]) -> Badge:
-    return Badge(count=min(len(unread), BADGE_MOST), more=len(unread) > BADGE_MOST)
 
 
 def _token(look: Look, shown: Sequence[Burst], after: Place | None) -> SeenToken:

@@ -82,8 +82,10 @@ class Saboteur:
     engines: Engines | None = None
     """None: there are only those that `up` looks after."""
     outage: float = OUTAGE
+    before: Callable[[], None] = lambda: None
+    """Told before the store goes away."""
     during: Callable[[], None] = lambda: None
-    """Told again and again while the store is away."""
+    """Told again and again while it is."""
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
@@ -143,6 +145,7 @@ class Saboteur:
         return True
 
     def store_outage(self, *, gone: bool) -> bool:
+        self.before()
         with self._watched():
             return self.on(lambda engines: (engines.kill if gone else engines.freeze)("cassandra", self.outage))
 

@@ -20,12 +20,21 @@ class Onlooker:
     people: Sequence[Person]
     answers: list[Answer] = field(default_factory=list)
 
+    def everybody(self) -> None:
+        """A look at every tab, which nobody judges: afterwards the service knows what they were shown."""
+        for person in self.people:
+            self._answer(person)
+
     def __call__(self) -> None:
         """One look; every time at somebody else's tab."""
-        person = self.people[len(self.answers) % len(self.people)]
+        self.answers.append(self._answer(self.people[len(self.answers) % len(self.people)]))
+
+    def _answer(self, person: Person) -> Answer:
         wire = Wire(url=self.instance.url, bearer=self.token(person.user))
-        self.answers.append(wire.get("/v1/inbox"))
-        wire.close()
+        try:
+            return wire.get("/v1/inbox")
+        finally:
+            wire.close()
 
     def finding(self) -> Finding:
         """Whole from what is known, partial, or a refusal that says when to come again; and never late."""

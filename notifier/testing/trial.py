@@ -152,6 +152,7 @@ class Trial:
             faults=faults,
             engines=self.engines,
             outage=self.script.outage,
+            before=self.onlooker.everybody,
             during=self.onlooker,
         )
 

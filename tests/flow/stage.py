@@ -15,7 +15,8 @@ from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Answer, Receipt
-from notifier.flow.tab import Page, Tab
+from notifier.flow.page import Page
+from notifier.flow.tab import Tab
 from notifier.flow.work import Work
 from notifier.pump import Pump
 from notifier.system import Ports, System

@@ -13,7 +13,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.audit import Audit
-from notifier.flow.tab import Badge, Opened, Page
+from notifier.flow.page import Badge, Opened, Page
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.scene import VIEWERS

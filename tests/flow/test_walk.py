@@ -13,7 +13,7 @@ from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
 from notifier.flow.audit import Audit
-from notifier.flow.tab import Opened
+from notifier.flow.page import Opened
 from notifier.flow.walk import RUN
 from notifier.ports.pull import FRESH_FOR
 from notifier.telemetry import Metrics

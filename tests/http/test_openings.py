@@ -16,7 +16,7 @@ from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.marks import Marks
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.flow.tab import Look, Opened
+from notifier.flow.page import Look, Opened
 from notifier.ports.pull import Pulled
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START

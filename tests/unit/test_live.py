@@ -10,7 +10,7 @@ from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import Member
 from notifier.domain.visible import Viewer, Volume
 from notifier.flow.live import MOST_WAITING, Event, Memory, Stream, sight, told
-from notifier.flow.tab import Badge, Look
+from notifier.flow.page import Badge, Look
 from tests.contracts.pull_backends import NOON, NOVA, burst
 from tests.unit.examples import ADA, BOB
 

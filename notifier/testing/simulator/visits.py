@@ -1,6 +1,6 @@
 """Visits: people who open their tab at any moment, and what a page may and must show them then."""
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
-from notifier.flow.tab import Badge, Page, Tab
+from notifier.flow.page import Badge, Page
+from notifier.flow.tab import Tab
 from notifier.testing.oracle import Key, Marked
 from notifier.testing.simulator.script import Opened
 from notifier.testing.simulator.sight import Look, Sight, key_of
@@ -60,6 +61,8 @@ class Visits:
     marked: dict[str, Marked] = field(default_factory=dict)
     tokens: list[HandedIn] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    shown: dict[str, set[Key]] = field(default_factory=dict)
+    """Whom the tab has shown what, on whole pages."""
     n: int = 0
 
     def visit(self, opened: Opened) -> None:
@@ -70,7 +73,11 @@ class Visits:
             return
         self.n += 1
         marked = self.marked.get(opened.person, Marked())
-        self.wrong += [f"{opened.person}'s tab: {text}" for text in wrong(walk, before, after, marked)]
+        shown = self.shown.setdefault(opened.person, set())
+        hidden = {key for key, mark in marked.marks.items() if mark == Mark.HIDDEN}
+        self.wrong += [f"{opened.person}'s tab: {text}" for text in wrong(walk, before, after, marked, shown - hidden)]
+        if not walk.partial:
+            shown.update(walk.shown)
         first = walk.pages[0]
         if opened.see and first.seen is not None and not walk.partial:
             self._see(opened.person, walk, before.published | before.refused | after.refused | set(marked.marks))
@@ -130,8 +137,11 @@ class Visits:
         return self.sight.look(person, self.marked.get(person, Marked()))
 
 
-def wrong(walk: Walk, before: Look, after: Look, marked: Marked) -> Iterator[str]:
-    """Where the list or the badge isn't what the predicate says, for whatever moment between the two looks."""
+def wrong(walk: Walk, before: Look, after: Look, marked: Marked, shown_before: Collection[Key]) -> Iterator[str]:
+    """Where the list or the badge isn't what the predicate says, for whatever moment between the two looks.
+
+    A partial page may be what the person was shown before: then what was denied meanwhile is no news to anybody.
+    """
     moving = before.moving | after.moving
     shown = walk.shown
     for page in walk.pages:
@@ -144,7 +154,7 @@ def wrong(walk: Walk, before: Look, after: Look, marked: Marked) -> Iterator[str
         return
     may = before.keys | after.keys | moving
     must = (before.keys & after.keys & before.published) - moving - before.refused - after.refused
-    for key in sorted(set(shown) - may):
+    for key in sorted(set(shown) - may - (set(shown_before) if walk.partial else set())):
         yield f"{key} is shown, which the predicate denies"
     if walk.partial:
         return

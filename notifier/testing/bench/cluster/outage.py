@@ -20,11 +20,14 @@ LOOKS_EVERY = 0.5
 
 def run(stage: Stage, *, quick: bool) -> Finding:
     keys, now = keys_of(stage.settings), stage.ports.clock.now()
+    stage.send(MENTIONS)
+    wrong = stage.wrong()  # and everybody has something to see
     onlooker = Onlooker(
         instance=stage.instance,
         token=lambda user: issue(keys, user, now, TOKENS_LAST),
         people=people.sample(stage.world, 1),
     )
+    onlooker.everybody()
     freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE))
     freezing.start()
     with stage.storming(MENTIONS, OUTAGE / 2) as storm:
@@ -33,7 +36,9 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             time.sleep(LOOKS_EVERY)
     told = onlooker.finding()
     stage.tell(f"tabs: {told.detail}")
-    wrong = [] if told.ok else [told.detail]
+    wrong += [] if told.ok else [told.detail]
+    if "partial" not in told.detail:
+        wrong.append("nobody was shown again what they were shown before")
     if storm.sent.retries:
         wrong.append(f"{storm.sent.retries} requests of the tweet service had to be sent again")
-    return agreement(NAME, wrong + stage.wrong(), n=MENTIONS)
+    return agreement(NAME, wrong + stage.wrong(), n=2 * MENTIONS)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from notifier.config import environment_with
@@ -18,6 +19,8 @@ class Role:
     words: Sequence[str]
     data: Path
     environment: Mapping[str, str]
+    clock: timedelta = timedelta(0)
+    """How far its clock is ahead."""
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -25,7 +28,8 @@ class Role:
         return self.data / "role.log"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "notifier", *self.words, "--data", str(self.data)]
+        program = ["notifier.testing.askew", str(self.clock.total_seconds())] if self.clock else ["notifier"]
+        command = [sys.executable, "-m", *program, *self.words, "--data", str(self.data)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command,

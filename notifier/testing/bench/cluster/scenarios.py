@@ -7,8 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 from notifier.testing.bench.cluster import (
+    clock_off,
     deleted,
+    disk_full,
     growing,
+    killed,
     lives,
     log_down,
     lost_answer,
@@ -26,7 +29,23 @@ from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.trial import Tell
 
-SHARING = (takeover, zombie, lost_answer, growing, wiped, log_down, outage, migrating, lives, poison, versions, deleted)
+SHARING = (
+    takeover,
+    zombie,
+    clock_off,
+    killed,
+    lost_answer,
+    growing,
+    wiped,
+    log_down,
+    outage,
+    migrating,
+    lives,
+    poison,
+    versions,
+    disk_full,
+    deleted,
+)
 """What changes the stage for good comes last."""
 SLOW = (deleted, ring)
 """Minutes each."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -118,13 +119,19 @@ class Stage:
         ]
 
     @contextmanager
-    def another(self, *words: str, name: str, environment: Mapping[str, str] | None = None) -> Iterator[Role]:
+    def another(
+        self,
+        *words: str,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        clock: timedelta = timedelta(0),
+    ) -> Iterator[Role]:
         """A role of another instance, with a folder of its own, on the same engines; ended with the block."""
         folder = self.data.parent / name
         (folder / "services").mkdir(parents=True, exist_ok=True)
         shutil.copy(self.data / "services" / "settings.toml", folder / "services" / "settings.toml")
         named = {**ENVIRONMENT, "NOTIFIER_INSTANCE": name, **(environment or {})}
-        role = Role(words=words, data=folder, environment=named)
+        role = Role(words=words, data=folder, environment=named, clock=clock)
         role.start()
         try:
             yield role

@@ -1,0 +1,51 @@
+"""What people were last shown: all that a tab has while the store answers nobody."""
+
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.marks import Mark, Marks, SeenToken
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.page import Page
+
+KEPT = timedelta(minutes=15)
+"""As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
+shown what they weren't shown before."""
+MOST = 2_000
+"""People; with full pages some 20 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """The first pages that this process made, whole ones only, as their viewers have marked them since."""
+
+    _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
+
+    def keep(self, page: Page) -> None:
+        user = page.look.viewer.user
+        self._pages[user] = page
+        self._pages.move_to_end(user)
+        if len(self._pages) > MOST:
+            self._pages.popitem(last=False)
+
+    def again(self, user: UserId, now: datetime, limit: int) -> Page | None:
+        """Judged by what was known of the viewer then; it may miss some, and says so."""
+        page = self._pages.get(user)
+        if page is None or now - page.look.now > KEPT:
+            return None
+        look = replace(page.look, now=now)
+        shown = [look.item(item.burst) for item in page.items if look.admits(item.burst)]
+        return Page(items=shown[:limit], next=None, seen=None, partial=True, look=look)
+
+    def seen(self, user: UserId, token: SeenToken) -> None:
+        if page := self._pages.get(user):
+            self._remark(page, page.look.viewer.marks.with_seen(token))
+
+    def marked(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
+        if page := self._pages.get(user):
+            self._remark(page, page.look.viewer.marks.with_mark(bursts, mark))
+
+    def _remark(self, page: Page, marks: Marks) -> None:
+        viewer = replace(page.look.viewer, marks=marks)
+        self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))

@@ -1,0 +1,60 @@
+"""`workers_killed_mid_slice`: Celery workers die again and again while they hold a slice, in a storm."""
+
+import os
+import random
+import signal
+import time
+from contextlib import suppress
+from datetime import datetime
+from itertools import cycle, islice
+
+from notifier.domain.errors import NotRunning, Unavailable
+from notifier.domain.slice import Pool
+from notifier.testing.bench.cluster.stage import Stage
+from notifier.testing.finding import Finding, agreement
+
+NAME = "workers_killed_mid_slice"
+KILLS, QUICK_KILLS = 20, 4
+POOLS = (Pool.P0, Pool.P1, Pool.P2)
+MENTIONS_A_KILL, SECONDS_A_KILL = 6, 6.0
+WITHIN = 30.0
+"""Seconds until one is caught with a slice; while a storm goes on some have one most of the time."""
+ARRIVES_AFTER = 0.2
+"""Seconds in which what a stopped worker has sent already is done."""
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    kills, chance = QUICK_KILLS if quick else KILLS, random.Random("workers killed")
+    died = dict.fromkeys(POOLS, stage.ports.clock.now())
+    with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
+        caught = [_kill(stage, pool, chance, died) for pool in islice(cycle(POOLS), kills)]
+    wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} were caught with a slice"]
+    return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
+
+
+def _kill(stage: Stage, pool: Pool, chance: random.Random, died: dict[Pool, datetime]) -> bool:
+    """Stopped first: what it holds then is what it dies with."""
+    deadline = time.monotonic() + WITHIN
+    while time.monotonic() < deadline:
+        time.sleep(chance.uniform(0.05, 0.3))
+        with suppress(NotRunning):
+            pid = stage.role(str(pool))
+            with stage.stopped(pid):
+                time.sleep(ARRIVES_AFTER)
+                if _holding(stage, pool, died[pool]):
+                    os.kill(pid, signal.SIGKILL)
+                    died[pool] = stage.ports.clock.now()
+                    return True
+    return False
+
+
+def _holding(stage: Stage, pool: Pool, since: datetime) -> bool:
+    """Whether the pool's worker has claimed what hasn't ended; claims of its dead forerunner stand for a while."""
+    with suppress(Unavailable):
+        ledger = stage.ports.ledger
+        return any(
+            one.claim and one.claim.claimed_at > since and not one.ended and one.slice.pool is pool
+            for account in ledger.read(ledger.open()).values()
+            for one in account.standings.values()
+        )
+    return False

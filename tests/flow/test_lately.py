@@ -1,0 +1,99 @@
+"""The tab while the store answers nobody: what the person was last shown, and nothing that would be news."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.marks import Mark
+from notifier.domain.subject import UserId
+from notifier.flow import lately
+from notifier.flow.lately import KEPT, Lately
+from notifier.flow.page import Page
+from notifier.flow.tab import Tab
+from notifier.testing.simulator.visits import driven
+from tests.flow.failing import Refusing
+from tests.flow.stage import Stage
+
+KIM = UserId("kim")
+
+
+def mentioned(times: int = 1) -> Stage:
+    stage = Stage()
+    for _ in range(times):
+        stage.mention("nova")
+        stage.pass_time(minutes=2)
+    return stage
+
+
+def opened(tab: Tab, limit: int = 20) -> Page:
+    page, badge = driven(tab.open(KIM, limit=limit))
+    assert (badge is None) == page.partial
+    return page
+
+
+def dark(tab: Tab) -> Tab:
+    """The same process, when nothing of the store answers any more."""
+    refusing: Callable[[object], Refusing] = lambda port: Refusing(port, StoreUnavailable)  # noqa: E731
+    return replace(tab, people=refusing(tab.people), timeline=refusing(tab.timeline))
+
+
+def test_an_outage_shows_the_last_page_again_as_a_partial_one() -> None:
+    tab = mentioned(3).tab()
+    whole = opened(tab)
+    again = opened(dark(tab))
+    assert again.partial
+    assert not whole.partial
+    assert [item.burst for item in again.items] == [item.burst for item in whole.items]
+    assert again.next is None
+    assert again.seen is None
+    assert len(opened(dark(tab), limit=2).items) == 2
+
+
+def test_whoever_was_shown_nothing_yet_is_refused_and_so_is_an_older_page() -> None:
+    tab = mentioned(3).tab()
+    with pytest.raises(StoreUnavailable):
+        opened(dark(tab))
+    first = opened(tab, limit=1)
+    with pytest.raises(StoreUnavailable):
+        driven(dark(tab).open(KIM, after=first.next, limit=1))
+
+
+def test_a_reader_of_marks_that_came_since_finds_them() -> None:
+    tab = mentioned(3).tab()
+    page = opened(tab)
+    hidden, read, other = (item.burst.key for item in page.items)
+    driven(tab.mark(KIM, [hidden], Mark.HIDDEN))
+    driven(tab.mark(KIM, [read], Mark.READ))
+    shown = opened(dark(tab)).items
+    assert [(item.burst.key, item.unread) for item in shown] == [(read, False), (other, True)]
+    assert page.seen is not None
+    driven(tab.see(KIM, page.seen))
+    assert [item.unread for item in opened(dark(tab)).items] == [False, False]
+
+
+def test_it_is_forgotten_when_it_is_old_and_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = mentioned()
+    tab = stage.tab()
+    page = opened(tab)
+    stage.pass_time(seconds=KEPT.total_seconds() + 1)
+    with pytest.raises(StoreUnavailable):
+        opened(dark(tab))
+    monkeypatch.setattr(lately, "MOST", 2)
+    kept, now = Lately(), page.look.now
+    users = [UserId("a"), UserId("b"), UserId("c")]
+    for user in users:
+        kept.keep(replace(page, look=replace(page.look, viewer=replace(page.look.viewer, user=user))))
+    assert [user for user in users if kept.again(user, now, 20)] == users[1:]
+
+
+def test_a_burst_that_ended_meanwhile_is_not_shown_again() -> None:
+    tab = mentioned().tab()
+    page = opened(tab)
+    kept = Lately()
+    kept.keep(replace(page, look=replace(page.look, now=page.look.now + timedelta(days=400))))
+    found = kept.again(KIM, page.look.now + timedelta(days=400), 20)
+    assert found is not None
+    assert not found.items
