@@ -13,6 +13,7 @@ from celery.worker import WorkController, state
 from notifier.domain.slice import Pool
 from workers.acknowledging import Acknowledging
 from workers.consuming import Consuming
+from workers.garbage import seldom
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
 from workers.watch import SILENT_FOR, Watch
@@ -71,6 +72,7 @@ def run(
     # Called by the loop that consumes; what is on this timer before the first connection outlives every connection.
     host.timer.call_repeatedly(BEATS_EVERY, watch.beat)
     watch.start()
+    seldom()
     log.info("Pool %s works.", pool)
     host.start()
     log.info("Pool %s has stopped.", pool)

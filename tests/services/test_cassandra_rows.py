@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cassandra import ConsistencyLevel, ProtocolVersion
+from cassandra import ConsistencyLevel
 from cassandra.protocol import (
     BatchMessage,
     ProtocolHandler,
@@ -28,6 +28,7 @@ from notifier.adapters.cassandra.bodies import (
 )
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.premade import Premade, Splicing
+from notifier.adapters.cassandra.session import PROTOCOL
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT, Rows, window_of
@@ -62,9 +63,7 @@ def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
     message = BatchMessage(
         batch.batch_type, batch._statements_and_parameters, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.SERIAL, 7
     )
-    frame: bytes = handler.encode_message(
-        message, 3, ProtocolVersion.V5, compressor=None, allow_beta_protocol_version=False
-    )
+    frame: bytes = handler.encode_message(message, 3, PROTOCOL, compressor=None, allow_beta_protocol_version=False)
     return frame
 
 

@@ -19,6 +19,7 @@ from notifier.adapters.cassandra.bodies import BLOCK_ROW, MEMBER_ROW, Message, P
 from notifier.adapters.cassandra.pace import Pace
 from notifier.adapters.cassandra.premade import Premade, Splicing, fits, stock
 from notifier.adapters.cassandra.session import Cluster, translated
+from notifier.domain.errors import StoreUnavailable
 
 PATIENCE = 3.0
 """Seconds in which nothing of a call is taken, after which its slice is better handed back."""
@@ -38,6 +39,8 @@ class _Call:
     error: BaseException | None = None
     refused_since: float | None = None
     """The first refusal after the last that was taken."""
+    heard_at: float = field(default_factory=monotonic)
+    """The last answer of any kind; while nothing is on its way, the last message."""
 
 
 class Bulk:
@@ -53,6 +56,7 @@ class Bulk:
     ) -> None:
         self._cluster = cluster
         self._patience = patience
+        self._silence = cluster.access.answers_within.total_seconds()
         self._handler = handler
         self._pace = pace or Pace()
         self._news = Condition()
@@ -93,16 +97,27 @@ class Bulk:
                 if message is not None and wait == 0.0:
                     if message is not following:
                         call.refused.popleft()
+                    call.heard_at = call.heard_at if call.underway else monotonic()
                     call.underway += 1
                     self._pace.sent(message.size)
                     return message
-                self._news.wait(wait)
+                self._wait(call, wait)
             raise call.error
+
+    def _wait(self, call: _Call, seconds: float | None) -> None:
+        """For news. The driver is given no time of its own to wait for each message: it would keep every one of them
+        in memory until then, answered or not."""
+        if call.underway:
+            left = call.heard_at + self._silence - monotonic()
+            if left <= 0:
+                raise StoreUnavailable("Rows were not written: nothing is answered.")
+            seconds = left if seconds is None else min(left, seconds)
+        self._news.wait(seconds)
 
     def _go(self, call: _Call, message: Message) -> None:
         told = partial(self._told, call, message, monotonic())
         try:
-            future = self._ready(message).execute_async(self._statement(message))
+            future = self._ready(message).execute_async(self._statement(message), timeout=None)
         except BaseException as error:
             told(error)
             raise
@@ -113,9 +128,12 @@ class Bulk:
         now = monotonic()
         with self._news:
             call.underway -= 1
+            call.heard_at = now
             if error is None:
                 self._pace.answered(message.size, sent_at, now)
                 call.refused_since = None
+                if call.underway and self._pace.full:
+                    return  # nobody could send more
             elif _busy(error):
                 self._pace.refused(message.size, sent_at, now)
                 call.refused.append(message)

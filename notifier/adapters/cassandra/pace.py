@@ -11,8 +11,10 @@ BEGINS = 512 * 1024
 LEAST = 256 * 1024
 """Keeps one node busy, though we are held up for a while; half as much does not."""
 MOST = 8 * 1024 * 1024
-STEP = 32 * 1024
-"""What is added when as much as is allowed has been answered."""
+STEP = 128 * 1024
+"""What is added when as much as is allowed has been answered; before the first slowing down it is doubled."""
+FULL = 0.75
+"""Of what is allowed: below it more is not needed, above it who waits need not be told of every answer."""
 SOON = 0.1
 """Seconds. Whoever waits longer waits in the node's line, in which others stand, too."""
 SHORTEST, LONGEST = 0.01, 1.0
@@ -27,6 +29,10 @@ class Pace:
     quiet_until: float = 0.0
     slowed_at: float = 0.0
 
+    @property
+    def full(self) -> bool:
+        return self.underway > FULL * self.allowed
+
     def wait(self, size: int, now: float) -> float | None:
         """Seconds until as much may be sent; None: until something is answered. A single message always may."""
         if now < self.quiet_until:
@@ -37,13 +43,13 @@ class Pace:
         self.underway += size
 
     def answered(self, size: int, sent_at: float, now: float) -> None:
-        full = self.underway + STEP > self.allowed
+        full = self.full
         self.underway -= size
         self.pause = 0.0
         if now - sent_at > SOON:
             self._slow(0.8, sent_at, now)
         elif full:
-            self.allowed = min(MOST, self.allowed + STEP * size / self.allowed)
+            self.allowed = min(MOST, self.allowed + (STEP * size / self.allowed if self.slowed_at else size))
 
     def refused(self, size: int, sent_at: float, now: float) -> None:
         self.underway -= size

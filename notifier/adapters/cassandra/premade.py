@@ -3,11 +3,12 @@
 import struct
 from typing import Any
 
-from cassandra import ConsistencyLevel, ProtocolVersion
+from cassandra import ConsistencyLevel
 from cassandra.protocol import BatchMessage, ProtocolHandler
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from notifier.adapters.cassandra.bodies import Message
+from notifier.adapters.cassandra.session import PROTOCOL
 
 _HEADER = 9
 """Bytes of a frame before its body; the last four are the body's length."""
@@ -60,7 +61,7 @@ def _encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> object:
         ConsistencyLevel.SERIAL,
         1,
     )
-    return handler.encode_message(message, 1, ProtocolVersion.V5, compressor=None, allow_beta_protocol_version=False)
+    return handler.encode_message(message, 1, PROTOCOL, compressor=None, allow_beta_protocol_version=False)
 
 
 def _spliced(frame: bytes, rows: bytes) -> bytes:

@@ -19,6 +19,7 @@ from notifier.testing.bench.cql.turns import Rounds, Turn, Writer, cheaper, fast
 from notifier.testing.bench.cql.writers import Batches, Lean, Ours, Singles, Stock
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import Finding
+from workers.garbage import seldom
 
 RATIO, CPU_RATIO = 0.75, 0.85
 SINGLE, BATCH = {25: 15.0, 5: 10.0}, {25: 4.0, 5: 2.5}
@@ -92,6 +93,7 @@ def _bench(folder: Path, size: Size) -> Iterator[Bench]:
     clock = SystemClock()
     # The node warns of every batch of 50 that it is of too many partitions: what everybody does all the same.
     logging.getLogger("cassandra").setLevel(logging.ERROR)
+    seldom()  # as workers do
     with noded(folder) as node:
         access, bulk = node.cluster.access, Bulk(node.cluster)
         with closing(Stock(access)) as stock, closing(Frames(access.hosts[0], access.port, WINDOW)) as frames:
