@@ -121,9 +121,7 @@ class Cluster:
         *,
         profile: object = EXEC_PROFILE_DEFAULT,
     ) -> list[Any]:
-        """Of a statement that is rare; what is frequent is prepared. Raises StoreUnavailable: then it may have had its
-        effect, or not.
-        """
+        """Of a statement that is rare: others are prepared. Raises StoreUnavailable: it may have had its effect."""
         session = self.session()
         with translated("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
