@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from math import ceil
 
 from notifier.domain.audience import TIERS, Tier
@@ -63,8 +64,7 @@ class Plan:
 
     def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
         found = [Slice(self.burst, step, tier, first, last) for first, last in self._chunks(self.widths[tier])]
-        # P0 seals from the front; P1 starts at the back, so that two processes share the sealing.
-        yield from found if tier is Tier.P0 else reversed(found)
+        return _in_order(found, tier)
 
     def _chunks(self, width: int) -> Iterator[tuple[int, int]]:
         for first, last in self.ranges:
@@ -97,6 +97,19 @@ def narrowed(head: SetHead, by: SetHead) -> SetHead:
 def expected_share(lane: Lane, tier: Tier) -> float:
     """In the standard lane P2 takes the dormant too."""
     return 1.0 if lane is Lane.STANDARD and tier is Tier.P2 else EXPECTED_SHARE[tier]
+
+
+def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
+    """P0 seals from the front, P1 from the back and P2 from the middle on: three processes share the sealing, where two
+    that went side by side would both seal every shard."""
+    match tier:
+        case Tier.P0:
+            return iter(slices)
+        case Tier.P1:
+            return reversed(slices)
+        case _:
+            middle = len(slices) // 2
+            return chain(slices[middle:], reversed(slices[:middle]))
 
 
 def _width(tier: Tier, followers_a_shard: float) -> int:

@@ -32,9 +32,10 @@ client_encryption_options:
 class Sync(StrEnum):
     """When a write is acknowledged."""
 
-    GROUP = "group\ncommitlog_sync_group_window: 10ms"
-    """Once it would survive a SIGKILL."""
-    PERIODIC = "periodic\ncommitlog_sync_period: 10000ms"
+    GROUP = "group\ncommitlog_sync_group_window: 10ms\nconcurrent_writes: 512"
+    """Once it would survive a SIGKILL. A writer's thread is held until then: with 32 of them 3,200 mutations a second,
+    with 512 some 15,000."""
+    PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
     """At once; usual with three replicas, and what bulk speed is measured with."""
 
 

@@ -5,9 +5,10 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.inboxes import row_of
+from notifier.adapters.cassandra.seals import standing
 from notifier.adapters.cassandra.session import Cluster, translated
 from notifier.adapters.cassandra.statements import statement
-from notifier.codec import unpack, unpack_seal
+from notifier.codec import unpack
 from notifier.domain.bits import SHARD_BLOCKS
 from notifier.domain.block import window_of
 from notifier.domain.burst import Burst
@@ -28,7 +29,6 @@ BLOCKS_AT_ONCE = 128
 
 _BURSTS = "SELECT blob FROM bursts"
 _PLANS = "SELECT subject, seq FROM plans"
-_SEAL = "SELECT shard, blob FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
 _ROWS = "SELECT block, slot, opened_at, subject, seq, tier, members FROM inbox"
 _OF_BURST = statement("archive_burst")
 
@@ -48,10 +48,8 @@ class CassandraArchive:
             yield from (accounts[key] for key in keys if key in accounts)
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
-        key = str(burst.subject), burst.seq
         for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
-            for found in self._cluster.ask_each(_SEAL, [(*key, shard) for shard in shards]):
-                yield from (unpack_seal(stored.shard, stored.blob) for stored in found)
+            yield from standing(self._cluster, burst, shards).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         return map(_stored, self._all(_ROWS) if burst is None else self._rows_of(burst))
