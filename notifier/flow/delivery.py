@@ -53,12 +53,13 @@ class Delivery:
             hold.keep()
             found = dict(self.seals.read(burst.key, run))
             if missing := [shard for shard in run if shard not in found]:
-                for standing in self.seals.insert(burst.key, [self._seal(burst, shard) for shard in missing]):
+                for standing in self.seals.insert(burst.key, self._seals(burst, missing)):
                     found[standing.shard] = standing
             yield [found[shard] for shard in run]
 
-    def _seal(self, burst: Burst, shard: int) -> Seal:
-        return seal(burst, shard, self.sets.live(burst.key.subject, shard, burst.restricted_to))
+    def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
+        live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
+        return [seal(burst, shard, sets) for shard, sets in zip(shards, live, strict=True)]
 
     def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], reached: int) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""

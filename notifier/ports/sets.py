@@ -1,6 +1,6 @@
 """The member sets: followers, mutes, activity and the like, as bitmaps by shard."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -32,8 +32,8 @@ class BlockFollows:
 
 
 class MemberSets(Protocol):
-    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
-        """The sets that decide who the subject's audience is in this shard, as they stand now.
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        """The sets that decide who the subject's audience is in each of these shards, as they stand now.
 
         Raises StoreUnavailable, or Poison where a stored bitmap can't be read.
         """

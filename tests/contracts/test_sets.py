@@ -33,34 +33,34 @@ def test_live_gives_every_set_of_the_subject_and_of_everybody(backend: Backend) 
     for place, kind in enumerate(OF_EVERYBODY, 100):
         put(backend, kind, None, place)
     expected = {kind: [place] for place, kind in enumerate(OF_A_SUBJECT)}
-    assert told(backend.sets.live(NOVA, 0)) == expected | {kind: [p] for p, kind in enumerate(OF_EVERYBODY, 100)}
+    assert told(backend.sets.live(NOVA, [0])[0]) == expected | {kind: [p] for p, kind in enumerate(OF_EVERYBODY, 100)}
 
 
 def test_live_gives_nothing_of_another_shard_or_subject(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, shard=1)
     put(backend, SetKind.FOLLOWERS, ADA, 2)
     put(backend, SetKind.VIP, None, 3, shard=1)
-    assert told(backend.sets.live(NOVA, 0)) == {}
+    assert told(backend.sets.live(NOVA, [0])[0]) == {}
 
 
 def test_putting_a_shard_replaces_it(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, 2)
     put(backend, SetKind.FOLLOWERS, NOVA, 2, 3)
-    assert told(backend.sets.live(NOVA, 0)) == {SetKind.FOLLOWERS: [2, 3]}
+    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2, 3]}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
 def test_a_set_of_any_density_comes_back_bit_by_bit(backend: Backend, share: float) -> None:
     bits = from_flags(np.random.default_rng(7).random(SHARD_MEMBERS) < share)
     backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=5, bits=bits)])
-    assert np.array_equal(backend.sets.live(NOVA, 5)[SetKind.FOLLOWERS], bits)
+    assert np.array_equal(backend.sets.live(NOVA, [5])[0][SetKind.FOLLOWERS], bits)
 
 
 def test_a_restricted_burst_is_sealed_with_its_authors_followers(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, 2)
     put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
     put(backend, SetKind.MUTED, ADA, 1)
-    live = backend.sets.live(NOVA, 0, restricted_to=UserId("ada"))
+    live = backend.sets.live(NOVA, [0], restricted_to=UserId("ada"))[0]
     assert told(live) == {SetKind.FOLLOWERS: [1, 2]}
     assert live.mentioner_followers is not None
     assert members(live.mentioner_followers, 0) == [2, 3]
@@ -69,7 +69,7 @@ def test_a_restricted_burst_is_sealed_with_its_authors_followers(backend: Backen
 def test_a_personal_subject_is_restricted_to_its_authors_followers_too(backend: Backend) -> None:
     backend.directory.enrol([Account(user=NOVA.owner, member=Member(7))])
     put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
-    live = backend.sets.live(Subject(Kind.SELF, NOVA.owner), 0, restricted_to=UserId("ada"))
+    live = backend.sets.live(Subject(Kind.SELF, NOVA.owner), [0], restricted_to=UserId("ada"))[0]
     assert told(live)[SetKind.FOLLOWERS] == [7]
     assert live.mentioner_followers is not None
     assert members(live.mentioner_followers, 0) == [2, 3]
@@ -77,13 +77,13 @@ def test_a_personal_subject_is_restricted_to_its_authors_followers_too(backend: 
 
 def test_an_author_whom_nobody_follows_restricts_to_nobody(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
-    found = backend.sets.live(NOVA, 0, restricted_to=UserId("ada")).mentioner_followers
+    found = backend.sets.live(NOVA, [0], restricted_to=UserId("ada"))[0].mentioner_followers
     assert found is not None
     assert members(found, 0) == []
 
 
 def test_an_unrestricted_burst_has_no_mentioner_followers(backend: Backend) -> None:
-    assert backend.sets.live(NOVA, 0).mentioner_followers is None
+    assert backend.sets.live(NOVA, [0])[0].mentioner_followers is None
 
 
 def test_a_personal_subject_is_followed_by_its_owner_alone(backend: Backend) -> None:
@@ -91,11 +91,11 @@ def test_a_personal_subject_is_followed_by_its_owner_alone(backend: Backend) -> 
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(2 * SHARD_MEMBERS)))
     backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=2, bits=everybody())])
     put(backend, SetKind.MUTED, own, 5, shard=2)
-    live = backend.sets.live(own, 2)
+    live = backend.sets.live(own, [2])[0]
     assert members(live[SetKind.FOLLOWERS], 2) == [2 * SHARD_MEMBERS + 5]
     assert np.array_equal(live[SetKind.PUSH], everybody())
     assert members(live[SetKind.MUTED], 2) == []
-    assert told(backend.sets.live(own, 1)) == {}
+    assert told(backend.sets.live(own, [1])[0]) == {}
 
 
 def test_the_head_of_a_personal_subject_counts_one_in_its_owners_shard(backend: Backend) -> None:
@@ -110,7 +110,7 @@ def test_a_personal_subject_without_an_owner_has_no_audience(backend: Backend, d
         backend.directory.enrol([Account(user=UserId("gone"), member=Member(5), deleted=True)])
     own = Subject(Kind.SELF, UserId("gone"))
     assert backend.sets.head(own) == NO_FOLLOWERS
-    assert told(backend.sets.live(own, 0)) == {}
+    assert told(backend.sets.live(own, [0])[0]) == {}
 
 
 def test_a_head_comes_back_as_it_was_put_and_is_replaced(backend: Backend) -> None:
@@ -127,14 +127,16 @@ def test_nobody_follows_a_subject_without_a_head(backend: Backend) -> None:
 def test_an_import_of_many_shards_is_all_there(backend: Backend) -> None:
     bits: Bits = from_offsets([1])
     backend.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=s, bits=bits) for s in range(600))
-    assert all(members(backend.sets.live(NOVA, s)[SetKind.FOLLOWERS], 0) == [1] for s in range(600))
+    found = backend.sets.live(NOVA, range(600))
+    assert all(members(one[SetKind.FOLLOWERS], 0) == [1] for one in found)
+    assert len(found) == 600
 
 
 def test_a_stored_bitmap_that_can_not_be_read_is_poison(sqlite: Backend, files: Files) -> None:
     with files.core.write() as c:
         c.execute("INSERT INTO member_sets (owner, shard, kind, blob) VALUES ('mention:nova', 0, 'followers', 'x')")
     with pytest.raises(Poison):
-        sqlite.sets.live(NOVA, 0)
+        sqlite.sets.live(NOVA, [0])[0]
 
 
 @given(st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=50), st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=50))
@@ -143,4 +145,4 @@ def test_in_memory_a_set_is_a_copy(first: set[int], second: set[int]) -> None:
     bits = from_offsets(first).copy()
     backend.sets.put([ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=bits)])
     bits[:] = from_offsets(second)
-    assert set(members(backend.sets.live(NOVA, 0)[SetKind.VIP], 0)) == first
+    assert set(members(backend.sets.live(NOVA, [0])[0][SetKind.VIP], 0)) == first

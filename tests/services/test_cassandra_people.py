@@ -171,7 +171,7 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
 def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> None:
     cluster.execute("INSERT INTO member_sets (owner, shard, kind, blob) VALUES ('mention:nova', 0, 'followers', 0x78)")
     with pytest.raises(Poison):
-        CassandraMemberSets(cluster).live(NOVA, 0)
+        CassandraMemberSets(cluster).live(NOVA, [0])
 
 
 class Told(Cluster):
@@ -205,13 +205,13 @@ def test_newcomers_leave_no_tombstones_among_the_deleted(cluster: Cluster) -> No
     assert np.array_equal(CassandraSpared(cluster).read(burst(), 0), nobody())
 
 
-def test_sealing_a_shard_reads_two_partitions_at_once_and_the_authors_where_it_is_restricted(cluster: Cluster) -> None:
+def test_sealing_reads_two_partitions_a_shard_at_once_and_the_authors_where_it_is_restricted(cluster: Cluster) -> None:
     with closing(Told(cluster.access)) as told:
-        CassandraMemberSets(told).live(NOVA, 5)
-        CassandraMemberSets(told).live(NOVA, 5, restricted_to=ADA.user)
+        CassandraMemberSets(told).live(NOVA, [5])
+        CassandraMemberSets(told).live(NOVA, [5, 7], restricted_to=ADA.user)
     assert [[values[:2] for _, values in some] for some in told.asked] == [
         [("mention:nova", 5), ("", 5)],
-        [("mention:nova", 5), ("", 5), ("mention:ada", 5)],
+        [(owner, shard) for shard in (5, 7) for owner in ("mention:nova", "", "mention:ada")],
     ]
 
 

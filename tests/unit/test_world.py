@@ -109,9 +109,9 @@ def test_loading_twice_changes_nothing() -> None:
     sets = MemoryMemberSets(directory)
     load = Load(directory=directory, sets=sets)
     load(SMALL)
-    once = {shard: offsets(sets.live(SMALL.subject(2), shard)[SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    once = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     load(SMALL)
-    again = {shard: offsets(sets.live(SMALL.subject(2), shard)[SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    again = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     assert once == again
     assert sum(map(len, once.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
 

@@ -1,7 +1,7 @@
 """The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -50,13 +50,18 @@ class CassandraMemberSets:
         self._cluster = cluster
         self._directory = CassandraDirectory(cluster)
 
-    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
-        own = subject.kind is Kind.SELF
-        asked = [(_EVERYBODY, shard, [SetKind.PUSH])] if own else _of_all(subject, shard)
-        if restricted_to is not None:
-            asked.append((str(Subject(Kind.MENTION, restricted_to)), shard, [SetKind.FOLLOWERS]))
-        read = [_decoded(rows) for rows in self._cluster.ask_each(_LIVE, asked)]
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        # All side by side: beside rows on their way, each question waits in the node's line.
+        asked = [_partitions(subject, shard, restricted_to) for shard in shards]
+        answers = iter(self._cluster.ask_each(_LIVE, chain.from_iterable(asked)))
+        read = [[_decoded(rows) for rows in islice(answers, len(some))] for some in asked]
+        return [self._told(subject, shard, some, restricted_to) for shard, some in zip(shards, read, strict=True)]
+
+    def _told(
+        self, subject: Subject, shard: int, read: list[dict[SetKind, Bits]], restricted_to: UserId | None
+    ) -> ShardSets:
         followers = None if restricted_to is None else read.pop().get(SetKind.FOLLOWERS, nobody())
+        own = subject.kind is Kind.SELF
         sets = self._of_one(subject.owner, shard, read[0]) if own else read[0] | read[1]
         return ShardSets(sets=sets, mentioner_followers=followers)
 
@@ -107,8 +112,14 @@ class CassandraMemberSets:
         return None if account is None or account.deleted else account.member
 
 
-def _of_all(subject: Subject, shard: int) -> list[tuple[str, int, list[SetKind]]]:
-    return [(str(subject), shard, list(OF_A_SUBJECT)), (_EVERYBODY, shard, list(OF_EVERYBODY))]
+def _partitions(subject: Subject, shard: int, restricted_to: UserId | None) -> list[tuple[str, int, list[SetKind]]]:
+    """Two, and the author's where it is restricted; everybody's alone for a personal subject."""
+    found = [(_EVERYBODY, shard, [SetKind.PUSH])]
+    if subject.kind is not Kind.SELF:
+        found = [(str(subject), shard, list(OF_A_SUBJECT)), (_EVERYBODY, shard, list(OF_EVERYBODY))]
+    if restricted_to is not None:
+        found.append((str(Subject(Kind.MENTION, restricted_to)), shard, [SetKind.FOLLOWERS]))
+    return found
 
 
 def _decoded(rows: list[Any]) -> dict[SetKind, Bits]:

@@ -1,7 +1,7 @@
 """The member sets in core.db: a bitmap for each owner, shard and kind; one statement reads what sealing needs."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -40,7 +40,10 @@ class SqliteMemberSets:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        return [self._live(subject, shard, restricted_to) for shard in shards]
+
+    def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
                 found = _of_one(c, subject.owner, shard)

@@ -1,6 +1,6 @@
 """The member sets in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
@@ -18,7 +18,10 @@ class MemoryMemberSets:
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
         self._heads: dict[Subject, SetHead] = {}
 
-    def live(self, subject: Subject, shard: int, restricted_to: UserId | None = None) -> ShardSets:
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        return [self._live(subject, shard, restricted_to) for shard in shards]
+
+    def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
         found = self._of_one(subject.owner, shard) if subject.kind is Kind.SELF else self._of_all(subject, shard)
         if restricted_to is None:
             return ShardSets(sets=found)
