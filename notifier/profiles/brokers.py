@@ -1,10 +1,10 @@
 """Celery's brokers as both profiles choose them; BadSetting, with the remedy, where a Redis can't be one."""
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
+from notifier.config.urls import split
 from notifier.domain.errors import BadSetting
 from notifier.domain.slice import Pool
 from notifier.profiles.rediss import checked
@@ -18,7 +18,7 @@ def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
 
 def _databases(redis_url: str) -> Mapping[Pool, str]:
     """Celery knows neither clusters nor sentinels' primaries, and a cluster has but one database."""
-    scheme = urlsplit(redis_url).scheme
+    scheme = split(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
         needed = ", ".join(variable("brokers", pool) for pool in Pool)
         raise BadSetting(

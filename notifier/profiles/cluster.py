@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
@@ -49,6 +48,7 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
+from notifier.config.urls import split
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.slice import Pool
 from notifier.profiles import judging
@@ -109,7 +109,7 @@ class Clustered:
         # A server with several pools' queues, each in a database of its own, is looked at once.
         seen: set[str] = set()
         for pool, url in urls.items():
-            if (server := urlsplit(url).netloc) not in seen:
+            if (server := split(url).netloc) not in seen:
                 looks[f"broker {pool}"] = self._look_at_broker(url, pool)
             seen.add(server)
         return inspected(looks)
@@ -119,7 +119,7 @@ class Clustered:
             knock(url, pool)
             return []
 
-        is_redis = urlsplit(url).scheme in ("redis", "rediss")
+        is_redis = split(url).scheme in ("redis", "rediss")
         return self._look_at_redis(url, f"broker {pool}", queues=True) if is_redis else knocked
 
     def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:

@@ -3,6 +3,7 @@
 import ssl
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from notifier.config.urls import split
 from notifier.domain.errors import BadSetting
 
 LOOKS = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
@@ -12,7 +13,7 @@ LOOKS = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "C
 def checked(url: str) -> str:
     """The address with everything said that one of them would guess. Raises BadSetting, without the address: it may
     hold a password."""
-    parts = urlsplit(url)
+    parts = split(url)
     try:
         for host in parts.netloc.rpartition("@")[2].split(","):
             _ = urlsplit(f"//{host}").port

@@ -4,7 +4,7 @@ import pytest
 
 from notifier.testing.simulator.courses import a_storm, dies, points
 
-SHARES = 8
+SHARES = 7
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -42,6 +42,8 @@ class CassandraSeals:
         self._cluster.ask_each(_PUT, [(*key, seal.shard, made, pack_seal(seal)) for seal in seals])
         others = dict(self._lost(burst, [seal.shard for seal in seals], made, now))
         found = _seals(self._cluster, burst, others)
+        if others.keys() - found.keys():
+            raise StoreUnavailable(f"Seals of {burst} that stand can't be read yet.")
         return [found.get(seal.shard, seal) for seal in seals]
 
     def _lost(self, burst: BurstKey, shards: Iterable[int], made: Made, now: int) -> Iterator[tuple[int, Made]]:
@@ -58,6 +60,8 @@ class CassandraSeals:
             raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
         if left := [shard for (_, some), mine in zip(runs, applied, strict=True) if not mine for shard in some]:
             named = _chosen(self._cluster, burst, left, None)
+            if not named:
+                raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
             yield from named.items()
             yield from self._lost(burst, set(left) - named.keys(), made, now)
 

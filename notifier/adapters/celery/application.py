@@ -6,11 +6,12 @@ schedule work by itself is off or out of the way.
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 from celery import Celery
 from kombu.connection import Connection
 
+from notifier.config.urls import split
 from notifier.domain.slice import HAND_BACK_AFTER, Pool
 
 TASK = "notifier.slice"
@@ -50,7 +51,7 @@ class Patient(Connection):
 
 def on_redis(url: str) -> Mapping[Pool, str]:
     """The brokers of all pools on one Redis: a database each."""
-    parts = urlsplit(url)
+    parts = split(url)
     return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
@@ -106,7 +107,7 @@ def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER
 
 
 def is_redis(broker: str) -> bool:
-    return urlsplit(broker).scheme in {"redis", "rediss"}
+    return split(broker).scheme in {"redis", "rediss"}
 
 
 def declaration(broker: str) -> dict[str, Any]:

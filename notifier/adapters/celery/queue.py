@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from celery import Celery
 from kombu.exceptions import KombuError
@@ -19,6 +18,7 @@ from notifier.adapters.celery.application import (
 )
 from notifier.adapters.celery.breaker import Breaker
 from notifier.adapters.celery.confirmed import Confirmed
+from notifier.config.urls import split
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool, Slice
 
@@ -34,7 +34,7 @@ class CeleryQueue:
     def __init__(self, brokers: Mapping[Pool, str]) -> None:
         breakers: dict[str, Breaker] = defaultdict(Breaker)
         self._lanes = {
-            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[urlsplit(url).netloc])
+            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc])
             for pool, url in brokers.items()
         }
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from redis.connection import SSLConnection, parse_url
 
+from notifier.config.urls import split
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]
@@ -28,11 +29,11 @@ class Several:
 
 def several(url: str) -> Several | None:
     """None for an address of one server. Raises BadSetting."""
-    scheme, plus, kind = urlsplit(url).scheme.partition("+")
+    scheme, plus, kind = split(url).scheme.partition("+")
     if not plus:
         return None
     try:
-        parts = urlsplit(url)
+        parts = split(url)
         user, at, hosts = parts.netloc.rpartition("@")
         path = [unquote(part) for part in parts.path.split("/") if part]
         service = path.pop(0) if kind == SENTINEL else ""
