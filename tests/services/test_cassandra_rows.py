@@ -1,5 +1,7 @@
 """Rows on a real node: the driver's own bytes, within the node's limits, and none without a time to live."""
 
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic, sleep
@@ -29,10 +31,12 @@ from notifier.adapters.cassandra.bodies import (
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.premade import Premade, Splicing
 from notifier.adapters.cassandra.session import PROTOCOL
+from notifier.codec import pack_seal
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.bits import BLOCK_MEMBERS, from_offsets
 from notifier.domain.block import BLOCK_SLOT, Rows, window_of
 from notifier.domain.burst import RETENTION
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.testing.memory.clock import ManualClock
@@ -159,6 +163,37 @@ def test_a_seal_lives_a_week_by_the_node_and_by_our_clock(cluster: Cluster) -> N
     clock.advance(timedelta(milliseconds=1))
     assert seals.read(KEY, [3]) == {}
     assert [one.shard for one in seals.insert(KEY, [seal(3)])] == [3]
+
+
+class CutOff(Cluster):
+    """Whoever decides with it learns nothing: it is cut off before the decision, or behind it."""
+
+    behind = False
+
+    def decide_together(self, statement: str, groups: Iterable[Sequence[Sequence[object]]]) -> list[bool | None]:
+        return [None for _ in (super().decide_together(statement, groups) if self.behind else groups)]
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["before its name is chosen", "behind it"])
+def test_who_dies_while_sealing_leaves_all_of_it_or_nothing(cluster: Cluster, behind: bool) -> None:
+    first, second = seal(3, p0=from_offsets([1])), seal(3, p0=from_offsets([2]))
+    with closing(CutOff(cluster.access)) as dying:
+        dying.behind = behind
+        with pytest.raises(StoreUnavailable):
+            CassandraSeals(dying, ManualClock()).insert(KEY, [first])
+    seals = CassandraSeals(cluster, ManualClock())
+    assert list(seals.read(KEY, [3])) == ([3] if behind else [])
+    [stands] = seals.insert(KEY, [second])
+    assert pack_seal(stands) == pack_seal(first if behind else second)
+    assert pack_seal(seals.read(KEY, [3])[3]) == pack_seal(stands)
+
+
+def test_a_seal_that_stands_and_can_not_be_read_is_never_replaced(cluster: Cluster) -> None:
+    seals = CassandraSeals(cluster, ManualClock())
+    seals.insert(KEY, [seal(3)])
+    cluster.execute("TRUNCATE seals")
+    with pytest.raises(StoreUnavailable):
+        seals.insert(KEY, [seal(3)])
 
 
 def await_none(cluster: Cluster) -> None:
