@@ -13,7 +13,9 @@ KEPT = timedelta(minutes=15)
 """As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
 shown what they weren't shown before."""
 MOST = 2_000
-"""People; with full pages some 20 MB."""
+"""People."""
+ITEMS = 20
+"""Of a page: however long the pages are that people ask for, what is kept of them stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Lately:
 
     def keep(self, page: Page) -> None:
         user = page.look.viewer.user
-        self._pages[user] = page
+        self._pages[user] = replace(page, items=page.items[:ITEMS])
         self._pages.move_to_end(user)
         if len(self._pages) > MOST:
             self._pages.popitem(last=False)
