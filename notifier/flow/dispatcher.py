@@ -28,7 +28,7 @@ from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.dispatcher")
 
-READ_EVERY = timedelta(milliseconds=50)
+READ_EVERY = timedelta(milliseconds=100)
 """Of bursts in flight: the credits last a pool for longer. New bursts are looked for in every round."""
 LISTED_EVERY = timedelta(seconds=1)
 """Of all open bursts; in between, only those are listed that opened lately."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -47,6 +47,10 @@ class Logs(Protocol):
         """All of them show that they live, at the same time."""
         ...
 
+    def agreed(self, readers: int) -> bool:
+        """Whether every partition has its reader, with so many in the only group."""
+        ...
+
     def sleeps(self, reader: Consumer) -> None:
         """Neither polls nor tells that it lives."""
         ...
@@ -70,6 +74,9 @@ class ByHand:
     def live(self, readers: Sequence[Consumer]) -> None:
         for reader in readers:
             reader.poll(0, timedelta(0))
+
+    def agreed(self, readers: int) -> bool:
+        return True
 
     def sleeps(self, reader: Consumer) -> None:
         """Who isn't asked does nothing."""
@@ -99,6 +106,12 @@ class InKafka:
         """Until a group has agreed, each of them must be there."""
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
+
+    def agreed(self, readers: int) -> bool:
+        [group] = {member.group for member in self.members}
+        with closing(KafkaAdminClient(**self.access.admin())) as admin:
+            told = admin.describe_groups([group])[group]
+        return told["group_state"] == "Stable" and len(told["members"]) == readers
 
     def sleeps(self, reader: Consumer) -> None:
         assert isinstance(reader, Member)

@@ -23,6 +23,8 @@ class Member:
     """A Consumer."""
 
     process: "subprocess.Popen[str]"
+    group: str
+    """As the broker knows it."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         found = self._asked("poll", limit, wait.total_seconds())
@@ -75,7 +77,7 @@ def member(access: Access, library: str, stream: str, group: str, owner: str) ->
         stdout=subprocess.PIPE,
         text=True,
     )
-    return Member(process)
+    return Member(process, access.group(stream, group))
 
 
 def answer(written: str, library: str, stream: str, group: str, owner: str) -> None:

@@ -11,6 +11,8 @@ from tests.contracts.logs import Logs
 LEASE = timedelta(seconds=5)
 AT_ONCE = timedelta(0)
 STREAM = MENTIONS
+AGREE_WITHIN = 30.0
+"""Seconds, on a busy machine."""
 ALL = PARTITIONS[STREAM]
 
 
@@ -52,7 +54,12 @@ KEYS = [f"k{n}" for n in range(64)]
 
 
 def settle(logs: Logs, *consumers: Consumer) -> None:
-    """Lets the consumers share the partitions out: each polls while two renewals are due."""
+    """Lets the consumers share the partitions out: each polls while two renewals are due, and until all agree."""
     for _ in range(8):
         logs.passes(LEASE / 10)
         logs.live(consumers)
+    deadline = monotonic() + AGREE_WITHIN
+    while consumers and not logs.agreed(len(consumers)):
+        assert monotonic() < deadline, "The readers can't agree who reads what."
+        logs.live(consumers)
+    logs.live(consumers)

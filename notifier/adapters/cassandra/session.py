@@ -25,6 +25,7 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement
 
 from notifier.adapters.cassandra.elsewhere import NextNode, is_read
 from notifier.adapters.cassandra.entry import refusal
+from notifier.adapters.cassandra.rows import rows
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
 PROTOCOL = vendor.ProtocolVersion.V4
@@ -274,6 +275,7 @@ def _profile(access: Access, consistency: int) -> ExecutionProfile:
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
         request_timeout=access.answers_within.total_seconds(),
+        row_factory=rows,
         speculative_execution_policy=NoSpeculativeExecutionPolicy(),
     )
 

@@ -143,7 +143,7 @@ class ConfluentMembership:
                 "max.poll.interval.ms": _ms(MOST_AWAY),
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 100,
+                "fetch.wait.max.ms": 250,
                 "fetch.message.max.bytes": BYTES,
                 "queued.min.messages": AT_ONCE,
                 "queued.max.messages.kbytes": 4 * BYTES // 1024,

@@ -175,7 +175,7 @@ class PythonMembership:
             max_poll_interval_ms=ms(MOST_AWAY),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            fetch_max_wait_ms=100,
+            fetch_max_wait_ms=250,
             max_partition_fetch_bytes=BYTES,
             metadata_max_age_ms=ms(KNOWN_WITHIN),
         )
