@@ -6,7 +6,7 @@ UPGRADE ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # Bytecode is kept whatever the shell says: hundreds of processes that tests start would each compile all of our modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from notifier.cli.checks import Check, envelope
 from notifier.cli.folder import prepare
@@ -132,6 +133,8 @@ def demo(
     headless = headless or as_json
     if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
         raise click.UsageError(f"{alien[0]} is a fault of --profile cluster alone.")
+    if ctx.get_parameter_source("outage") is ParameterSource.COMMANDLINE and "store-outage" not in faults:
+        raise click.UsageError("--outage is how long --faults store-outage lasts.")
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)

@@ -80,9 +80,12 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
         if attendance.complete():
             beat()
     _join(threads)
-    for reading, thread in zip(readings, threads, strict=False):
-        if not thread.is_alive():  # a consumer belongs to its thread; without this, its lease ends by itself
-            _close(reading)
+    # A consumer belongs to its thread, which is over. Without this, or while the log is away, its lease ends by itself.
+    over = [reading for reading, thread in zip(readings, threads, strict=False) if not thread.is_alive()]
+    closing = [Thread(target=_close, args=[reading], daemon=True) for reading in over]
+    for thread in closing:
+        thread.start()
+    _join(closing)
 
 
 def _reading(system: System, stream: str, stage: Callable[[Sequence[Logged]], None]) -> Reading:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event as Signal
+from threading import Thread
 
 import click
 
@@ -144,7 +145,8 @@ def told_to_stop() -> Iterator[Signal]:
     """Set by SIGTERM and by Ctrl-C, while the block lasts."""
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: stopping.set()) for number in numbers]
+    # In a thread: the handler interrupts the main thread, which may be about to wait and then holds the signal's lock.
+    before = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
     try:
         yield stopping
     finally:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.cli.folder import prepare
 from notifier.cli.options import data_option, json_option, settings_for, words_for
 from notifier.cli.output import print_json
 from notifier.cli.verbs import Family, example
@@ -33,6 +34,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
     from services.cassandra.node import Sync
 
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.GROUP
+    prepare(fleet.folder)
     started = fleet.up(sync, lambda one, seconds: click.echo(f"  {one.name:<10} {one.address:<18} {seconds:.1f} s"))
     click.echo(f"{'' if started else 'All of them run already. '}Stop them: {words_for('services down', data)}")
 

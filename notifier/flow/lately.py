@@ -1,13 +1,14 @@
 """What people were last shown: all that a tab has while the store answers nobody."""
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from notifier.domain.burst import Burst
 from notifier.domain.marks import Mark, Marks, SeenToken
-from notifier.domain.subject import BurstKey, UserId
-from notifier.flow.page import Page
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.flow.page import Look, Page
 
 KEPT = timedelta(minutes=15)
 """As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
@@ -25,10 +26,11 @@ class Lately:
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 
     def keep(self, page: Page) -> None:
-        user = page.look.viewer.user
-        self._pages[user] = replace(page, items=page.items[:ITEMS])
+        user, now = page.look.viewer.user, page.look.now
+        items = page.items[:ITEMS]
+        self._pages[user] = replace(page, items=items, look=_narrowed(page.look, [item.burst for item in items]))
         self._pages.move_to_end(user)
-        if len(self._pages) > MOST:
+        while len(self._pages) > MOST or now - next(iter(self._pages.values())).look.now > KEPT:
             self._pages.popitem(last=False)
 
     def again(self, user: UserId, now: datetime, limit: int) -> Page | None:
@@ -51,3 +53,23 @@ class Lately:
     def _remark(self, page: Page, marks: Marks) -> None:
         viewer = replace(page.look.viewer, marks=marks)
         self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))
+
+
+def _narrowed(look: Look, bursts: Sequence[Burst]) -> Look:
+    """With what decides about these bursts alone: who follows thousands, and has marked as many, is kept small, too."""
+    keys, viewer = {burst.key for burst in bursts}, look.viewer
+    authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
+    subjects = {key.subject for key in keys} | authors
+    marks = replace(
+        viewer.marks,
+        also_seen=viewer.marks.also_seen & keys,
+        by_burst={key: mark for key, mark in viewer.marks.by_burst.items() if key in keys},
+    )
+    narrowed = replace(
+        viewer,
+        follows={subject: since for subject, since in viewer.follows.items() if subject in subjects},
+        volume={subject: volume for subject, volume in viewer.volume.items() if subject in subjects},
+        muted=subjects.intersection(viewer.muted),
+        marks=marks,
+    )
+    return replace(look, viewer=narrowed)

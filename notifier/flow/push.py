@@ -1,6 +1,6 @@
 """Push: after the rows, one alert for those of a slice who had a device when it was sealed and may still be told."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from notifier.domain.alert import alert
@@ -9,7 +9,6 @@ from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import Seal
 from notifier.domain.slice import Slice
-from notifier.domain.subject import Member
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
@@ -17,9 +16,8 @@ from notifier.ports.push import Sender, Sending, Sent, Spared
 from notifier.ports.seals import Seals
 from notifier.telemetry import Metrics
 
-SHARDS_AT_ONCE = 8
-"""Their seals are half a megabyte, so memory doesn't depend on the width of a slice; and who looks now, while these are
-sent, is spared no more: that must be about a second."""
+SHARDS_AT_ONCE = 16
+"""Their seals are a megabyte: memory must not depend on the width of a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,38 +34,32 @@ class Push:
         account = self.ledger.read([piece.burst])[piece.burst]
         worth_it = self.clock.now() < account.worth_until(piece)
         people = 0
-        for some in self._sealed(piece):
+        for sealed in self._sealed(piece):
             hold.keep()
-            targets = self._targets(burst, piece, some) if worth_it else {}
-            # After a crash between intent and outcome a window is sent again, with the same collapse id: a phone that
-            # has the alert replaces it. Any other window is sent once.
-            for sending in self.sent.intend(list(targets)):
-                hold.keep()
-                people += self._send(burst, sending, members(targets[sending], sending.shard))
+            if worth_it and (targets := self._targets(burst, piece, sealed)).any():
+                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=sealed.shard), targets)
         fact = Fact.DONE if worth_it else Fact.PULLED
         return Entry(slice=piece, fact=fact, at=self.clock.now(), people=people)
 
-    def _sealed(self, piece: Slice) -> Iterator[Sequence[Seal]]:
+    def _sealed(self, piece: Slice) -> Iterator[Seal]:
         for start in range(0, piece.width, SHARDS_AT_ONCE):
             found = self.seals.read(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE])
-            yield [found[shard] for shard in sorted(found)]
+            yield from (found[shard] for shard in sorted(found))
 
-    def _targets(self, burst: Burst, piece: Slice, some: Sequence[Seal]) -> dict[Sending, Bits]:
+    def _targets(self, burst: Burst, piece: Slice, sealed: Seal) -> Bits:
         """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending.
 
         Fails closed: while nobody can say who that is, the slice waits.
         """
-        sealed = {seal.shard: seal.tiers[piece.tier] & seal.push for seal in some}
-        having = [shard for shard, targets in sealed.items() if targets.any()]
-        spared = self.spared.read(burst, having) if having else ()
-        left = {shard: sealed[shard] & ~silent for shard, silent in zip(having, spared, strict=True)}
-        return {
-            Sending(burst=burst.key, tier=piece.tier, shard=shard): targets
-            for shard, targets in left.items()
-            if targets.any()
-        }
+        targets: Bits = sealed.tiers[piece.tier] & sealed.push
+        return targets & ~self.spared.read(burst, sealed.shard) if targets.any() else targets
 
-    def _send(self, burst: Burst, sending: Sending, people: Sequence[Member]) -> int:
+    def _send(self, burst: Burst, sending: Sending, targets: Bits) -> int:
+        # After a crash between intent and outcome the window is sent again, with the same collapse id: a phone that
+        # has the alert replaces it. Any other window is sent once.
+        if not self.sent.intend(sending):
+            return 0
+        people = members(targets, sending.shard)
         self.sender.send(alert(burst), people)
         self.sent.outcome(sending, len(people))
         self.metrics.alerts.labels(sending.tier).inc(len(people))

@@ -24,12 +24,12 @@ class Sender(Protocol):
 class Spared(Protocol):
     """Whose phone stays silent: what people did since the seal, read in ranges and never person by person."""
 
-    def read(self, burst: Burst, shards: Sequence[int]) -> Sequence[Bits]:
-        """Of each shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable,
-        and those whose account was deleted; as many as there are shards, in their order.
+    def read(self, burst: Burst, shard: int) -> Bits:
+        """Of the shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable,
+        and those whose account was deleted.
 
         Says nothing about others: a seal never names them. Reads what stands now, in one look; the cost grows with
-        those who have such a fact (a mark, a block of the opener, a later follow, a mute), not with the shards. Raises
+        those who have such a fact (a mark, a block of the opener, a later follow, a mute), not with the shard. Raises
         StoreUnavailable: without an answer no phone may ring.
         """
         ...
@@ -47,9 +47,8 @@ class Sending:
 class Sent(Protocol):
     """Durable; one writer, the holder of the slice's claim. Raises StoreUnavailable or Full."""
 
-    def intend(self, sendings: Sequence[Sending]) -> Sequence[Sending]:
-        """To be called before sending, for windows of one burst and tier; returns, in their order, those to be sent:
-        one whose outcome is known is never sent again."""
+    def intend(self, sending: Sending) -> bool:
+        """To be called before sending; False when the window's outcome is known, so that it is never sent again."""
         ...
 
     def outcome(self, sending: Sending, sent: int) -> None:

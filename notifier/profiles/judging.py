@@ -24,7 +24,7 @@ def of_cassandra(nodes: cassandra.Nodes, access: cassandra.Access) -> Iterator[I
     yield down([node.address for node in nodes.each if not node.up])
     yield schema(nodes)
     copies = _copies(nodes, access)
-    yield replication(copies, here, access)
+    yield replication(copies, here, access, known=nodes.replication is not None)
     for node in [node for node in here if node.up][:1]:
         yield batches(node.settings)
         yield commitlog(node.settings, copies)
@@ -101,19 +101,28 @@ def schema(nodes: cassandra.Nodes) -> Inspection:
     )
 
 
-def replication(copies: int, here: Sequence[cassandra.Node], access: cassandra.Access) -> Inspection:
-    """Whether each row's quorum answers, also of those whose copies are on the nodes that don't."""
+def replication(
+    copies: int, here: Sequence[cassandra.Node], access: cassandra.Access, *, known: bool = True
+) -> Inspection:
+    """Whether each row's quorum answers, also of those whose copies are on the nodes that don't.
+
+    No more copies are asked for than there are nodes: of the others no quorum could be had.
+    """
     away, placed = sum(not node.up for node in here), min(copies, len(here))
     quorum = copies // 2 + 1
     copied = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {COPIES}}}"
     alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {copied}. {REPAIR}"
-    if not here or not copies:
+    if not known:
         level: Level = "fail"
+        remedy = "`notifier migrate --profile cluster` makes the keyspace, with NOTIFIER_CASSANDRA_REPLICAS copies."
+    elif not here or not copies:
+        level = "fail"
         remedy = f"NOTIFIER_CASSANDRA_DATACENTER must name theirs, and the keyspace must have copies there: {alter}"
     elif placed - away < quorum:
         level, remedy = "fail", f"Start {quorum - placed + away} of its nodes: LOCAL_QUORUM can't be had for all rows."
     else:
-        level, remedy = ("warn", alter) if copies < COPIES else ("ok", "")
+        enough = alter if len(here) >= COPIES else f"Three nodes, and then {COPIES} copies, outlive the loss of one."
+        level, remedy = ("warn", enough) if copies < COPIES else ("ok", "")
     detail = f"{copies} copies on {len(here) - away} of {len(here)} nodes in {access.datacenter}."
     return Inspection(name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=COPIES)
 

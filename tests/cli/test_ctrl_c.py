@@ -62,3 +62,18 @@ def test_a_verb_that_was_to_do_something_does_not_say_that_it_did(tmp_path: Path
 )
 def test_only_what_runs_until_then_ends_well(words: str, code: int) -> None:
     assert code_of(words.split()) == code
+
+
+HELD = """
+import os, signal, sys
+from notifier.cli.roles import told_to_stop
+with told_to_stop() as stopping:
+    with vars(stopping)["_cond"]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(1_000))
+    sys.exit(0 if stopping.wait(10) else 3)
+"""
+
+
+def test_a_role_that_is_told_to_stop_at_the_moment_at_which_it_begins_to_wait_stops() -> None:
+    assert subprocess.run([sys.executable, "-c", HELD], cwd=ROOT, timeout=30, check=False).returncode == 0

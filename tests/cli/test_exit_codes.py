@@ -117,3 +117,15 @@ def test_a_number_that_is_none_is_wrong_usage(words: tuple[str, ...], folder: Pa
     done = notifier(*words, *where, str(folder))
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+def test_an_outage_that_nothing_brings_is_wrong_usage(folder: Path, notifier: Notifier) -> None:
+    done = notifier("demo", "--headless", "--outage", "10m", "--keep", str(folder))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "store-outage" in done.stderr
+
+
+def test_engines_in_a_folder_that_cant_be_made_are_one_line(notifier: Notifier) -> None:
+    done = notifier("services", "up", "--data", "/proc/nowhere")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1

@@ -8,7 +8,8 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.marks import Mark
-from notifier.domain.subject import UserId
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.visible import Volume
 from notifier.flow import lately
 from notifier.flow.lately import KEPT, Lately
 from notifier.flow.page import Page
@@ -97,3 +98,39 @@ def test_a_burst_that_ended_meanwhile_is_not_shown_again() -> None:
     found = kept.again(KIM, page.look.now + timedelta(days=400), 20)
     assert found is not None
     assert not found.items
+
+
+def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
+    tab = mentioned(2).tab()
+    page = opened(tab)
+    subjects, keys = {item.burst.key.subject for item in page.items}, {item.burst.key for item in page.items}
+    viewer = page.look.viewer
+    many = {Subject(Kind.MENTION, UserId(f"star{n}")): page.look.now for n in range(500)}
+    marks = {BurstKey(subject, 1): Mark.READ for subject in many}
+    crowded = replace(
+        viewer,
+        follows={**viewer.follows, **many},
+        muted=frozenset(many),
+        volume=dict.fromkeys(many, Volume.OFF),
+        marks=replace(viewer.marks, by_burst={**viewer.marks.by_burst, **marks}, also_seen=frozenset(marks)),
+    )
+    kept = Lately()
+    kept.keep(replace(page, look=replace(page.look, viewer=crowded)))
+    again = kept.again(KIM, page.look.now, limit=20)
+    assert again is not None
+    assert [item.burst for item in again.items] == [item.burst for item in page.items]
+    narrowed = again.look.viewer
+    assert set(narrowed.follows) <= subjects
+    assert not narrowed.volume
+    assert not narrowed.muted
+    assert not narrowed.marks.also_seen
+    assert set(narrowed.marks.by_burst) <= keys
+
+
+def test_what_is_too_old_to_be_shown_again_is_kept_no_longer() -> None:
+    page = opened(mentioned().tab())
+    kept = Lately()
+    kept.keep(page)
+    other = replace(page.look, viewer=replace(page.look.viewer, user=UserId("lee")), now=page.look.now + 2 * KEPT)
+    kept.keep(replace(page, look=other))
+    assert list(kept._pages) == ["lee"]

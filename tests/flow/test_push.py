@@ -1,6 +1,6 @@
 """Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -134,7 +134,7 @@ def pushes(stage: Stage) -> set[Fact]:
 class Silent:
     """Nobody can say who is to be spared."""
 
-    def read(self, burst: Burst, shards: Sequence[int]) -> Sequence[Bits]:
+    def read(self, burst: Burst, shard: int) -> Bits:
         raise StoreUnavailable("for a test")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from services.cassandra.node import ALONE, Sync
 from services.fleet import ENGINES
 from services.kafka.broker import CLUSTER, HEAP
 from services.valkey.server import SETTINGS
@@ -110,13 +111,16 @@ def test_cassandra_s_settings_are_those_of_the_node_from_jars() -> None:
     assert re.findall("@[A-Z]+@", done.stdout) == []
     made = yaml.safe_load(done.stdout)
     template = yaml.safe_load((SERVICES / source).read_text(encoding="utf-8").replace("@", "~"))
-    added = {"commitlog_sync_group_window", "broadcast_rpc_address"}
+    durable = yaml.safe_load(f"commitlog_sync: {Sync.GROUP}")
+    added = {*durable.keys() - {"commitlog_sync"}, "broadcast_rpc_address"}
     filled_in = {key for key, value in template.items() if re.search(r"~|\./", str(value))}
     assert made.keys() - template.keys() == added
     assert {key: made[key] for key in template.keys() - filled_in} == {
         key: value for key, value in template.items() if key not in filled_in
     }
-    assert made["commitlog_sync"] == "group"
+    assert {key: made[key] for key in durable} == durable
+    assert made["memtable_heap_space"] == ALONE.memtables
+    assert engine("cassandra")["environment"]["MAX_HEAP_SIZE"] == ALONE.heap
     folders = [*made["data_file_directories"], *(made[key] for key in made if key.endswith("_directory"))]
     assert all(folder.startswith("/var/lib/cassandra/") for folder in folders)
 

@@ -59,7 +59,7 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     claims.renew(claim, START + 2 * TERM)
     claims.claim(piece(KEY), "two", START + 2 * TERM, START + 3 * TERM)
     window = Sending(burst=KEY, tier=Tier.P1, shard=3)
-    CassandraSent(cluster).intend([window])
+    CassandraSent(cluster).intend(window)
     CassandraSent(cluster).outcome(window, 12)
     CassandraThrottles(cluster, clock).put(PAUSE)
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))

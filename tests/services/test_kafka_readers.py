@@ -1,14 +1,16 @@
 """Readers of Kafka that come back, and partitions that come new: what other backends of the log don't know."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from threading import Event as Signal
 from threading import Lock, Thread
 
 import pytest
+from kafka import KafkaProducer
 
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.growth import SETTLES
@@ -23,6 +25,8 @@ from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, ke
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 where nothing else keeps the machine."""
+STRANGE = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]
+"""Keys and values: none, no text, none."""
 REPLACED_WITHIN = 10.0
 """Seconds, as promised for a router or coordinator."""
 
@@ -46,6 +50,23 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
     killed = time.monotonic()
     assert keys(poll(logs, after)) == sorted(KEYS)
     assert time.monotonic() - killed < LEASE.total_seconds() / 2
+
+
+def test_records_that_no_writer_of_ours_wrote_cost_none_of_those_that_are_read_with_them(logs: InKafka) -> None:
+    append(logs, *KEYS)
+    with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as stranger:
+        for partition in range(ALL):
+            for key, value in STRANGE:
+                stranger.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
+    append(logs, *KEYS)
+    everything = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
+    assert Counter(one.record.key for one in logs.log.waiting(STREAM, "router", 1_000)) == everything
+    consumer = logs.subscribe(STREAM, "router", "one")
+    found = poll(logs, consumer)
+    commit(consumer, found)
+    assert Counter(one.record.key for one in found) == everything
+    assert sum(one.record.value == b"" for one in found) == ALL
+    assert consumer.lag() == 0
 
 
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:

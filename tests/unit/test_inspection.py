@@ -115,6 +115,9 @@ def test_one_copy_and_a_periodic_log_say_what_a_kill_costs() -> None:
     alone = replace(NODE, settings={**SETTINGS, "commitlog_sync": "periodic"})
     told = {each.name: each for each in of_cassandra(copied({"here": "1"}, alone), ACCESS)}
     assert "ten seconds" in told["cassandra commit log"].remedy
+    assert "ALTER" not in told["cassandra copies"].remedy  # with three copies on one node no quorum would answer
+    three = [alone, *(replace(alone, address=address) for address in ("n2", "n3"))]
+    told = {each.name: each for each in of_cassandra(copied({"here": "1"}, *three), ACCESS)}
     alter = (
         "ALTER KEYSPACE ours WITH replication = {'class': 'NetworkTopologyStrategy', 'here': 3}. Then `nodetool repair"
     )

@@ -37,5 +37,9 @@ def refusal(error: NoHostAvailable) -> NotifierError:
             return Environment(f"Cassandra at {node} refuses the user or the password.")
         if NOT_VOUCHED_FOR in str(cause):
             return Environment(f"Cassandra at {node} shows a certificate that isn't our authority's.")
-    kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()})) or "NoHostAvailable"
-    return StoreUnavailable(f"It can't be reached: {kinds}. Perhaps TLS is spoken on one side alone.")
+    if not causes:
+        return StoreUnavailable("It has no node in our datacenter, which NOTIFIER_CASSANDRA_DATACENTER names.")
+    kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()}))
+    nobody_there = all(isinstance(cause, ConnectionRefusedError) for cause in causes.values())
+    hint = "" if nobody_there else " Perhaps TLS is spoken on one side alone."
+    return StoreUnavailable(f"It can't be reached: {kinds}.{hint}")

@@ -7,6 +7,7 @@ from itertools import islice
 
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import to_ms
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.plan import Plan
 from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.clock import Clock
@@ -15,13 +16,13 @@ _ADD = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?,
 _LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
 _DROP = "DELETE FROM open_bursts WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
-SLOT = 180_000
-"""Milliseconds."""
+SLOT = 30_000
+"""Milliseconds. Of each slot's bursts a tombstone stays, and a look that passes 100,000 of them is refused."""
 LISTED_FOR = timedelta(days=8)
 """The table's default; no TTL is bound."""
 LATE = timedelta(minutes=1)
 """What is listed sooner than so long after its opening is found by the next look, and so long may clocks differ."""
-FORGOTTEN = 64
+FORGOTTEN = 384
 """Slots that each whole look looks at from their beginning again: asked once a second, all of them within a minute."""
 
 
@@ -31,7 +32,7 @@ TOGETHER = 64
 
 class OpenBursts:
     """Remembers, for this process, before which moment nothing in a slot is open: every second a whole look would ask
-    for 3,840 slots, and pass the tombstones of a week. What another process lists later than `LATE` is found within
+    for 23,040 slots, and pass the tombstones of a week. What another process lists later than `LATE` is found within
     the minute.
     """
 
@@ -57,13 +58,17 @@ class OpenBursts:
 
     def all(self) -> Sequence[BurstKey]:
         now = self._clock.now()  # before the look: of what is listed later nothing is concluded
-        for slot in list(islice(self._first, FORGOTTEN)):
-            del self._first[slot]
+        forgotten = {slot: self._first.pop(slot) for slot in list(islice(self._first, FORGOTTEN))}
         looks = defaultdict(list)
         for slot in self._slots(now - LISTED_FOR):
             if (first := self._first.get(slot, 0)) < (slot + 1) * SLOT:
                 looks[first].append(slot)
-        self._places = self._look(looks)
+        try:
+            self._places = self._look(looks)
+        except StoreUnavailable:
+            # Else a slot that can't be read from its beginning would be asked for it by every look from now on.
+            self._first |= forgotten
+            raise
         settled = to_ms(now - LATE)
         oldest = {ms // SLOT: ms for ms, _ in reversed(self._places)}
         for slots in looks.values():

@@ -116,11 +116,7 @@ class Cluster:
         _changed(self.session(), statement)
 
     def execute(
-        self,
-        statement: str,
-        values: Sequence[object] = (),
-        *,
-        profile: object = EXEC_PROFILE_DEFAULT,
+        self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
         """Of a statement that is rare: others are prepared. Raises StoreUnavailable: it may have had its effect."""
         session = self.session()

@@ -36,6 +36,7 @@ from notifier.adapters.kafka.client import (
 )
 from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
+from notifier.adapters.kafka.records import logged
 from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import Environment, LogUnavailable
 from notifier.ports.log import Logged, Record
@@ -158,10 +159,18 @@ class ConfluentMembership:
         with _translated("The log can't be read"):
             first = self._consumer.poll(max(LEAST, wait).total_seconds())
             # What is there besides, without waiting: the library waits until it has as many as it was asked for.
-            found = [] if first is None else [first, *self._consumer.consume(AT_ONCE - 1, 0)]
+            found = [] if first is None else [first, *self._besides()]
             for one in found:
                 self._judge(one.error())
         return [self._logged(one) for one in found if one.error() is None]
+
+    def _besides(self) -> Sequence[Message]:
+        try:
+            # An error mustn't cost the record before it, which the library has passed; one that lasts comes again.
+            return self._consumer.consume(AT_ONCE - 1, 0)
+        except KafkaException as error:
+            LOGGER.info("%s of %s: %s", self._name, self._group, error)
+            return ()
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         with _translated("A commit was not taken"):
@@ -231,10 +240,9 @@ class ConfluentMembership:
         self._changes.lost()
 
     def _logged(self, one: Message) -> Logged:
-        # The library's types allow for a message without any of them.
-        key, value, offset = cast(bytes, one.key()), cast(bytes, one.value()), cast(int, one.offset())
-        record = Record(stream=self._stream, key=key.decode(), value=value)
-        return Logged(partition=f"{self._stream}/{one.partition()}", offset=offset, record=record)
+        # The library's types allow for a message without its place.
+        partition, offset = cast(int, one.partition()), cast(int, one.offset())
+        return logged(self._stream, partition, offset, key=cast(bytes, one.key()), value=cast(bytes, one.value()))
 
 
 def _options(access: Access) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from notifier.adapters.kafka.client import (
 from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.making import made
+from notifier.adapters.kafka.records import logged
 from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
@@ -181,8 +182,7 @@ class PythonMembership:
         )
 
     def _logged(self, one: Any) -> Logged:
-        record = Record(stream=self._stream, key=one.key.decode(), value=one.value)
-        return Logged(partition=f"{self._stream}/{one.partition}", offset=one.offset, record=record)
+        return logged(self._stream, one.partition, one.offset, key=one.key, value=one.value)
 
 
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types

@@ -115,6 +115,12 @@ class KafkaReader:
             return self._member().poll(wait)
         except Fenced as error:
             raise self._fence() from error
+        except LogUnavailable:
+            raise
+        except Exception:
+            # The client has passed what it should have handed out: read again from the commit.
+            self.close()
+            raise
 
     def _commit(self, offsets: Mapping[int, int]) -> bool:
         if self._made is None or not offsets:

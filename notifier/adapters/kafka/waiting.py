@@ -7,7 +7,8 @@ from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.incarnation import named, shortened
-from notifier.ports.log import Logged, Record
+from notifier.adapters.kafka.records import logged
+from notifier.ports.log import Logged
 
 AT_ONCE = 100
 """Records."""
@@ -62,5 +63,4 @@ class Waiting:
         return {place: ends[place] for place in places if starts[place] < ends[place]}
 
     def _logged(self, one: Any) -> Logged:
-        record = Record(stream=self._stream, key=one.key.decode(), value=one.value)
-        return Logged(partition=f"{self._stream}/{one.partition}", offset=one.offset, record=record)
+        return logged(self._stream, one.partition, one.offset, key=one.key, value=one.value)

@@ -40,8 +40,9 @@ def several(url: str) -> Several | None:
         # What else a URL may say, an authority's certificate for one, is said as in a URL of one server.
         plain = f"{scheme}://{user}{at}host/{'/'.join(path)}?{parts.query}"
         return Several(kind, [_host(one, DEFAULT_PORTS[kind]) for one in hosts.split(",")], service, _options(plain))
-    except (ValueError, IndexError, KeyError) as error:
-        raise BadSetting(f"The Redis URL isn't one of {' or '.join(DEFAULT_PORTS)}: {error}.") from error
+    except (ValueError, IndexError, KeyError):
+        # Without its words, which quote a password that isn't escaped.
+        raise BadSetting(f"The Redis URL isn't one of {' or '.join(DEFAULT_PORTS)}.") from None
 
 
 def _host(text: str, port: int) -> Host:

@@ -75,8 +75,11 @@ def connect_async(url: str) -> AsyncClient:
 def _one(url: str) -> Client:
     try:
         client = Client.from_url(url, **patience())
-    except ValueError as error:
-        raise BadSetting(f"The Redis URL: {error}.") from error
+    except ValueError:
+        # Without its words, which quote a password that isn't escaped.
+        raise BadSetting(
+            "The Redis URL can't be read; what its password has of / # ? @ or : is to be escaped."
+        ) from None
     assert isinstance(client, Client)
     return client
 

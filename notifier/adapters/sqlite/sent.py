@@ -1,7 +1,5 @@
 """What was sent to phones, in core.db: an intent before each window of sends, its outcome after."""
 
-from collections.abc import Sequence
-
 from notifier.adapters.sqlite.connection import Database
 from notifier.ports.push import Sending
 
@@ -15,10 +13,10 @@ class SqliteSent:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def intend(self, sendings: Sequence[Sending]) -> Sequence[Sending]:
+    def intend(self, sending: Sending) -> bool:
         with self._db.write() as c:
-            c.executemany(_INTEND, map(_key, sendings))
-            return [one for one in sendings if c.execute(_SENT, _key(one)).fetchone()[0] is None]
+            c.execute(_INTEND, _key(sending))
+            return c.execute(_SENT, _key(sending)).fetchone()[0] is None
 
     def outcome(self, sending: Sending, sent: int) -> None:
         with self._db.write() as c:

@@ -1,7 +1,7 @@
 """Who is to be spared an alert, from core.db: a few index ranges a shard, in one consistent look."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
@@ -20,7 +20,7 @@ class SqliteSpared:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def read(self, burst: Burst, shards: Sequence[int]) -> Sequence[Bits]:
+    def read(self, burst: Burst, shard: int) -> Bits:
         author = burst.restricted_to
         given = {
             "subject": str(burst.key.subject),
@@ -30,16 +30,14 @@ class SqliteSpared:
             "opener": burst.opener,
             "author": None if author is None else str(Subject(Kind.MENTION, author)),
             "left": to_ms(LEFT),
+            "shard": shard,
+            "first": shard * SHARD_MEMBERS,
+            "last": (shard + 1) * SHARD_MEMBERS - 1,
         }
         with self._db.read() as c:
-            return [_of_shard(c, given, shard) for shard in shards]
-
-
-def _of_shard(c: sqlite3.Connection, burst: Mapping[str, object], shard: int) -> Bits:
-    given = {**burst, "shard": shard, "first": shard * SHARD_MEMBERS, "last": (shard + 1) * SHARD_MEMBERS - 1}
-    places = {member % SHARD_MEMBERS for (member,) in c.execute(_SPARED, given)}
-    places |= _of_late_blocks(c, given)
-    return from_offsets(places) if places else nobody()
+            places = {member % SHARD_MEMBERS for (member,) in c.execute(_SPARED, given)}
+            places |= _of_late_blocks(c, given)
+        return from_offsets(places) if places else nobody()
 
 
 def _of_late_blocks(c: sqlite3.Connection, given: dict[str, object]) -> set[int]:

@@ -51,7 +51,7 @@ PARTS: Parts = {
 def names(parts: Parts = PARTS) -> list[str]:
     """What may be asked for: a figure, its name without the braces, or a part."""
     figures = [figure for _, brings in parts.values() for figure in brings]
-    return [*parts, *dict.fromkeys([*figures, *(figure.partition("{")[0] for figure in figures)])]
+    return [*dict.fromkeys([*parts, *figures, *(figure.partition("{")[0] for figure in figures)])]
 
 
 def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:

@@ -1,7 +1,5 @@
 """What was sent to phones, in memory."""
 
-from collections.abc import Sequence
-
 from notifier.ports.push import Sending
 
 
@@ -10,8 +8,8 @@ class MemorySent:
         self.windows: dict[Sending, int | None] = {}
         """How many were sent; None in flight."""
 
-    def intend(self, sendings: Sequence[Sending]) -> Sequence[Sending]:
-        return [sending for sending in sendings if self.windows.setdefault(sending, None) is None]
+    def intend(self, sending: Sending) -> bool:
+        return self.windows.setdefault(sending, None) is None
 
     def outcome(self, sending: Sending, sent: int) -> None:
         if self.windows.get(sending) is None:

@@ -1,7 +1,5 @@
 """Who is to be spared an alert, in memory: the deleted, and whom the predicate denies it of all who are known."""
 
-from collections.abc import Sequence
-
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
 from notifier.domain.burst import Burst
 from notifier.domain.visible import pushable
@@ -14,10 +12,7 @@ class MemorySpared:
         self._people = people
         self._directory = directory
 
-    def read(self, burst: Burst, shards: Sequence[int]) -> Sequence[Bits]:
-        return [self._of(burst, shard) for shard in shards]
-
-    def _of(self, burst: Burst, shard: int) -> Bits:
+    def read(self, burst: Burst, shard: int) -> Bits:
         spared = [
             member % SHARD_MEMBERS
             for member, viewer in self._people.known().items()

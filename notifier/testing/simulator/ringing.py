@@ -23,7 +23,7 @@ class Ringing:
     marked: dict[str, Marked] = field(default_factory=dict)
     """What people did with their lists: known here only once it stands in the store."""
     taken: dict[str, frozenset[int]] = field(default_factory=dict)
-    intended: dict[str, set[tuple[BurstKey, int]]] = field(default_factory=dict)
+    intended: dict[str, Sending] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def takes(self, owner: str, burst: BurstKey) -> None:
@@ -31,11 +31,10 @@ class Ringing:
 
     def rings(self, owner: str, burst: BurstKey, members: Sequence[Member]) -> None:
         """An intent is good for one window; who could be alerted neither at the start nor now must not be."""
-        intended, windows = self.intended.get(owner, set()), {(burst, shard_of(member)) for member in members}
+        window = self.intended.pop(owner, None)
         for member in members:
-            if (burst, shard_of(member)) not in intended:
+            if window is None or (window.burst, window.shard) != (burst, shard_of(member)):
                 self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        intended -= windows
         for member in sorted(set(members) - self.taken.get(owner, frozenset()) - self._may(burst)):
             self.wrong.append(f"{member} was alerted of {burst} after having seen, muted or blocked")
 
@@ -83,9 +82,10 @@ class OwnSent:
     ringing: Ringing
     owner: str
 
-    def intend(self, sendings: Sequence[Sending]) -> Sequence[Sending]:
-        mine = self.sent.intend(sendings)
-        self.ringing.intended[self.owner] = {(one.burst, one.shard) for one in mine}
+    def intend(self, sending: Sending) -> bool:
+        mine = self.sent.intend(sending)
+        if mine:
+            self.ringing.intended[self.owner] = sending
         return mine
 
     def outcome(self, sending: Sending, sent: int) -> None:
