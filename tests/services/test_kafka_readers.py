@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Event as Signal
 from threading import Lock, Thread
@@ -12,7 +12,7 @@ from threading import Lock, Thread
 import pytest
 from kafka import KafkaProducer
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, confluent
 from notifier.adapters.kafka.growth import SETTLES
 from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, plan
@@ -225,3 +225,24 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_t
     assert reader.lag() == 0
     reader.close()
     assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == []
+
+
+def test_what_a_client_says_after_it_was_closed_is_nothing_to_its_successor(kafka: str) -> None:
+    told: list[str] = []
+    with in_kafka(kafka, CONFLUENT) as logs:
+        membership = confluent.ConfluentMembership(logs.access, STREAM, "router", "one", Told(told))
+        membership.close()
+        membership._lost(membership._consumer, [])
+        membership._gained(membership._consumer, [])
+    assert told == []
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    told: list[str]
+
+    def gained(self, numbers: Iterable[int]) -> None:
+        self.told.append("gained")
+
+    def lost(self) -> None:
+        self.told.append("lost")
