@@ -1,6 +1,7 @@
 """An engine: somebody else's server as a child process, which is started, awaited, stopped, frozen or killed."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,8 @@ READY_WITHIN = 180.0
 STOPS_WITHIN = 20.0
 """Seconds; Cassandra takes 5 to flush and to leave."""
 LOOKS_EVERY = 0.05
+SCRATCH = "scratch"
+"""Below its folder: what libraries in it unpack to run, which who is killed leaves behind."""
 LAST_WORDS = 5
 """Lines of its log that tell why an engine ended."""
 
@@ -48,7 +51,8 @@ class Engine:
         """Returns at once; several engines start side by side. Raises Environment when its port is somebody else's."""
         if self.answers():
             raise Environment(f"{self.address}, where {self.name} would listen, is in use.")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+        (self.folder / SCRATCH).mkdir(parents=True)
         with self.log.open("ab") as log:
             # In a session of its own: a Ctrl-C in the terminal is for whoever started it, and who stops it says so.
             self.process = subprocess.Popen(

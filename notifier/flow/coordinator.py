@@ -7,14 +7,14 @@ crash anywhere is finished by whoever next finds `published = false`: this stage
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.codec import unpack
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
-from notifier.domain.mention import Mention
+from notifier.domain.mention import EventId, Mention
 from notifier.domain.plan import NO_FOLLOWERS, Plan, narrowed, plan
 from notifier.domain.subject import BurstKey, Kind, Subject
 from notifier.flow.voice import Voice
@@ -29,6 +29,8 @@ from notifier.telemetry import Metrics
 
 RESTAMPS = 5
 """A store that is always too slow for a burst to be visible in time must not keep it from being published at all."""
+OWN = 4_096
+"""Heads that are kept; a storm has some hundred subjects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +46,31 @@ class Coordinator:
     metrics: Metrics
     collapse: timedelta | None = None
     refill: timedelta | None = None
+    own: dict[Subject, Head] = field(default_factory=dict)
+    """As published here last, and not read again: a swap is refused to whoever has one that others have changed."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Every mention of the records has its burst, durable and announced, when it returns."""
         waiting = _by_subject(records)
         while waiting:
-            heads = self.finish(waiting)
-            decided = {subject: self._advance(heads[subject], waiting[subject]) for subject in heads}
+            heads = self._heads(waiting)
+            known = self.bursts.known({s: [record.mention.event for record in waiting[s]] for s in heads})
+            decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
             won = self._swap(news)
-            self._publish(won)
+            self._keep(self._publish(won))
             settled = {head.subject for head in won} | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
+
+    def _heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        """Our own once: the next round reads what was swapped by others, or isn't known to be published."""
+        own = {subject: head for subject in subjects if (head := self.own.pop(subject, None))}
+        return {**own, **self.finish([subject for subject in subjects if subject not in own])}
+
+    def _keep(self, heads: Sequence[Head]) -> None:
+        if len(self.own) > OWN:
+            self.own.clear()
+        self.own.update({head.subject: head for head in heads})
 
     def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """The published heads of the subjects: what a predecessor left undone is done first.
@@ -67,8 +82,7 @@ class Coordinator:
         done = {head.subject: head for head in self._publish(undone)}
         return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
 
-    def _advance(self, head: Head, records: Sequence[Numbered]) -> Head:
-        known = self.bursts.known(head.subject, [record.mention.event for record in records])
+    def _advance(self, head: Head, records: Sequence[Numbered], known: Collection[EventId]) -> Head:
         return advance(
             head,
             records,

@@ -33,8 +33,8 @@ class Bursts(Protocol):
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
-    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
-        """Those of the events that already have their burst in this subject: the dedupe that counts."""
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+        """Of each subject's events those that already have their burst in it: the dedupe that counts."""
         ...
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:

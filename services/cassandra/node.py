@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from services.engine import Engine, free_port
+from services.engine import SCRATCH, Engine, free_port
 from services.jars import jars
 from services.security import Security
 
@@ -127,6 +127,7 @@ def _command(lib: Path, settings: Path, heap: str) -> list[str]:
         "-XX:+PerfDisableSharedMem",
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.net.preferIPv4Stack=true",
+        f"-Djava.io.tmpdir={settings.parent / SCRATCH}",
         "-Dcassandra-foreground=yes",
         f"-Dcassandra.config=file://{settings}",
         "-Dcassandra.storagedir=.",

@@ -21,6 +21,8 @@ from tests.contracts.member import Member, member
 
 LEASE_HERE = timedelta(seconds=3)
 """As short as a busy machine bears: most of these tests wait for its end. That of production is in tests/services."""
+AGREE_WITHIN = 30.0
+"""Seconds, on a busy machine."""
 
 
 class Logs(Protocol):
@@ -43,12 +45,13 @@ class Logs(Protocol):
 
     def passes(self, time: timedelta) -> None: ...
 
-    def live(self, readers: Sequence[Consumer]) -> None:
-        """All of them show that they live, at the same time."""
+    @property
+    def quiet(self) -> int:
+        """So many polls without a record, behind one with some, and there is nothing more."""
         ...
 
-    def agreed(self, readers: int) -> bool:
-        """Whether every partition has its reader, with so many in the only group."""
+    def settle(self, readers: Sequence[Consumer]) -> None:
+        """They share the partitions out until all agree who reads what."""
         ...
 
     def sleeps(self, reader: Consumer) -> None:
@@ -64,6 +67,7 @@ class ByHand:
     clock: ManualClock
     patience: timedelta = timedelta(0)
     slack: timedelta = timedelta(milliseconds=1)
+    quiet: int = 1
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.log.subscribe(stream, group, owner)
@@ -71,12 +75,12 @@ class ByHand:
     def passes(self, time: timedelta) -> None:
         self.clock.advance(time)
 
-    def live(self, readers: Sequence[Consumer]) -> None:
-        for reader in readers:
-            reader.poll(0, timedelta(0))
-
-    def agreed(self, readers: int) -> bool:
-        return True
+    def settle(self, readers: Sequence[Consumer]) -> None:
+        """Each polls while two renewals are due."""
+        for _ in range(8):
+            self.passes(LEASE / 10)
+            for reader in readers:
+                reader.poll(0, timedelta(0))
 
     def sleeps(self, reader: Consumer) -> None:
         """Who isn't asked does nothing."""
@@ -89,25 +93,31 @@ class ByHand:
 class InKafka:
     log: KafkaLog
     access: Access
-    library: str
+    client: str
     patience: timedelta = timedelta(seconds=3)
     slack: timedelta = timedelta(seconds=4.5)
+    quiet: int = 2
+    """Where the partitions begin, confluent asks for each of them alone: some answer a moment after others."""
     faster: float = LEASE / LEASE_HERE
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        self.members.append(member(self.access, self.library, stream, group, owner))
+        self.members.append(member(self.access, self.client, stream, group, owner))
         return self.members[-1]
 
     def passes(self, lasting: timedelta) -> None:
         time.sleep(lasting.total_seconds() / self.faster)
 
-    def live(self, readers: Sequence[Consumer]) -> None:
-        """Until a group has agreed, each of them must be there."""
-        with ThreadPoolExecutor() as threads:
-            list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
+    def settle(self, readers: Sequence[Consumer]) -> None:
+        deadline = time.monotonic() + AGREE_WITHIN
+        live(readers)
+        while not self._agreed(len(readers)):
+            assert time.monotonic() < deadline, "The readers can't agree who reads what."
+            live(readers)
+        live(readers)
 
-    def agreed(self, readers: int) -> bool:
+    def _agreed(self, readers: int) -> bool:
+        """Whether every partition has its reader, with so many in the only group."""
         [group] = {member.group for member in self.members}
         with closing(KafkaAdminClient(**self.access.admin())) as admin:
             told = admin.describe_groups([group])[group]
@@ -122,14 +132,20 @@ class InKafka:
         reader.wake()
 
 
+def live(readers: Sequence[Consumer]) -> None:
+    """All of them at the same time: until a group has agreed, each of them must be there."""
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
+
+
 @contextmanager
-def in_kafka(servers: str, library: str = KAFKA_PYTHON) -> Iterator[InKafka]:
+def in_kafka(servers: str, client: str = KAFKA_PYTHON) -> Iterator[InKafka]:
     """With topics of its own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.", lease=LEASE_HERE)
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()
-    logs = InKafka(KafkaLog(access, library), access, library)
+    logs = InKafka(KafkaLog(access, client), access, client)
     try:
         yield logs
     finally:

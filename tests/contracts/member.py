@@ -69,8 +69,8 @@ class Member:
         return answer["said"]
 
 
-def member(access: Access, library: str, stream: str, group: str, owner: str) -> Member:
-    words = [json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()]), library]
+def member(access: Access, client: str, stream: str, group: str, owner: str) -> Member:
+    words = [json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()]), client]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.contracts.member", *words, stream, group, owner],
         stdin=subprocess.PIPE,
@@ -80,10 +80,10 @@ def member(access: Access, library: str, stream: str, group: str, owner: str) ->
     return Member(process, access.group(stream, group))
 
 
-def answer(written: str, library: str, stream: str, group: str, owner: str) -> None:
+def answer(written: str, client: str, stream: str, group: str, owner: str) -> None:
     servers, prefix, instance, lease = json.loads(written)
     access = Access(servers=servers, prefix=prefix, instance=instance, lease=timedelta(seconds=lease))
-    consumer = KafkaLog(access, library).subscribe(stream, group, owner)
+    consumer = KafkaLog(access, client).subscribe(stream, group, owner)
     for line in sys.stdin:
         name, *given = json.loads(line)
         try:

@@ -1,4 +1,4 @@
-"""What the contracts of the log do with it: append, poll, commit, and let time settle who reads what."""
+"""What the contracts of the log do with it: append, poll and commit."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -11,8 +11,6 @@ from tests.contracts.logs import Logs
 LEASE = timedelta(seconds=5)
 AT_ONCE = timedelta(0)
 STREAM = MENTIONS
-AGREE_WITHIN = 30.0
-"""Seconds, on a busy machine."""
 ALL = PARTITIONS[STREAM]
 
 
@@ -24,11 +22,11 @@ def poll(logs: Logs, consumer: Consumer, limit: int = 1_000, *, within: timedelt
     """At most so many, of what comes while the backend's patience lasts."""
     found = list(consumer.poll(limit, AT_ONCE))
     deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
-    while len(found) < limit and monotonic() < deadline:
+    empty = 0
+    while len(found) < limit and monotonic() < deadline and empty < logs.quiet:
         more = consumer.poll(limit - len(found), AT_ONCE)
-        if found and not more:
-            break
         found += more
+        empty = empty + 1 if found and not more else 0
     return found
 
 
@@ -51,15 +49,3 @@ def partitions(polled: Iterable[Logged]) -> set[str]:
 
 KEYS = [f"k{n}" for n in range(64)]
 """Enough for every partition to have some."""
-
-
-def settle(logs: Logs, *consumers: Consumer) -> None:
-    """Lets the consumers share the partitions out: each polls while two renewals are due, and until all agree."""
-    for _ in range(8):
-        logs.passes(LEASE / 10)
-        logs.live(consumers)
-    deadline = monotonic() + AGREE_WITHIN
-    while consumers and not logs.agreed(len(consumers)):
-        assert monotonic() < deadline, "The readers can't agree who reads what."
-        logs.live(consumers)
-    logs.live(consumers)

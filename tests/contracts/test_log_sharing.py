@@ -5,12 +5,12 @@ from datetime import timedelta
 
 from notifier.domain.errors import Unavailable
 from tests.contracts.logs import Logs
-from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, nothing, partitions, poll, settle
+from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, nothing, partitions, poll
 
 
 def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) -> None:
     consumers = [logs.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
-    settle(logs, *consumers)
+    logs.settle(consumers)
     append(logs, *KEYS)
     shares = [partitions(poll(logs, consumer)) for consumer in consumers]
     assert sorted(len(share) for share in shares) == [1, 1, 2]
@@ -19,7 +19,7 @@ def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) 
 
 def test_more_consumers_than_partitions_leave_some_idle_and_nothing_unread(logs: Logs) -> None:
     consumers = [logs.subscribe(STREAM, "router", f"owner {n}") for n in range(ALL + 2)]
-    settle(logs, *consumers)
+    logs.settle(consumers)
     append(logs, *KEYS)
     assert sorted(key for consumer in consumers for key in keys(poll(logs, consumer))) == sorted(KEYS)
 
@@ -29,7 +29,7 @@ def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     append(logs, *KEYS)
     commit(first, poll(logs, first))
     second = logs.subscribe(STREAM, "router", "two")
-    settle(logs, first, second)
+    logs.settle([first, second])
     append(logs, *KEYS)
     shares = [poll(logs, first), poll(logs, second)]
     assert [len(partitions(share)) for share in shares] == [ALL / 2, ALL / 2]
@@ -90,7 +90,7 @@ def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> Non
     logs.wakes(first)
     assert nothing(logs, first)
     second.close()
-    settle(logs)
+    logs.settle([first])
     assert len(poll(logs, first)) == len(KEYS) - 30
 
 

@@ -96,4 +96,4 @@ def test_every_mention_of_a_batch_is_known_afterwards(cluster: Cluster) -> None:
     for subject in subjects:
         events = {m.event for m in (unpack(Mention, one.record.value) for one in records) if m.subject == subject}
         assert len(events) == 10
-        assert set(stage.bursts.known(subject, events)) == events
+        assert stage.bursts.known({subject: events}) == {subject: events}

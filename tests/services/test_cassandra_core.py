@@ -166,17 +166,17 @@ def test_a_mention_is_known_only_once_its_burst_is_readable(cluster: Cluster, cl
     for table in ("burst_runs (", "bursts_of_hour (", "mentions (", "bursts ("):
         with pytest.raises(StoreUnavailable):
             CassandraBursts(Losing(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write([burst()], sequenced)
-        assert not bursts.known(NOVA, [EVENT])
+        assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
         assert bursts.read([KEY]) == {}
         assert CassandraRecentBursts(cluster, clock).since(START, None, 9) == []
     with pytest.raises(StoreUnavailable):
         CassandraBursts(Losing(cluster, LOST[0], done=False, at="INTO mention_ids ("), clock).write(
             [burst()], sequenced
         )
-    assert not bursts.known(NOVA, [EVENT])
+    assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
     assert bursts.read([KEY]) == {KEY: burst()}
     bursts.write([burst()], sequenced)
-    assert set(bursts.known(NOVA, [EVENT])) == {EVENT}
+    assert bursts.known({NOVA: [EVENT]}) == {NOVA: {EVENT}}
 
 
 def test_a_burst_that_grows_is_not_placed_again_but_one_that_moves_or_was_not_placed_is(

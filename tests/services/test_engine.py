@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifier.domain.errors import Environment
-from services.engine import Engine, free_port
+from services.engine import SCRATCH, Engine, free_port
 
 SERVER = """
 import signal, socketserver, sys
@@ -60,6 +60,15 @@ def test_a_kill_gives_it_no_time_and_it_comes_back_at_the_same_address(engine: E
     engine.start()
     engine.ready()
     assert echoed(engine, 5.0) == b"hello\n"
+
+
+def test_what_its_libraries_left_behind_is_gone_when_it_starts_again(engine: Engine) -> None:
+    left = engine.folder / SCRATCH / "unpacked.so"
+    left.touch()
+    engine.kill()
+    engine.start()
+    engine.ready()
+    assert not left.exists()
 
 
 def test_frozen_it_takes_connections_and_answers_nobody_until_it_is_woken(engine: Engine) -> None:

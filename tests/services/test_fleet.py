@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
+from services.engine import SCRATCH
 from services.jars import missing
 
 pytestmark = [
@@ -66,6 +67,10 @@ def test_who_was_killed_is_told_of_and_comes_back_at_its_address_while_the_other
     assert {name for name in after if after[name] != before[name]} == {"kafka", "valkey"}
     assert status(data) == addresses
     assert (data / "services" / "settings.toml").read_text() == settings
+
+
+def test_what_its_libraries_unpack_is_below_the_engines_folder(data: Path) -> None:
+    assert [*(data / "services" / "cassandra" / SCRATCH).iterdir()]
 
 
 def test_passwords_are_for_their_owner_alone(data: Path) -> None:

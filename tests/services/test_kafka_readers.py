@@ -42,7 +42,7 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
 ) -> None:
     named = replace(logs.access, instance="host-1", lease=LEASE)
     append(logs, *KEYS)
-    before, after = (member(named, logs.library, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (member(named, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
     assert keys(poll(logs, before)) == sorted(KEYS)
     assert after.lag() == 0  # it runs, and has not joined
@@ -72,7 +72,7 @@ def test_records_that_no_writer_of_ours_wrote_cost_none_of_those_that_are_read_w
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
     access = replace(logs.access, lease=LEASE)
     append(logs, *KEYS)
-    before, after = (member(access, logs.library, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (member(access, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
     assert keys(poll(logs, before)) == sorted(KEYS)
     before.end()

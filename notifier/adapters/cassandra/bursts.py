@@ -81,12 +81,18 @@ class CassandraBursts:
         found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
         return {burst.key: burst for burst in (unpack(Burst, blob) for rows in found for (blob,) in rows)}
 
-    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
-        by_source = groupby(sorted(events), key=attrgetter("source"))
-        asked = [(source, ids) for source, some in by_source for ids in batches((e.id for e in some), IDS_AT_ONCE)]
-        rows = [(ids, source, subject.owner, str(subject)) for source, ids in asked]
-        found = self._cluster.ask_each(_KNOWN, rows)
-        return {EventId(source, id) for (source, _), known in zip(asked, found, strict=True) for (id,) in known}
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+        asked = [
+            (subject, source, ids)
+            for subject, all_of_it in events.items()
+            for source, some in groupby(sorted(all_of_it), key=attrgetter("source"))
+            for ids in batches((event.id for event in some), IDS_AT_ONCE)
+        ]
+        rows = [(ids, source, subject.owner, str(subject)) for subject, source, ids in asked]
+        known: dict[Subject, set[EventId]] = {subject: set() for subject in events}
+        for (subject, source, _), found in zip(asked, self._cluster.ask_each(_KNOWN, rows), strict=True):
+            known[subject] |= {EventId(source, id) for (id,) in found}
+        return known
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
         # A refusal says nothing of a time to count from: it is kept from now on. Of two the later stands, for both are

@@ -48,10 +48,14 @@ class SqliteBursts:
             blobs = c.execute(_READ, (wanted(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
-    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
-        owner, text = subject.owner, str(subject)
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         with self._db.read() as c:
-            return {e for e in events if c.execute(_KNOWN, (e.id, e.source, owner, text)).fetchone()}
+            return {
+                subject: {
+                    e for e in some if c.execute(_KNOWN, (e.id, e.source, subject.owner, str(subject))).fetchone()
+                }
+                for subject, some in events.items()
+            }
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
         rows = [(o.event.id, o.event.source, o.account, o.refusal) for o in outcomes]

@@ -37,8 +37,11 @@ class MemoryBursts:
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return {key: self.by_key[key] for key in keys if key in self.by_key}
 
-    def known(self, subject: Subject, events: Collection[EventId]) -> Collection[EventId]:
-        return {event for event in events if (event, subject.owner, subject) in self._outcomes}
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+        return {
+            subject: {event for event in some if (event, subject.owner, subject) in self._outcomes}
+            for subject, some in events.items()
+        }
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
