@@ -44,8 +44,9 @@ HOT_PER_S, MANY_PER_S = 2_000.0, 500
 CELEBRITIES = 500
 ROUNDS, BATCHES, BATCHES_QUICK = 5, 20, 6
 """Of the one celebrity, after as many that aren't counted."""
-WARMING, WARMING_QUICK = 20, 5
-"""Batches of each lane before the clock: a cold node takes five times as long for a conditional write."""
+WARMING, WARMING_QUICK = 100, 5
+"""Batches of each lane before the clock: a cold node takes five times as long for a conditional write, and until then
+its compiler has a third of it."""
 HELD_S, HELD_QUICK_S = 60, 10
 BEHIND_S = 1.0
 """What waits for longer than that when the time is over isn't done."""
