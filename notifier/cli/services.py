@@ -33,7 +33,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
     """Start those that don't run, and wait until they answer. The first time Maven fetches their jars."""
     from services.cassandra.node import Sync
 
-    fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.GROUP
+    fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
     prepare(fleet.folder)
     started = fleet.up(sync, lambda one, seconds: click.echo(f"  {one.name:<10} {one.address:<18} {seconds:.1f} s"))
     click.echo(f"{'' if started else 'All of them run already. '}Stop them: {words_for('services down', data)}")

@@ -155,7 +155,7 @@ def commitlog(settings: Mapping[str, str], copies: int) -> Inspection:
         level="warn" if risky else "ok",
         detail=f"{sync}.",
         remedy="With one copy a kill of the node costs up to ten seconds of what it acknowledged: set commitlog_sync"
-        " to group in cassandra.yaml, or have three copies."
+        " to batch in cassandra.yaml, or have three copies."
         if risky
         else "",
         value=sync,

@@ -97,7 +97,7 @@ class Script:
     @property
     def sync(self) -> Sync:
         """One node that is killed has to keep what it acknowledged."""
-        return Sync.GROUP if {"kill-cassandra", STORE_OUTAGE} & set(self.faults) else Sync.PERIODIC
+        return Sync.BATCH if {"kill-cassandra", STORE_OUTAGE} & set(self.faults) else Sync.PERIODIC
 
 
 @dataclass(slots=True, kw_only=True)

@@ -111,7 +111,7 @@ def test_cassandra_s_settings_are_those_of_the_node_from_jars() -> None:
     assert re.findall("@[A-Z]+@", done.stdout) == []
     made = yaml.safe_load(done.stdout)
     template = yaml.safe_load((SERVICES / source).read_text(encoding="utf-8").replace("@", "~"))
-    durable = yaml.safe_load(f"commitlog_sync: {Sync.GROUP}")
+    durable = yaml.safe_load(f"commitlog_sync: {Sync.BATCH}")
     added = {*durable.keys() - {"commitlog_sync"}, "broadcast_rpc_address"}
     filled_in = {key for key, value in template.items() if re.search(r"~|\./", str(value))}
     assert made.keys() - template.keys() == added

@@ -191,7 +191,7 @@ def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
     tell("starting engines and a notifier")
     try:
         with (
-            engines(data, "cluster", Sync.GROUP, proxied=["cassandra"]) as struck,
+            engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as struck,
             played(data, struck, tell) as found,
         ):
             yield found

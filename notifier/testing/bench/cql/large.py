@@ -23,7 +23,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def durable(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    return _bursts(folder, Sync.GROUP, "_durable", (P1_DURABLE_S, P2_DURABLE_S), quick=quick, tell=tell)
+    return _bursts(folder, Sync.BATCH, "_durable", (P1_DURABLE_S, P2_DURABLE_S), quick=quick, tell=tell)
 
 
 def _bursts(
