@@ -36,6 +36,16 @@ def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     assert sorted(keys(shares[0]) + keys(shares[1])) == sorted(KEYS)
 
 
+def test_what_a_reader_had_ahead_when_another_came_is_read_by_whoever_has_it_now(logs: Logs) -> None:
+    append(logs, *KEYS, *KEYS, *KEYS)
+    first = logs.subscribe(STREAM, "router", "one")
+    found = list(poll(logs, first, 10))
+    second = logs.subscribe(STREAM, "router", "two")
+    logs.settle([first, second])
+    found += [*poll(logs, first), *poll(logs, second)]
+    assert len({(one.partition, one.offset) for one in found}) == 3 * len(KEYS)
+
+
 def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_again(logs: Logs) -> None:
     append(logs, *KEYS)
     dead = logs.subscribe(STREAM, "router", "one")

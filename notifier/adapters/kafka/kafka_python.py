@@ -106,13 +106,15 @@ class PythonMembership:
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         least = TO_READ if self._listener.joined else TO_JOIN
+        self._go_back()  # first: were it to fail behind the read, what was read of other partitions would be lost
         try:
             with translated("The log can't be read"):
                 found = self._consumer.poll(timeout_ms=ms(max(least, wait)), max_records=AT_ONCE)
         except LogUnavailable as error:
             _fence(error)
             raise
-        return [self._logged(one) for records in found.values() for one in records]
+        kept = self._listener.kept
+        return [self._logged(one) for at, records in found.items() if at.partition not in kept for one in records]
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         places = {place: OffsetAndMetadata(offsets[place.partition], "", -1) for place in self._places(offsets)}
@@ -161,6 +163,18 @@ class PythonMembership:
             leave(self._access, self._group, self._consumer.group_metadata().member_id, self._name)
         self._consumer.close(autocommit=False)
 
+    def _go_back(self) -> None:
+        """With a partition that stays here when its group shares anew, the library goes on behind all that it gave out,
+        though what nobody had taken yet was thrown away, as with those that go elsewhere."""
+        for place in self._places(self._listener.kept):
+            with translated("Where the group stands isn't known"):
+                at = self._consumer.committed(place, timeout_ms=ASKS_WITHIN)
+                if at is None:
+                    self._consumer.seek_to_beginning(place)
+                else:
+                    self._consumer.seek(place, at)
+            self._listener.kept.discard(place.partition)
+
     def _places(self, numbers: Iterable[int]) -> Collection[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in numbers]
 
@@ -190,17 +204,24 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the li
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
+        self._had: set[int] = set()
         self.joined = False
+        self.kept: set[int] = set()
+        """Ours before the group shared anew, and again."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._had |= {place.partition for place in revoked}
         self._changes.lost()
 
     async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
+        self._had.clear()
         self._changes.lost()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         self.joined = True
-        self._changes.gained([place.partition for place in assigned])
+        numbers = {place.partition for place in assigned}
+        self.kept, self._had = (self.kept | self._had) & numbers, set()
+        self._changes.gained(numbers)
 
 
 def _fence(error: LogUnavailable) -> None:
