@@ -71,6 +71,10 @@ class Fleet:
         one = self.standing().get(name)
         return one is not None and one.pid is not None and self._ours(one.pid)
 
+    def syncs(self, sync: Sync) -> bool:
+        """Whether Cassandra keeps its log so; what it was started with holds until it is stopped."""
+        return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
+
     def up(self, sync: Sync, told: Callable[[Standing, float], None]) -> int:
         """Starts those that don't run, side by side; tells of each that answers, with the seconds it took; how many.
 

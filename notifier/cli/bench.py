@@ -70,7 +70,7 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
 @json_option
 @click.pass_context
 def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure rows, pages, mentions and large bursts on Cassandra, which it starts with Java and Maven."""
+    """Measure rows, pages, block sizes, mentions and large bursts on Cassandra, which it starts with Java and Maven."""
     from notifier.testing.bench.cql.parts import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")

@@ -36,6 +36,9 @@ def up(*, periodic: bool, data: Path | None) -> None:
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
     prepare(fleet.folder)
     started = fleet.up(sync, lambda one, seconds: click.echo(f"  {one.name:<10} {one.address:<18} {seconds:.1f} s"))
+    if not fleet.syncs(sync):
+        way = "without" if periodic else "with"
+        click.echo(f"Cassandra was started {way} --periodic, and goes on so: stop it first to change that.")
     click.echo(f"{'' if started else 'All of them run already. '}Stop them: {words_for('services down', data)}")
 
 

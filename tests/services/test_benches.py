@@ -6,13 +6,16 @@ from contextlib import closing, suppress
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
+from notifier.codec.moments import to_ms
 from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.block import window_of
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.mention import Mention
 from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
@@ -20,6 +23,7 @@ from notifier.testing.bench.cql.bursts import NO_BLOCKS, Bursts, first
 from notifier.testing.bench.cql.frames import Frames
 from notifier.testing.bench.cql.history import OF_BLOCKS, OF_MEMBERS, fill
 from notifier.testing.bench.cql.mentions import Arrivals, coordinator
+from notifier.testing.bench.cql.sizes import SHARES, VARIANTS, Variant, page, send
 from notifier.testing.bench.cql.writers import Batches, Lean, Ours, Singles, Stock
 from tests.services.losing import ON_ENGINES, cluster, made
 
@@ -97,3 +101,18 @@ def test_every_mention_of_a_batch_is_known_afterwards(cluster: Cluster) -> None:
         events = {m.event for m in (unpack(Mention, one.record.value) for one in records) if m.subject == subject}
         assert len(events) == 10
         assert stage.bursts.known({subject: events}) == {subject: events}
+
+
+def test_blocks_of_every_size_give_each_person_the_same_page(cluster: Cluster) -> None:
+    variants = [
+        Variant(members=members, threshold=threshold, first=number * 1_000)
+        for number, (members, threshold) in enumerate(VARIANTS)
+    ]
+    random, window = np.random.default_rng(1), window_of(NOW)
+    told = [random.random(8_192) < share for share in SHARES]
+    for variant in variants:
+        for seq, flags in enumerate(told):
+            send(cluster, list(variant.messages(flags, window, to_ms(NOW) + seq, seq)))
+    for member in (0, 1_023, 1_024, 8_191, *np.flatnonzero(told[-1])[:3].tolist()):
+        pages = {page(cluster, variant, member, range(window, window - 3, -1), None) for variant in variants}
+        assert pages == {sum(int(flags[member]) for flags in told)}

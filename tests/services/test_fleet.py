@@ -51,7 +51,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_all_of_them_run_and_who_starts_them_again_changes_nothing(data: Path) -> None:
     before = pids(data)
     assert set(before) == {"kafka", "cassandra", "valkey"}
-    assert "All of them run already." in services("up", data=data)
+    assert services("up", data=data).startswith("All of them run already.")
+    assert "stop it first" in services("up", "--periodic", data=data)
     assert pids(data) == before
 
 

@@ -75,7 +75,7 @@ class Singles:
 
     def _write(self, each: Sequence[tuple[object, ...]]) -> None:
         session, insert = self.stock.session, self.stock.insert
-        _answered((session.execute_async(insert, one) for one in each), SINGLES_AT_ONCE)
+        answered((session.execute_async(insert, one) for one in each), SINGLES_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Batches:
         return partial(self._write, [each[at : at + BATCH] for at in range(0, len(each), BATCH)])
 
     def _write(self, groups: Sequence[Sequence[tuple[object, ...]]]) -> None:
-        _answered((self.stock.session.execute_async(self._batch(group)) for group in groups), BATCHES_AT_ONCE)
+        answered((self.stock.session.execute_async(self._batch(group)) for group in groups), BATCHES_AT_ONCE)
 
     def _batch(self, group: Sequence[tuple[object, ...]]) -> BatchStatement:
         batch = BatchStatement(batch_type=BatchType.UNLOGGED)
@@ -106,7 +106,7 @@ def values(rows: Sequence[Rows]) -> Iterator[tuple[object, ...]]:
             yield (member, *tail, LIFE)
 
 
-def _answered(futures: Iterator[Any], at_once: int) -> None:
+def answered(futures: Iterator[Any], at_once: int) -> None:
     going: deque[Any] = deque()
     for future in futures:
         if len(going) == at_once:
