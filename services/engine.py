@@ -52,7 +52,7 @@ class Engine:
         if self.answers():
             raise Environment(f"{self.address}, where {self.name} would listen, is in use.")
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
-        (self.folder / SCRATCH).mkdir(parents=True)
+        (self.folder / SCRATCH).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             # In a session of its own: a Ctrl-C in the terminal is for whoever started it, and who stops it says so.
             self.process = subprocess.Popen(

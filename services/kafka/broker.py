@@ -89,7 +89,7 @@ def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Secu
             _format(place, lib, settings)
     return Engine(
         name=f"kafka-{place.node}",
-        command=[*_java(lib, place.folder), "kafka.Kafka", str(settings)],
+        command=[*_java(lib), f"-Djava.io.tmpdir={place.folder / SCRATCH}", "kafka.Kafka", str(settings)],
         folder=place.folder,
         host=HOST,
         port=place.port,
@@ -147,16 +147,7 @@ def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
 
 
 def _by_tool(lib: Path, settings: Path, *more: str) -> None:
-    command = [
-        *_java(lib, settings.parent),
-        "kafka.tools.StorageTool",
-        "format",
-        "-t",
-        CLUSTER,
-        "-c",
-        str(settings),
-        *more,
-    ]
+    command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Environment(f"Kafka's folder can't be formatted: {done.stderr.strip() or done.stdout.strip()}")
@@ -167,7 +158,7 @@ def _directory(node: int) -> str:
     return f"{CLUSTER[:-4]}{node:03}A"
 
 
-def _java(lib: Path, folder: Path) -> list[str]:
+def _java(lib: Path) -> list[str]:
     return [
         "java",
         f"-Xms{HEAP}",
@@ -177,7 +168,6 @@ def _java(lib: Path, folder: Path) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         "-XX:+PerfDisableSharedMem",
         "-Djava.awt.headless=true",
-        f"-Djava.io.tmpdir={folder / SCRATCH}",
         f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
         "-Dlog4j2.disable.jmx=true",
         "-cp",
