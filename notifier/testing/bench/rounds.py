@@ -33,6 +33,13 @@ class Figure:
     peers: Spread | None = None
 
 
+def told(name: str, spread: Spread, n: int, detail: str = "", value: float | None = None) -> Figure:
+    """What nobody judges; the median, unless another value is given."""
+    shown = round(spread.median if value is None else value, 3)
+    finding = Finding(name=name, ok=True, value=shown, unit=spread.unit, n=n, detail=detail)
+    return Figure(finding=finding, ours=spread)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What one run of some work took."""

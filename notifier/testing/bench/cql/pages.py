@@ -16,8 +16,8 @@ from notifier.domain.block import window_of
 from notifier.domain.subject import Member
 from notifier.testing.bench.cql.history import OF_BLOCKS, OF_MEMBERS, PEOPLE, fill, first_of_shard
 from notifier.testing.bench.cql.node import Node, noded
-from notifier.testing.bench.rounds import Figure, Spread
-from notifier.testing.finding import Finding, quantile
+from notifier.testing.bench.rounds import Figure, Spread, told
+from notifier.testing.finding import quantile
 
 LIMIT = 20
 LAYOUTS = ("block", "member", "one_per_partition")
@@ -125,11 +125,6 @@ def _figures(name: str, rounds: Sequence[Round], windows: int) -> list[Figure]:
     n = sum(len(one.seconds) for one in rounds)
     detail = f"the median; {mean(one.found for one in rounds):.1f} rows a page, of {windows} inbox windows"
     return [
-        _told(f"newest_20_us{{{name}}}", costs, n, detail),
-        _told(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
+        told(f"newest_20_us{{{name}}}", costs, n, detail),
+        told(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
     ]
-
-
-def _told(name: str, spread: Spread, n: int, detail: str) -> Figure:
-    finding = Finding(name=name, ok=True, value=round(spread.median, 3), unit=spread.unit, n=n, detail=detail)
-    return Figure(finding=finding, ours=spread)

@@ -23,8 +23,7 @@ from notifier.testing.bench.cql.history import openings
 from notifier.testing.bench.cql.node import Node, noded
 from notifier.testing.bench.cql.paging import page_out
 from notifier.testing.bench.cql.writers import LIFE, answered
-from notifier.testing.bench.rounds import Figure, Spread, seconds
-from notifier.testing.finding import Finding
+from notifier.testing.bench.rounds import Figure, Spread, seconds, told
 
 PEOPLE = 65_536
 SHARES = (0.25, 0.06, 0.015, 0.004)
@@ -194,15 +193,13 @@ def _processor(node: Node, work: Callable[[], object]) -> float:
 
 
 def _figures(variant: Variant, windows: int) -> list[Figure]:
-    told = (
+    figures = (
         ("size_write_us", variant.write_us, "us", "of the node for 1,000 people who are reached"),
         ("size_newest_20_us", variant.newest_us, "us", "of the node for a newest page"),
         ("size_30_windows_us", variant.whole_us, "us", f"of the node for all that somebody has in {windows} windows"),
         ("size_disk_ms", variant.disk_ms, "ms", "for a newest page of which no byte is in memory"),
     )
-    return [_told(f"{name}{{{variant.name}}}", Spread.of(values, unit), text) for name, values, unit, text in told]
-
-
-def _told(name: str, spread: Spread, detail: str) -> Figure:
-    finding = Finding(name=name, ok=True, value=round(spread.median, 3), unit=spread.unit, n=spread.n, detail=detail)
-    return Figure(finding=finding, ours=spread)
+    return [
+        told(f"{name}{{{variant.name}}}", Spread.of(values, unit), len(values), text)
+        for name, values, unit, text in figures
+    ]

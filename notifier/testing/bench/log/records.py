@@ -15,8 +15,8 @@ from notifier.config import Settings
 from notifier.ports.log import Record
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.log.clients import Client, InC, Lean, Ours
-from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio
-from notifier.testing.finding import Finding, quantile
+from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio, told
+from notifier.testing.finding import quantile
 from services.engine import free_port
 from services.kafka.broker import broker
 from services.watch import watched
@@ -109,7 +109,7 @@ def _accepts(log: KafkaLog, many: int) -> list[Figure]:
         seconds.append((time.perf_counter() - began) * 1e3)
     measured = seconds[many // 10 :]
     spread = Spread.of(measured, "ms")
-    return [_told(f"log_append_p{p}_ms", quantile(measured, p / 100), spread, many) for p in (50, 99)]
+    return [told(f"log_append_p{p}_ms", spread, many, value=quantile(measured, p / 100)) for p in (50, 99)]
 
 
 def _figures(kind: str, found: Mapping[str, Sequence[Cost]], records: int) -> list[Figure]:
@@ -117,18 +117,13 @@ def _figures(kind: str, found: Mapping[str, Sequence[Cost]], records: int) -> li
     busy = {name: Spread.of([one.processor / records * 1e6 for one in costs], "us") for name, costs in found.items()}
     n = len(found["ours"])
     words = "the median, against the leanest loop with the same library; peers: confluent-kafka"
-    per_s = _told(f"log_per_s{{{kind}}}", rates["ours"].median, rates["ours"], n, words)
-    us = _told(f"log_client_us{{{kind}}}", busy["ours"].median, busy["ours"], n, words)
+    per_s = told(f"log_per_s{{{kind}}}", rates["ours"], n, words)
+    us = told(f"log_client_us{{{kind}}}", busy["ours"], n, words)
     return [
         ratio(f"log_ratio{{{kind}}}", found["ours"], found["lean"], None, rows=records),
         replace(per_s, baseline=rates["lean"], peers=rates["confluent"]),
         replace(us, baseline=busy["lean"], peers=busy["confluent"]),
     ]
-
-
-def _told(name: str, value: float, spread: Spread, n: int, detail: str = "") -> Figure:
-    finding = Finding(name=name, ok=True, value=round(value, 3), unit=spread.unit, n=n, detail=detail)
-    return Figure(finding=finding, ours=spread)
 
 
 PARTS: Parts = {
