@@ -39,6 +39,14 @@ def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:
     consumer.commit({logged.partition: logged.offset for logged in polled})
 
 
+def finish(logs: Logs, consumer: Consumer) -> None:
+    """Until nothing is left: on a busy machine a commit may come too late, and what it was for comes again."""
+    deadline = monotonic() + 60.0
+    while consumer.lag():
+        assert monotonic() < deadline
+        commit(consumer, poll(logs, consumer))
+
+
 def keys(polled: Iterable[Logged]) -> list[str]:
     return sorted(logged.record.key for logged in polled)
 

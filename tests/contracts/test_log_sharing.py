@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from notifier.domain.errors import Unavailable
 from tests.contracts.logs import Logs
-from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, nothing, partitions, poll
+from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, finish, keys, nothing, partitions, poll
 
 
 def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) -> None:
@@ -28,6 +28,7 @@ def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     first = logs.subscribe(STREAM, "router", "one")
     append(logs, *KEYS)
     commit(first, poll(logs, first))
+    finish(logs, first)
     second = logs.subscribe(STREAM, "router", "two")
     logs.settle([first, second])
     append(logs, *KEYS)

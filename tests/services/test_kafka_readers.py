@@ -20,7 +20,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.member import member
-from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, keys, poll
+from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, finish, keys, poll
 
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
@@ -222,7 +222,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_t
             reader.lag()
     assert keys([*after.values()]) == sorted(3 * [*KEYS])
     commit(reader, [*after.values()])
-    assert reader.lag() == 0
+    finish(logs, reader)
     reader.close()
     assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == []
 
