@@ -116,9 +116,20 @@ def test_a_pod_gets_no_settings_that_are_named_after_a_service(role: str) -> Non
 
 @each_role
 def test_what_a_role_writes_has_room_beside_the_read_only_root(role: str) -> None:
-    mounted = {each["mountPath"]: each["name"] for each in workload(role).container["volumeMounts"]}
-    assert mounted.keys() == {settings()["NOTIFIER_DATA"], "/tmp"}
-    assert {each["name"] for each in workload(role).pod["volumes"] if "emptyDir" in each} == set(mounted.values())
+    mounts = workload(role).container["volumeMounts"]
+    written = {each["mountPath"]: each["name"] for each in mounts if not each.get("readOnly")}
+    assert written.keys() == {settings()["NOTIFIER_DATA"], "/tmp"}
+    assert {each["name"] for each in workload(role).pod["volumes"] if "emptyDir" in each} == set(written.values())
+
+
+@each_role
+def test_the_certificates_of_authorities_are_where_the_documents_say(role: str) -> None:
+    [mount] = [each for each in workload(role).container["volumeMounts"] if each.get("readOnly")]
+    [volume] = [each for each in workload(role).pod["volumes"] if each["name"] == mount["name"]]
+    assert volume["configMap"] == {"name": "notifier-authorities", "optional": True}
+    words = (ROOT / "docs" / "kubernetes.md").read_text()
+    assert f"`{mount['mountPath']}`" in words
+    assert volume["configMap"]["name"] in words
 
 
 @each_role

@@ -28,31 +28,30 @@ def require(access: Access) -> None:
 
 def knock(access: Access) -> tuple[int, ...]:
     """The version that a broker's protocol shows. Raises Environment as `require` does, else LogUnavailable."""
-    error: Exception | None = None
+    error, hint = "", ""
     for server in access.servers.split(","):
         try:
-            _vouched_for(server, access.security.get("ssl_cafile"))
+            _reach(server, access.security.get("ssl_cafile"))
             return _let_in({**access.admin(), "bootstrap_servers": [server]})
         except STRANGERS as refused:
             raise Environment(f"Kafka at {server} refuses the user, the password or the mechanism.") from refused
         except ssl.SSLCertVerificationError as wrong:
             raise Environment(f"Kafka at {server} shows a certificate that isn't our authority's.") from wrong
-        except (KafkaError, OSError) as failed:
-            error = failed
-    raise LogUnavailable(
-        f"No broker of {access.servers} lets us in: {error}. Perhaps TLS is spoken on one side alone."
-    ) from error
+        except (KafkaError, ssl.SSLError) as failed:
+            error, hint = str(failed), " Perhaps TLS is spoken on one side alone."
+        except OSError as failed:
+            error, hint = f"{server}: {failed.strerror or failed}", ""
+    raise LogUnavailable(f"No broker of {access.servers} lets us in: {error}.{hint}")
 
 
-def _vouched_for(server: str, ca: str | None) -> None:
-    """Beside the library, which leaves the socket of a handshake that fails to the collector, and of its error the
-    words alone."""
-    if ca is None:
-        return
+def _reach(server: str, ca: str | None) -> None:
+    """Beside the library, which says of nobody there what it says of TLS on one side alone, leaves the socket of a
+    handshake that fails to the collector, and keeps of its error the words alone."""
     host, _, port = server.rpartition(":")
     place = host.strip("[]"), int(port)
     with socket.create_connection(place, timeout=ANSWERS_WITHIN / 1_000) as plain:
-        ssl.create_default_context(cafile=ca).wrap_socket(plain, server_hostname=place[0]).close()
+        if ca is not None:
+            ssl.create_default_context(cafile=ca).wrap_socket(plain, server_hostname=place[0]).close()
 
 
 def _let_in(options: dict[str, Any]) -> tuple[int, ...]:
