@@ -1,6 +1,6 @@
 # The few commands of this project; `make help` lists them.
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 3
 UPGRADE ?=
 
 BIN := .venv/bin
