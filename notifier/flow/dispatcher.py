@@ -163,6 +163,11 @@ class Dispatcher:
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
+        """Pool by pool: one whose broker is away takes no other with it."""
+        pools = dict.fromkeys(piece.pool for piece in slices)
+        return sum(self._enqueue_in([piece for piece in slices if piece.pool is pool], now) for pool in pools)
+
+    def _enqueue_in(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
         except QueueUnavailable:  # fails closed: nothing is spent, and a later round queues them

@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from threading import Event as Signal
 from threading import Lock, Thread
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaProducer
 
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, confluent
 from notifier.adapters.kafka.growth import SETTLES
+from notifier.adapters.kafka.log import KafkaLog
 from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, plan
-from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged, Record
+from notifier.domain.errors import LogUnavailable, Poison
+from notifier.ports.log import Consumer, Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.member import member
 from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, finish, keys, poll
@@ -29,6 +32,9 @@ STRANGE = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]
 """Keys and values: none, no text, none."""
 REPLACED_WITHIN = 10.0
 """Seconds, as promised for a router or coordinator."""
+
+
+PACKED = b"x" * 1_000
 
 
 @pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
@@ -67,6 +73,42 @@ def test_records_that_no_writer_of_ours_wrote_cost_none_of_those_that_are_read_w
     assert Counter(one.record.key for one in found) == everything
     assert sum(one.record.value == b"" for one in found) == ALL
     assert consumer.lag() == 0
+
+
+def test_what_a_stranger_compressed_in_whatever_way_is_read(logs: InKafka) -> None:
+    migrate(logs.access, [TOPIC])
+    packed(logs, "zstd")
+    assert [one.record.value for one in poll(logs, logs.subscribe(STREAM, "router", "one"))] == [PACKED]
+
+
+def test_what_cannot_be_unpacked_is_an_outage_at_every_read_and_holds_none_of_them_up(kafka: str) -> None:
+    with in_kafka(kafka, KAFKA_PYTHON) as logs:
+        packed(logs, "zstd")
+        reader = KafkaLog(logs.access).subscribe(STREAM, "router", "one")
+        with closing(reader):
+            for _ in range(3):
+                until(partial(refused, reader))
+
+
+def refused(reader: Consumer) -> bool:
+    """Until it is a member nothing comes."""
+    try:
+        assert reader.poll(10, timedelta(seconds=0.1)) == []
+    except LogUnavailable as told:
+        return "UnsupportedCodecError" in str(told)
+    return False
+
+
+def test_a_record_that_is_larger_than_the_log_takes_is_no_outage(logs: InKafka) -> None:
+    with pytest.raises(Poison):
+        logs.log.append([Record(stream=STREAM, key="k", value=bytes(2_000_000))])
+    append(logs, "k")
+
+
+def packed(logs: InKafka, how: str) -> None:
+    producer = Producer({"bootstrap.servers": logs.access.servers, "compression.type": how})
+    producer.produce(logs.access.topic(STREAM), key=b"k", value=PACKED)
+    assert producer.flush(10) == 0
 
 
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:

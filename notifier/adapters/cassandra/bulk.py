@@ -112,7 +112,8 @@ class Bulk:
             if left <= 0:
                 raise StoreUnavailable("Rows were not written: nothing is answered.")
             seconds = left if seconds is None else min(left, seconds)
-        self._news.wait(seconds)
+        # Where other calls have all the room, and one of them is over without a word, somebody has to look again.
+        self._news.wait(self._silence if seconds is None else seconds)
 
     def _go(self, call: _Call, message: Message) -> None:
         told = partial(self._told, call, message, monotonic())

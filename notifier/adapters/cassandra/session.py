@@ -56,6 +56,7 @@ _PASSING = (
     ConnectionBusy,
     protocol.RequestExecutionException,  # Overloaded and bootstrapping have no class of their own outside
     protocol.ServerError,
+    vendor.Unauthorized,  # also who may do it, while the node can't read that
 )
 
 
@@ -238,6 +239,9 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
         idle_heartbeat_interval=BEATS_EVERY,
         idle_heartbeat_timeout=SILENT_FOR,
+        # Whatever is installed beside it: rows are spliced into the bytes of a message, and of one that was compressed
+        # nobody could read them.
+        compression=False,
         connect_timeout=access.answers_within.total_seconds(),
         control_connection_timeout=access.answers_within.total_seconds(),
         **access.security,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, MessageSizeTooLargeError
 
 from notifier.adapters.kafka.sockets import STRAIGHT
-from notifier.domain.errors import BadSetting, LogUnavailable
+from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 LEASE = timedelta(seconds=5)
 """A reader that gives no sign of life for so long is replaced."""
@@ -85,8 +85,11 @@ def _not_verbatim(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Every error of the library's is an outage to us: a loop tries again, a caller is told so."""
+    """An error of the library's is an outage to us: a loop tries again, a caller is told so. A record that no broker
+    will ever take is none."""
     try:
         yield
+    except MessageSizeTooLargeError as error:
+        raise Poison(f"{what}: it is larger than the log takes.") from error
     except KafkaError as error:
         raise LogUnavailable(f"{what}: {type(error).__name__}.") from error

@@ -33,6 +33,13 @@ class Fenced(Exception):
     """Another process reads under this name."""
 
 
+class Unreadable(Exception):
+    """The library gave up in the middle of what it was handed, and goes on nowhere until it is made anew."""
+
+
+TOO_LARGE = frozenset({"MessageSizeTooLargeError", "RecordListTooLargeError", "MSG_SIZE_TOO_LARGE"})
+"""As the libraries call a record that the brokers never take."""
+
 Answered = Callable[[str | None], None]
 """Told what went wrong, or None."""
 
@@ -43,7 +50,7 @@ class Sender(Protocol):
     def send(self, record: Record, answered: Answered) -> None:
         """Calls `answered` once, when the record is on enough replicas (None) or has failed for good.
 
-        Bounded in time. Raises LogUnavailable, and then doesn't call it.
+        Bounded in time. Raises LogUnavailable or Poison, and then doesn't call it.
         """
         ...
 
@@ -67,7 +74,7 @@ class Membership(Protocol):
     """
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
-        """Also keeps the place in the group. Raises Fenced."""
+        """Also keeps the place in the group. Raises Fenced or Unreadable."""
         ...
 
     def commit(self, offsets: Mapping[int, int]) -> None:

@@ -30,7 +30,7 @@ from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.records import logged
 from notifier.adapters.kafka.unread import unread
-from notifier.domain.errors import Environment, LogUnavailable
+from notifier.domain.errors import Environment, LogUnavailable, Poison
 from notifier.ports.log import Logged, Record
 
 LOGGER = logging.getLogger("notifier.kafka.confluent")
@@ -290,6 +290,8 @@ def _translated(what: str) -> Iterator[None]:
             raise TooLate from error
         if code in FENCED:
             raise Fenced from error
+        if code == KafkaError.MSG_SIZE_TOO_LARGE:
+            raise Poison(f"{what}: it is larger than the log takes.") from error
         raise LogUnavailable(f"{what}: {error.args[0].name()}.") from error
 
 

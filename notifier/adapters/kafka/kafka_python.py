@@ -10,11 +10,13 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
 from kafka.errors import (
     CommitFailedError,
+    CorruptRecordError,
     FencedInstanceIdError,
     IllegalGenerationError,
     KafkaError,
     RebalanceInProgressError,
     UnknownMemberIdError,
+    UnsupportedCodecError,
 )
 
 from notifier.adapters.kafka.access import Access, translated
@@ -29,6 +31,7 @@ from notifier.adapters.kafka.client import (
     Changes,
     Fenced,
     TooLate,
+    Unreadable,
 )
 from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
@@ -39,6 +42,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 
 OWNS_NOTHING = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
+UNREADABLE = (CorruptRecordError, UnsupportedCodecError)
 TO_JOIN, TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
 """The least of a poll: with shorter ones the library never gets through joining a group."""
 ASKS_WITHIN = 2_000
@@ -112,6 +116,8 @@ class PythonMembership:
                 found = self._consumer.poll(timeout_ms=ms(max(least, wait)), max_records=AT_ONCE)
         except LogUnavailable as error:
             _fence(error)
+            if isinstance(error.__cause__, UNREADABLE):  # its next poll would never return
+                raise Unreadable(type(error.__cause__).__name__) from error
             raise
         kept = self._listener.kept
         return [self._logged(one) for at, records in found.items() if at.partition not in kept for one in records]

@@ -7,10 +7,10 @@ from threading import Event as Signal
 from time import monotonic
 
 from notifier.adapters.kafka.access import Access
-from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, Sender, client
+from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, TOO_LARGE, Sender, client
 from notifier.adapters.kafka.reader import KafkaReader
 from notifier.adapters.kafka.waiting import Waiting
-from notifier.domain.errors import LogUnavailable
+from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.log import Consumer, Logged, Record
 
 MOST_IN_FLIGHT = 5_000
@@ -88,5 +88,7 @@ class _Answers:
     def wait(self, deadline: float) -> None:
         if self._left and not self._all.wait(max(0.001, deadline - monotonic())):
             raise LogUnavailable(f"No answer within {ANSWERS_WITHIN:g} s.")
+        if self._error in TOO_LARGE:
+            raise Poison(f"A record is larger than the log takes: {self._error}.")
         if self._error is not None:
             raise LogUnavailable(f"A record was not written: {self._error}.")

@@ -4,10 +4,11 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from math import inf
 from time import monotonic
 
 from notifier.adapters.kafka.access import Access
-from notifier.adapters.kafka.client import Client, Fenced, Membership, TooLate
+from notifier.adapters.kafka.client import MOST_AWAY, Client, Fenced, Membership, TooLate, Unreadable
 from notifier.adapters.kafka.growth import Growth, begun
 from notifier.adapters.kafka.incarnation import incarnation, named
 from notifier.domain.errors import LogUnavailable
@@ -15,8 +16,12 @@ from notifier.ports.log import Logged
 
 LOGGER = logging.getLogger("notifier.kafka")
 
-JOINS_AFTER = 15.0
+JOINS_WITHIN = 15.0
 """Seconds; a client that is no member by then is thrown away, for one that has wedged never will be."""
+JOINS_AGAIN_WITHIN = MOST_AWAY.total_seconds() + JOINS_WITHIN
+"""The same of one that had its place, while its group shares anew: that waits for whoever is busy with a batch."""
+STALLS_FOR = 30.0
+"""Seconds in which a member reads nothing of what is there for it; then it is thrown away, too."""
 IDLE_FOR = 5.0
 """Seconds that a member without partitions waits until it looks whether it is left out; with many readers some are."""
 LOOKS_EVERY = 0.5
@@ -30,8 +35,8 @@ class KafkaReader:
         self._client, self._access = client, access
         self._stream, self._group, self._name = stream, group, access.instance or owner
         self._made: Membership | None = None
-        self._made_at = 0.0
-        self._joined = False
+        self._joins_by = inf
+        """By the monotonic clock; never while it has its place."""
         self._fenced = False
         self._ahead: dict[int, deque[Logged]] = {}
         """Read and not yet asked for, by partition; the one that comes first next time stands first."""
@@ -45,11 +50,15 @@ class KafkaReader:
         self._looked_at = 0.0
         self._idle_for = idle_for
         self._idle_since = 0.0
+        self._quiet_since: float | None = None
+        """When it was first asked for records and had none, since it last had some."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         # Also who wants nothing reads: never to poll is to leave the group, and a paused partition stalls for good.
         if not self._ahead or self._unknown or limit == 0:
-            for logged in self._read(wait):
+            found = self._read(wait)
+            self._quiet_since = None if found else self._quiet_since or monotonic()
+            for logged in found:
                 self._ahead.setdefault(_number(logged.partition), deque()).append(logged)
         if self._made_anew():
             self.close()
@@ -75,19 +84,24 @@ class KafkaReader:
         if any(bounds[number][1] < at for number, at in self._committed.items()):
             self.close()  # made anew, before the library has noticed
             return 0
-        return sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
+        behind = sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
+        if behind and self._stalls():
+            LOGGER.warning("%s has read nothing for %g s of %d records: it starts anew", self._name, STALLS_FOR, behind)
+            self.close()
+        return behind
 
     def close(self) -> None:
-        made, self._made, self._joined = self._made, None, False
+        made, self._made, self._quiet_since = self._made, None, None
         self.lost()
         if made is not None:
             made.close()
 
     def gained(self, numbers: Iterable[int]) -> None:
-        self._joined, self._idle_since = True, monotonic()
+        self._joins_by, self._idle_since = inf, monotonic()
         self._unknown.update(numbers)
 
     def lost(self) -> None:
+        self._joins_by = monotonic() + JOINS_AGAIN_WITHIN
         self._ahead.clear()
         self._committed.clear()
         self._unknown.clear()
@@ -115,6 +129,9 @@ class KafkaReader:
             return self._member().poll(wait)
         except Fenced as error:
             raise self._fence() from error
+        except Unreadable as error:
+            self.close()
+            raise LogUnavailable(f"What is in the log can't be read: {error}.") from error
         except LogUnavailable:
             raise
         except Exception:
@@ -182,16 +199,21 @@ class KafkaReader:
         """The client; another one when this one hasn't become a member in time."""
         if self._fenced:
             raise self._fence()
-        if self._made is not None and not self._joined and monotonic() - self._made_at > JOINS_AFTER:
-            LOGGER.warning("%s has not joined %s for %g s: it starts anew", self._name, self._group, JOINS_AFTER)
+        if self._made is not None and monotonic() > self._joins_by:
+            LOGGER.warning("%s has no place in %s, and gets none: it starts anew", self._name, self._group)
             self.close()
-        if self._made is not None and self._joined and self._left_out(self._made):
+        if self._made is not None and self._joins_by == inf and self._left_out(self._made):
             LOGGER.warning("%s has no part of %s, and some of it is nobody's: it starts anew", self._name, self._stream)
             self.close()
         if self._made is None:
-            self._made_at = monotonic()
+            self._joins_by = monotonic() + JOINS_WITHIN
             self._made = self._client.membership(self._access, self._stream, self._group, self._name, self)
         return self._made
+
+    def _stalls(self) -> bool:
+        """What is held is there, too, and waits for its turn."""
+        quiet = self._quiet_since is not None and monotonic() > self._quiet_since + STALLS_FOR
+        return quiet and not self._growth.holds.keys() & self._committed.keys()
 
     def _left_out(self, made: Membership) -> bool:
         if self._committed or self._unknown or monotonic() < self._idle_since + self._idle_for:

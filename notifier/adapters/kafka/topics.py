@@ -147,4 +147,6 @@ def _configs(topic: Topic, replicas: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
         "min.insync.replicas": str(min(topic.insync, replicas)),
+        # Whoever sends and however: what is read needs no library of the sender's.
+        "compression.type": "uncompressed",
     }

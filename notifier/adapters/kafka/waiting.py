@@ -1,6 +1,7 @@
 """What a group hasn't committed, read beside it: no membership, no commit, a few records in memory."""
 
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -8,6 +9,7 @@ from kafka import KafkaConsumer, TopicPartition
 from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.incarnation import named, shortened
 from notifier.adapters.kafka.records import logged
+from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged
 
 AT_ONCE = 100
@@ -16,6 +18,8 @@ ANSWERS_WITHIN = 1_000
 """Milliseconds of one poll."""
 BYTES = 262_144
 """Of a fetch."""
+SILENT_FOR = 5.0
+"""Seconds of polls in which nothing comes of what is known to be there: the broker is away, or the topic made anew."""
 
 
 class Waiting:
@@ -41,8 +45,13 @@ class Waiting:
         left = self._started(consumer)
         # The library knows it from the metadata it just got; a client for the question would cost half a megabyte.
         life = shortened(consumer._cluster.topic_id(self._access.topic(self._stream)))
+        silent = 0.0
         while left and limit > 0:
+            began = monotonic()
             found = consumer.poll(timeout_ms=ANSWERS_WITHIN, max_records=min(limit, AT_ONCE))
+            silent = 0.0 if found else silent + monotonic() - began
+            if silent > SILENT_FOR:
+                raise LogUnavailable("What waits can't be read: nothing comes.")
             for place, records in found.items():
                 for one in records:
                     if place in left and one.offset < left[place]:
@@ -57,7 +66,9 @@ class Waiting:
         places = [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
         consumer.assign(places)
         ends, first = consumer.end_offsets(places), consumer.beginning_offsets(places)
-        starts = {place: max(consumer.committed(place) or 0, first[place]) for place in places}
+        starts = {
+            place: max(consumer.committed(place, timeout_ms=ANSWERS_WITHIN) or 0, first[place]) for place in places
+        }
         for place, start in starts.items():
             consumer.seek(place, start)
         return {place: ends[place] for place in places if starts[place] < ends[place]}

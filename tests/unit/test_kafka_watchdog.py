@@ -1,0 +1,143 @@
+"""A client of Kafka that has wedged is thrown away, whatever it had before; one that only waits is kept."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from notifier.adapters.kafka import reader
+from notifier.adapters.kafka.access import Access
+from notifier.adapters.kafka.client import Changes, Client, Unreadable
+from notifier.adapters.kafka.reader import JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
+from notifier.domain.errors import LogUnavailable
+from notifier.ports.log import Logged, Record
+
+RECORD = Logged(partition="mentions/0", offset=0, record=Record(stream="mentions", key="k", value=b""))
+
+
+class Time:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Wedging:
+    """A member of nothing until it is told; has ten records, and gives out those that it is told to."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes, self.gives, self.closed = changes, [list[Logged]()], False
+        self.fails: Exception | None = None
+
+    def poll(self, wait: timedelta) -> Sequence[Logged]:
+        if self.fails is not None:
+            raise self.fails
+        return self.gives.pop() if self.gives else []
+
+    def commits(self) -> Mapping[int, int | None]:
+        return {0: 0}
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        pass
+
+    def bounds(self, numbers: Iterable[int]) -> Mapping[int, tuple[int, int]]:
+        return dict.fromkeys(numbers, (0, 10))
+
+    def life(self) -> str:
+        return ""
+
+    def unread(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(reader, "monotonic", time)
+    monkeypatch.setattr(reader, "incarnation", lambda *_: "life")
+    return time
+
+
+class Clients:
+    def __init__(self) -> None:
+        self.made: list[Wedging] = []
+
+    def membership(self, access: Access, stream: str, group: str, name: str, changes: Changes) -> Any:
+        self.made.append(Wedging(changes))
+        return self.made[-1]
+
+
+def reading() -> tuple[KafkaReader, Clients]:
+    clients = Clients()
+    return KafkaReader(cast(Client, clients), Access(servers="nobody"), "mentions", "router", "one"), clients
+
+
+def poll(one: KafkaReader) -> int:
+    return len(one.poll(10, timedelta(0)))
+
+
+def test_who_never_gets_a_place_is_made_anew(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    time.now += JOINS_WITHIN - 1
+    poll(one)
+    assert len(clients.made) == 1
+    time.now += 2
+    poll(one)
+    assert [each.closed for each in clients.made] == [True, False]
+
+
+def test_who_lost_its_place_and_gets_none_again_is_made_anew(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].changes.gained([0])
+    time.now += 10 * JOINS_AGAIN_WITHIN
+    poll(one)
+    clients.made[0].changes.lost()
+    time.now += JOINS_AGAIN_WITHIN - 1
+    poll(one)
+    assert len(clients.made) == 1
+    time.now += 2
+    poll(one)
+    assert len(clients.made) == 2
+
+
+def test_who_reads_nothing_of_what_is_there_is_made_anew(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].changes.gained([0])
+    poll(one)
+    time.now += STALLS_FOR - 1
+    assert one.lag() == 10
+    assert not clients.made[0].closed
+    time.now += 2
+    assert one.lag() == 10
+    assert clients.made[0].closed
+
+
+def test_who_is_busy_with_what_it_was_given_is_kept(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].changes.gained([0])
+    clients.made[0].gives = [[RECORD]]
+    assert poll(one) == 1
+    time.now += 10 * STALLS_FOR
+    assert one.lag() == 10
+    assert not clients.made[0].closed
+
+
+def test_who_was_handed_what_it_cannot_read_is_made_anew(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].fails = Unreadable("of another time")
+    with pytest.raises(LogUnavailable, match="of another time"):
+        poll(one)
+    assert clients.made[0].closed
+    with suppress(LogUnavailable):
+        poll(one)
+    assert len(clients.made) == 2
