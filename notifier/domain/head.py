@@ -21,6 +21,10 @@ VISIBLE_WITHIN = timedelta(seconds=1)
 REACHES_NOBODY = (Verdict.HOLD, Verdict.DENY)
 """The router refuses them; a mention that was held is sent again by whoever lets it go."""
 
+CLOCKS_APART = timedelta(seconds=5)
+"""Of two processes, at most. A burst opens no earlier than its mention was accepted, by another's clock: what a slow
+clock put into the past, a page may already have covered."""
+
 TICK = timedelta(milliseconds=1)
 
 
@@ -165,7 +169,9 @@ def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now:
 
 
 def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
-    opened_at = now if head.last_opened_at is None else max(now, head.last_opened_at + TICK)
+    opened_at = max(now, min(mention.accepted_at, now + CLOCKS_APART))
+    if head.last_opened_at is not None:
+        opened_at = max(opened_at, head.last_opened_at + TICK)
     return Burst.opened_by(
         mention,
         key=BurstKey(head.subject, head.seq + 1),

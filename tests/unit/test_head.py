@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifier.domain.burst import Burst
-from notifier.domain.head import TICK, VISIBLE_WITHIN, Head, advance, published, restamped
+from notifier.domain.head import CLOCKS_APART, TICK, VISIBLE_WITHIN, Head, advance, published, restamped
 from notifier.domain.mention import Mention
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import POLICIES, UserId
@@ -251,3 +251,14 @@ def test_a_mention_that_may_ring_phones_does_not_join_a_burst_that_may_not() -> 
     after = decided(mention(1, verdict=Verdict.ROW), mention(2), mention(3, verdict=Verdict.ROW))
     assert [burst.verdict for burst in after.outbox] == [Verdict.ROW, Verdict.ALL]
     assert [burst.count for burst in after.outbox] == [1, 2]
+
+
+@pytest.mark.parametrize("behind", [3 * SECOND, CLOCKS_APART])
+def test_a_clock_that_is_behind_opens_no_burst_before_its_mention_was_accepted(behind: timedelta) -> None:
+    head = decided(replace(mention(), accepted_at=NOON), now=NOON - behind)
+    assert opened(head).opened_at == NOON
+
+
+def test_a_clock_of_another_that_is_far_ahead_opens_no_burst_far_in_the_future() -> None:
+    head = decided(replace(mention(), accepted_at=NOON + HOUR), now=NOON)
+    assert opened(head).opened_at == NOON + CLOCKS_APART
