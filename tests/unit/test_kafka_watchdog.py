@@ -9,8 +9,8 @@ import pytest
 
 from notifier.adapters.kafka import reader
 from notifier.adapters.kafka.access import Access
-from notifier.adapters.kafka.client import Changes, Client, Unreadable
-from notifier.adapters.kafka.reader import JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
+from notifier.adapters.kafka.client import Changes, Client, Fenced, Unreadable
+from notifier.adapters.kafka.reader import FENCED_FOR, JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Logged, Record
 
@@ -30,6 +30,7 @@ class Wedging:
     def __init__(self, changes: Changes) -> None:
         self.changes, self.gives, self.closed = changes, [list[Logged]()], False
         self.fails: Exception | None = None
+        self.silent = False
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         if self.fails is not None:
@@ -37,6 +38,8 @@ class Wedging:
         return self.gives.pop() if self.gives else []
 
     def commits(self) -> Mapping[int, int | None]:
+        if self.silent:
+            raise LogUnavailable
         return {0: 0}
 
     def commit(self, offsets: Mapping[int, int]) -> None:
@@ -129,6 +132,31 @@ def test_who_is_busy_with_what_it_was_given_is_kept(time: Time) -> None:
     time.now += 10 * STALLS_FOR
     assert one.lag() == 10
     assert not clients.made[0].closed
+
+
+def test_whose_name_was_taken_tries_it_again_later_and_not_at_once(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].fails = Fenced()
+    for _ in range(2):
+        with pytest.raises(LogUnavailable, match="under the name one"):
+            poll(one)
+    assert [each.closed for each in clients.made] == [True]
+    time.now += FENCED_FOR
+    poll(one)
+    assert len(clients.made) == 2
+
+
+def test_what_is_read_while_nobody_says_where_the_group_stands_is_bounded(time: Time) -> None:
+    one, clients = reading()
+    poll(one)
+    clients.made[0].changes.gained([0])
+    clients.made[0].silent = True
+    clients.made[0].gives = [[RECORD] * 1_000] * 12
+    for _ in range(11):
+        with pytest.raises(LogUnavailable):
+            poll(one)
+    assert clients.made[0].closed
 
 
 def test_who_was_handed_what_it_cannot_read_is_made_anew(time: Time) -> None:

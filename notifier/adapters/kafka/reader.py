@@ -20,10 +20,14 @@ JOINS_WITHIN = 15.0
 """Seconds; a client that is no member by then is thrown away, for one that has wedged never will be."""
 JOINS_AGAIN_WITHIN = MOST_AWAY.total_seconds() + JOINS_WITHIN
 """The same of one that had its place, while its group shares anew: that waits for whoever is busy with a batch."""
+FENCED_FOR = 60.0
+"""Seconds until one whose name somebody else has taken tries it again."""
 STALLS_FOR = 30.0
 """Seconds in which a member reads nothing of what is there for it; then it is thrown away, too."""
 IDLE_FOR = 5.0
 """Seconds that a member without partitions waits until it looks whether it is left out; with many readers some are."""
+MOST_AHEAD = 10_000
+"""Records that are read while nobody says where the group stands; whoever has more reads them again when it is said."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks whether a new partition may be read."""
 
@@ -37,7 +41,7 @@ class KafkaReader:
         self._made: Membership | None = None
         self._joins_by = inf
         """By the monotonic clock; never while it has its place."""
-        self._fenced = False
+        self._fenced_until = 0.0
         self._ahead: dict[int, deque[Logged]] = {}
         """Read and not yet asked for, by partition; the one that comes first next time stands first."""
         self._committed: dict[int, int] = {}
@@ -63,7 +67,11 @@ class KafkaReader:
         if self._made_anew():
             self.close()
             return []
-        self._hold()
+        try:
+            self._hold()
+        finally:
+            if self._unknown and sum(map(len, self._ahead.values())) > MOST_AHEAD:
+                self.close()
         if self._unknown:
             return []
         return [named(self._next(), self._incarnation) for _ in range(min(limit, sum(map(len, self._ahead.values()))))]
@@ -197,8 +205,8 @@ class KafkaReader:
 
     def _member(self) -> Membership:
         """The client; another one when this one hasn't become a member in time."""
-        if self._fenced:
-            raise self._fence()
+        if monotonic() < self._fenced_until:
+            raise self._taken()
         if self._made is not None and monotonic() > self._joins_by:
             LOGGER.warning("%s has no place in %s, and gets none: it starts anew", self._name, self._group)
             self.close()
@@ -222,9 +230,12 @@ class KafkaReader:
         return made.unread()
 
     def _fence(self) -> LogUnavailable:
-        """Not again under this name: that would throw out whoever has it now."""
-        self._fenced = True
+        """Not again at once: that would throw out whoever has it now. Later, or nobody read when that one is gone."""
+        self._fenced_until = monotonic() + FENCED_FOR
         self.close()
+        return self._taken()
+
+    def _taken(self) -> LogUnavailable:
         return LogUnavailable(f"Another process reads {self._stream} under the name {self._name}.")
 
 
