@@ -18,7 +18,6 @@ from services.fleet import ENGINES
 
 TIMES = 2
 """Each kind strikes so often."""
-ROWS_POOLS = (Pool.P0, Pool.P1, Pool.P2)
 STOPPED_POOLS = (Pool.P0, Pool.P1)
 """P2's claims are so long that a storm would be over."""
 FOUND_WITHIN = 10.0
@@ -59,7 +58,7 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
             Fault(
                 at=lasting * chance.uniform(0.05, 1.0),
                 kind=kind,
-                pool=chance.choice(STOPPED_POOLS if kind == "stop-worker" else ROWS_POOLS),
+                pool=chance.choice(STOPPED_POOLS if kind == "stop-worker" else tuple(Pool)),
                 gone=turn == 1,
             )
             for kind in kinds

@@ -239,9 +239,7 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
         idle_heartbeat_interval=BEATS_EVERY,
         idle_heartbeat_timeout=SILENT_FOR,
-        # Whatever is installed beside it: rows are spliced into the bytes of a message, and of one that was compressed
-        # nobody could read them.
-        compression=False,
+        compression=False,  # whatever is installed: rows are spliced into a message's bytes, which have to be plain
         connect_timeout=access.answers_within.total_seconds(),
         control_connection_timeout=access.answers_within.total_seconds(),
         **access.security,
