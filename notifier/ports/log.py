@@ -58,8 +58,8 @@ class EventLog(Protocol):
     def append(self, records: Sequence[Record]) -> None:
         """All are durable when it returns: they survive a crash of any process. Order within a key is kept.
 
-        Thread-safe; appends of several threads share a sync. Raises LogUnavailable or Full; then some may have been
-        written.
+        Thread-safe; appends of several threads share a sync. Raises LogUnavailable or Full, and Poison where a record
+        is larger than the log ever takes; then some may have been written.
         """
         ...
 

@@ -19,7 +19,7 @@ from notifier.adapters.kafka.growth import SETTLES
 from notifier.adapters.kafka.log import KafkaLog
 from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, plan
-from notifier.domain.errors import LogUnavailable, Poison
+from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Consumer, Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.member import member
@@ -97,12 +97,6 @@ def refused(reader: Consumer) -> bool:
     except LogUnavailable as told:
         return "UnsupportedCodecError" in str(told)
     return False
-
-
-def test_a_record_that_is_larger_than_the_log_takes_is_no_outage(logs: InKafka) -> None:
-    with pytest.raises(Poison):
-        logs.log.append([Record(stream=STREAM, key="k", value=bytes(2_000_000))])
-    append(logs, "k")
 
 
 def packed(logs: InKafka, how: str) -> None:
