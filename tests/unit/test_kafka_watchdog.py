@@ -87,6 +87,7 @@ def poll(one: KafkaReader) -> int:
 def test_who_never_gets_a_place_is_made_anew(time: Time) -> None:
     one, clients = reading()
     poll(one)
+    clients.made[0].changes.lost()
     time.now += JOINS_WITHIN - 1
     poll(one)
     assert len(clients.made) == 1

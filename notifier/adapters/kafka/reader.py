@@ -109,7 +109,8 @@ class KafkaReader:
         self._unknown.update(numbers)
 
     def lost(self) -> None:
-        self._joins_by = monotonic() + JOINS_AGAIN_WITHIN
+        if self._joins_by == inf:  # else it never had a place: the library says so at its first try, too
+            self._joins_by = monotonic() + JOINS_AGAIN_WITHIN
         self._ahead.clear()
         self._committed.clear()
         self._unknown.clear()
