@@ -19,8 +19,6 @@ from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
 from tests.contracts.member import Member, member
 
-LEASE_HERE = timedelta(seconds=3)
-"""As short as a busy machine bears: most of these tests wait for its end. That of production is in tests/services."""
 AGREE_WITHIN = 30.0
 """Seconds, on a busy machine."""
 
@@ -98,7 +96,6 @@ class InKafka:
     slack: timedelta = timedelta(seconds=4.5)
     quiet: int = 2
     """Where the partitions begin, confluent asks for each of them alone: some answer a moment after others."""
-    faster: float = LEASE / LEASE_HERE
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
@@ -106,7 +103,7 @@ class InKafka:
         return self.members[-1]
 
     def passes(self, lasting: timedelta) -> None:
-        time.sleep(lasting.total_seconds() / self.faster)
+        time.sleep(lasting.total_seconds())
 
     def settle(self, readers: Sequence[Consumer]) -> None:
         deadline = time.monotonic() + AGREE_WITHIN
@@ -141,7 +138,7 @@ def live(readers: Sequence[Consumer]) -> None:
 @contextmanager
 def in_kafka(servers: str, client: str = KAFKA_PYTHON) -> Iterator[InKafka]:
     """With topics of its own."""
-    access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.", lease=LEASE_HERE)
+    access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()
