@@ -92,7 +92,7 @@ class InKafka:
     log: KafkaLog
     access: Access
     client: str
-    patience: timedelta = timedelta(seconds=8)
+    patience: timedelta = timedelta(seconds=15)
     slack: timedelta = timedelta(seconds=4.5)
     quiet: int = 2
     """Where the partitions begin, confluent asks for each of them alone: some answer a moment after others."""

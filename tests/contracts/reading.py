@@ -32,7 +32,7 @@ def poll(logs: Logs, consumer: Consumer, limit: int = 1_000, *, within: timedelt
 
 def nothing(logs: Logs, consumer: Consumer) -> bool:
     """Whether nothing comes, for as long as it takes to come for who is there already."""
-    return not poll(logs, consumer, within=logs.patience / 8)
+    return not poll(logs, consumer, within=logs.patience / 15)
 
 
 def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:
