@@ -46,7 +46,7 @@ def logs(kafka: str, request: pytest.FixtureRequest) -> Iterator[InKafka]:
 def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_well_before_the_lease_ends(
     logs: InKafka,
 ) -> None:
-    named = replace(logs.access, instance="host-1", lease=LEASE)
+    named = replace(logs.access, instance="host-1")
     append(logs, *KEYS)
     before, after = (member(named, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
@@ -109,9 +109,8 @@ def packed(access: Access, how: str) -> None:
 
 
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
-    access = replace(logs.access, lease=LEASE)
     append(logs, *KEYS)
-    before, after = (member(access, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (member(logs.access, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
     assert keys(poll(logs, before)) == sorted(KEYS)
     before.end()

@@ -31,6 +31,7 @@ class Wedging:
         self.changes, self.gives, self.closed = changes, [list[Logged]()], False
         self.fails: Exception | None = None
         self.silent = False
+        self.end = 10
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         if self.fails is not None:
@@ -46,7 +47,7 @@ class Wedging:
         pass
 
     def bounds(self, numbers: Iterable[int]) -> Mapping[int, tuple[int, int]]:
-        return dict.fromkeys(numbers, (0, 10))
+        return dict.fromkeys(numbers, (0, self.end))
 
     def life(self) -> str:
         return ""
@@ -80,6 +81,14 @@ def reading() -> tuple[KafkaReader, Clients]:
     return KafkaReader(cast(Client, clients), Access(servers="nobody"), "mentions", "router", "one"), clients
 
 
+def placed() -> tuple[KafkaReader, Clients]:
+    """Of a member with the only partition."""
+    one, clients = reading()
+    poll(one)
+    clients.made[0].changes.gained([0])
+    return one, clients
+
+
 def poll(one: KafkaReader) -> int:
     return len(one.poll(10, timedelta(0)))
 
@@ -97,9 +106,7 @@ def test_who_never_gets_a_place_is_made_anew(time: Time) -> None:
 
 
 def test_who_lost_its_place_and_gets_none_again_is_made_anew(time: Time) -> None:
-    one, clients = reading()
-    poll(one)
-    clients.made[0].changes.gained([0])
+    one, clients = placed()
     time.now += 10 * JOINS_AGAIN_WITHIN
     poll(one)
     clients.made[0].changes.lost()
@@ -112,26 +119,39 @@ def test_who_lost_its_place_and_gets_none_again_is_made_anew(time: Time) -> None
 
 
 def test_who_reads_nothing_of_what_is_there_is_made_anew(time: Time) -> None:
-    one, clients = reading()
-    poll(one)
-    clients.made[0].changes.gained([0])
-    poll(one)
-    time.now += STALLS_FOR - 1
-    assert one.lag() == 10
-    assert not clients.made[0].closed
-    time.now += 2
-    assert one.lag() == 10
-    assert clients.made[0].closed
+    one, clients = placed()
+    for now, closed in ((0.0, False), (STALLS_FOR - 1, False), (2.0, True)):
+        time.now += now
+        poll(one)
+        assert one.lag() == 10
+        assert clients.made[0].closed == closed
 
 
-def test_who_is_busy_with_what_it_was_given_is_kept(time: Time) -> None:
-    one, clients = reading()
-    poll(one)
-    clients.made[0].changes.gained([0])
+def test_what_comes_behind_a_long_rest_is_no_stall(time: Time) -> None:
+    one, clients = placed()
+    clients.made[0].end = 0
+    for _ in range(3):
+        time.now += 2 * STALLS_FOR
+        poll(one)
+        assert one.lag() == 0
+    clients.made[0].end = 10
+    assert one.lag() == 10
     clients.made[0].gives = [[RECORD]]
     assert poll(one) == 1
-    time.now += 10 * STALLS_FOR
-    assert one.lag() == 10
+    assert not clients.made[0].closed
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_who_is_busy_with_what_it_was_given_is_kept(time: Time, limit: int) -> None:
+    """Also who asks for nothing more."""
+    one, clients = placed()
+    clients.made[0].gives = [[RECORD]]
+    one.poll(limit, timedelta(0))
+    for _ in range(3):
+        time.now += 2 * STALLS_FOR
+        if limit == 0:
+            one.poll(limit, timedelta(0))
+        assert one.lag() == 10
     assert not clients.made[0].closed
 
 
@@ -149,9 +169,7 @@ def test_whose_name_was_taken_tries_it_again_later_and_not_at_once(time: Time) -
 
 
 def test_what_is_read_while_nobody_says_where_the_group_stands_is_bounded(time: Time) -> None:
-    one, clients = reading()
-    poll(one)
-    clients.made[0].changes.gained([0])
+    one, clients = placed()
     clients.made[0].silent = True
     clients.made[0].gives = [[RECORD] * 1_000] * 12
     for _ in range(11):

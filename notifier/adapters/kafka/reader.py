@@ -54,14 +54,16 @@ class KafkaReader:
         self._looked_at = 0.0
         self._idle_for = idle_for
         self._idle_since = 0.0
-        self._quiet_since: float | None = None
-        """When it was first asked for records and had none, since it last had some."""
+        self._quiet = False
+        """Whether the last read had nothing."""
+        self._stalls_since = inf
+        """When something was first there, by `lag`, that reads don't get."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         # Also who wants nothing reads: never to poll is to leave the group, and a paused partition stalls for good.
         if not self._ahead or self._unknown or limit == 0:
             found = self._read(wait)
-            self._quiet_since = None if found else self._quiet_since or monotonic()
+            self._quiet = not found
             for logged in found:
                 self._ahead.setdefault(_number(logged.partition), deque()).append(logged)
         if self._made_anew():
@@ -93,13 +95,13 @@ class KafkaReader:
             self.close()  # made anew, before the library has noticed
             return 0
         behind = sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
-        if behind and self._stalls():
+        if self._stalls(behind):
             LOGGER.warning("%s has read nothing for %g s of %d records: it starts anew", self._name, STALLS_FOR, behind)
             self.close()
         return behind
 
     def close(self) -> None:
-        made, self._made, self._quiet_since = self._made, None, None
+        made, self._made, self._stalls_since = self._made, None, inf
         self.lost()
         if made is not None:
             made.close()
@@ -219,10 +221,12 @@ class KafkaReader:
             self._made = self._client.membership(self._access, self._stream, self._group, self._name, self)
         return self._made
 
-    def _stalls(self) -> bool:
-        """What is held is there, too, and waits for its turn."""
-        quiet = self._quiet_since is not None and monotonic() > self._quiet_since + STALLS_FOR
-        return quiet and not self._growth.holds.keys() & self._committed.keys()
+    def _stalls(self, behind: int) -> bool:
+        """What is held is there, too, and waits for its turn; and what came just now is no stall."""
+        held = self._growth.holds.keys() & self._committed.keys()
+        gets_nothing = behind > 0 and self._quiet and not self._ahead and not held
+        self._stalls_since = min(self._stalls_since, monotonic()) if gets_nothing else inf
+        return monotonic() > self._stalls_since + STALLS_FOR
 
     def _left_out(self, made: Membership) -> bool:
         if self._committed or self._unknown or monotonic() < self._idle_since + self._idle_for:
