@@ -45,7 +45,7 @@ class Logs(Protocol):
 
     @property
     def quiet(self) -> int:
-        """So many polls without a record, behind one with some, and there is nothing more."""
+        """So many polls without a record, behind all that was due, and there is nothing more."""
         ...
 
     def settle(self, readers: Sequence[Consumer]) -> None:
@@ -94,8 +94,8 @@ class InKafka:
     client: str
     patience: timedelta = timedelta(seconds=15)
     slack: timedelta = timedelta(seconds=4.5)
-    quiet: int = 2
-    """Where the partitions begin, confluent asks for each of them alone: some answer a moment after others."""
+    quiet: int = 4
+    """What a reader has of one partition may come a moment after what it has of the others."""
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:

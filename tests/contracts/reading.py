@@ -18,15 +18,17 @@ def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:
     logs.log.append([Record(stream=stream, key=key, value=f"{n} of {key}".encode()) for n, key in enumerate(keys)])
 
 
-def poll(logs: Logs, consumer: Consumer, limit: int = 1_000, *, within: timedelta | None = None) -> Sequence[Logged]:
-    """At most so many, of what comes while the backend's patience lasts."""
+def poll(
+    logs: Logs, consumer: Consumer, limit: int = 1_000, *, due: int = 1, within: timedelta | None = None
+) -> Sequence[Logged]:
+    """At most so many, of what comes while the backend's patience lasts: what is due, and then until it is quiet."""
     found = list(consumer.poll(limit, AT_ONCE))
     deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
     empty = 0
     while len(found) < limit and monotonic() < deadline and empty < logs.quiet:
         more = consumer.poll(limit - len(found), AT_ONCE)
         found += more
-        empty = empty + 1 if found and not more else 0
+        empty = empty + 1 if len(found) >= due and not more else 0
     return found
 
 

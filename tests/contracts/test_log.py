@@ -37,7 +37,7 @@ def test_records_of_a_key_keep_their_order_over_many_appends_and_polls(logs: Log
 def test_offsets_rise_within_a_partition_and_a_key_has_one_partition(logs: Logs) -> None:
     for _ in range(5):
         append(logs, *KEYS)
-    found = poll(logs, logs.subscribe(STREAM, "router", "one"))
+    found = poll(logs, logs.subscribe(STREAM, "router", "one"), due=5 * len(KEYS))
     for partition in partitions(found):
         offsets = [logged.offset for logged in found if logged.partition == partition]
         assert all(before < after for before, after in pairwise(offsets))
@@ -48,7 +48,7 @@ def test_offsets_rise_within_a_partition_and_a_key_has_one_partition(logs: Logs)
 def test_nothing_is_polled_twice_by_one_consumer(logs: Logs) -> None:
     append(logs, *KEYS)
     consumer = logs.subscribe(STREAM, "router", "one")
-    assert keys(poll(logs, consumer)) == sorted(KEYS)
+    assert keys(poll(logs, consumer, due=len(KEYS))) == sorted(KEYS)
     assert nothing(logs, consumer)
     append(logs, "new")
     assert keys(poll(logs, consumer)) == ["new"]
@@ -69,20 +69,20 @@ def test_no_partition_starves_behind_a_busy_one(logs: Logs) -> None:
 def test_a_restarted_consumer_goes_on_behind_the_commit(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    done, left = poll(logs, first, 40), poll(logs, first)
+    done, left = poll(logs, first, 40), poll(logs, first, due=24)
     commit(first, done)
     first.close()
-    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == keys(left)
+    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=24)) == keys(left)
 
 
 def test_a_commit_never_moves_back(logs: Logs) -> None:
     append(logs, *(["a"] * 10))
     first = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, first)
+    polled = poll(logs, first, due=10)
     commit(first, polled[:8])
     commit(first, polled[:3])
     first.close()
-    assert list(poll(logs, logs.subscribe(STREAM, "router", "two"))) == list(polled[8:])
+    assert list(poll(logs, logs.subscribe(STREAM, "router", "two"), due=2)) == list(polled[8:])
 
 
 def test_groups_and_streams_know_nothing_of_each_other(logs: Logs) -> None:
@@ -100,7 +100,7 @@ def test_lag_is_what_the_group_has_not_committed(logs: Logs) -> None:
     logs.settle([consumer])
     assert consumer.lag() == 0
     append(logs, *(["a"] * 10))
-    polled = poll(logs, consumer)
+    polled = poll(logs, consumer, due=10)
     assert consumer.lag() == 10
     commit(consumer, polled[:4])
     assert consumer.lag() == 6
@@ -113,7 +113,7 @@ def test_what_a_group_has_not_committed_is_waiting_for_whoever_asks(logs: Logs) 
     append(logs, *(["a"] * 10))
     append(logs, "b", stream=MENTIONS_STANDARD)
     consumer = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, consumer)
+    polled = poll(logs, consumer, due=10)
     assert list(logs.log.waiting(STREAM, "router", 100)) == list(polled)
     commit(consumer, polled[:4])
     assert list(logs.log.waiting(STREAM, "router", 100)) == list(polled[4:])
@@ -147,7 +147,7 @@ def test_whoever_stops_looking_through_what_waits_holds_nothing_up(logs: Logs) -
     looking = logs.log.waiting(STREAM, "router", 1_000)
     first = next(looking)
     consumer = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, consumer)
+    polled = poll(logs, consumer, due=len(KEYS))
     commit(consumer, polled)
     append(logs, "new")
     assert first in polled

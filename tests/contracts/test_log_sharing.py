@@ -27,7 +27,7 @@ def test_more_consumers_than_partitions_leave_some_idle_and_nothing_unread(logs:
 def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     first = logs.subscribe(STREAM, "router", "one")
     append(logs, *KEYS)
-    commit(first, poll(logs, first))
+    commit(first, poll(logs, first, due=len(KEYS)))
     finish(logs, first)
     second = logs.subscribe(STREAM, "router", "two")
     logs.settle([first, second])
@@ -50,24 +50,24 @@ def test_what_a_reader_had_ahead_when_another_came_is_read_by_whoever_has_it_now
 def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_again(logs: Logs) -> None:
     append(logs, *KEYS)
     dead = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, dead)
+    polled = poll(logs, dead, due=len(KEYS))
     commit(dead, polled[:1])
     logs.sleeps(dead)
     heir = logs.subscribe(STREAM, "router", "two")
     logs.passes(LEASE - logs.slack)
     assert nothing(logs, heir)
     logs.passes(max(logs.slack, timedelta(seconds=1)))
-    assert keys(poll(logs, heir)) == keys(polled[1:])
+    assert keys(poll(logs, heir, due=len(KEYS) - 1)) == keys(polled[1:])
 
 
 def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(logs: Logs) -> None:
     append(logs, *KEYS)
     sleeper = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, sleeper)
+    polled = poll(logs, sleeper, due=len(KEYS))
     logs.sleeps(sleeper)
     logs.passes(2 * LEASE)
     heir = logs.subscribe(STREAM, "router", "two")
-    taken = poll(logs, heir)
+    taken = poll(logs, heir, due=len(KEYS))
     assert keys(taken) == sorted(KEYS)
     logs.wakes(sleeper)
     commit(sleeper, polled)
@@ -77,13 +77,13 @@ def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(log
     heir.close()
     sleeper.close()
     again = logs.subscribe(STREAM, "router", "three")
-    assert keys(poll(logs, again)) == sorted(KEYS + KEYS)
+    assert keys(poll(logs, again, due=2 * len(KEYS))) == sorted(KEYS + KEYS)
 
 
 def test_who_slept_past_the_lease_and_lost_nothing_goes_on(logs: Logs) -> None:
     append(logs, *KEYS)
     sleeper = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, sleeper)
+    polled = poll(logs, sleeper, due=len(KEYS))
     logs.passes(2 * LEASE)
     commit(sleeper, polled)
     append(logs, "new")
@@ -93,7 +93,7 @@ def test_who_slept_past_the_lease_and_lost_nothing_goes_on(logs: Logs) -> None:
 def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    poll(logs, first)
+    poll(logs, first, due=len(KEYS))
     logs.sleeps(first)
     logs.passes(2 * LEASE)
     second = logs.subscribe(STREAM, "router", "two")
@@ -102,15 +102,15 @@ def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> Non
     assert nothing(logs, first)
     second.close()
     logs.settle([first])
-    assert len(poll(logs, first)) == len(KEYS) - 30
+    assert len(poll(logs, first, due=len(KEYS) - 30)) == len(KEYS) - 30
 
 
 def test_closing_gives_the_partitions_back_at_once(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    poll(logs, first)
+    poll(logs, first, due=len(KEYS))
     first.close()
-    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"))) == sorted(KEYS)
+    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=len(KEYS))) == sorted(KEYS)
 
 
 def test_who_restarts_under_the_same_name_has_everything_when_the_lease_ends_and_its_former_life_nothing(
@@ -118,11 +118,11 @@ def test_who_restarts_under_the_same_name_has_everything_when_the_lease_ends_and
 ) -> None:
     append(logs, *KEYS)
     before = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, before)
+    polled = poll(logs, before, due=len(KEYS))
     after = logs.subscribe(STREAM, "router", "one")
     early = poll(logs, after)  # at once, where the name is what counts
     logs.passes(LEASE)
-    assert keys([*early, *poll(logs, after)]) == sorted(KEYS)
+    assert keys([*early, *poll(logs, after, due=len(KEYS) - len(early))]) == sorted(KEYS)
     with suppress(Unavailable):  # who is told that another has its name by now
         commit(before, polled)
     with suppress(Unavailable):

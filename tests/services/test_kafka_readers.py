@@ -50,11 +50,11 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
     append(logs, *KEYS)
     before, after = (member(named, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
-    assert keys(poll(logs, before)) == sorted(KEYS)
+    assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     assert after.lag() == 0  # it runs, and has not joined
     before.end()
     killed = time.monotonic()
-    assert keys(poll(logs, after)) == sorted(KEYS)
+    assert keys(poll(logs, after, due=len(KEYS))) == sorted(KEYS)
     assert time.monotonic() - killed < LEASE.total_seconds() / 2
 
 
@@ -68,7 +68,7 @@ def test_records_that_no_writer_of_ours_wrote_cost_none_of_those_that_are_read_w
     everything = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
     assert Counter(one.record.key for one in logs.log.waiting(STREAM, "router", 1_000)) == everything
     consumer = logs.subscribe(STREAM, "router", "one")
-    found = poll(logs, consumer)
+    found = poll(logs, consumer, due=everything.total())
     commit(consumer, found)
     assert Counter(one.record.key for one in found) == everything
     assert sum(one.record.value == b"" for one in found) == ALL
@@ -112,7 +112,7 @@ def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(log
     append(logs, *KEYS)
     before, after = (member(logs.access, logs.client, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
-    assert keys(poll(logs, before)) == sorted(KEYS)
+    assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     before.end()
     killed, found = time.monotonic(), list[Logged]()
     while not found:
@@ -214,7 +214,7 @@ def test_who_sent_nothing_while_a_topic_grew_sends_to_its_new_partitions_afterwa
 def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its_beginning(logs: InKafka) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    behind = poll(logs, first)
+    behind = poll(logs, first, due=len(KEYS))
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
     time.sleep(SETTLES)
     append(logs, *KEYS)
@@ -244,7 +244,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_t
     """Its offsets begin anew: neither where it was read nor what was applied of it says anything of the new one."""
     append(logs, *KEYS)
     reader = logs.subscribe(STREAM, "router", "one")
-    before = poll(logs, reader)
+    before = poll(logs, reader, due=len(KEYS))
     commit(reader, before)
     name = logs.access.topic(STREAM)
     with administration(logs.access) as admin:
