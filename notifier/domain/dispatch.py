@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Fact, Standing
@@ -28,6 +28,9 @@ CREDITS = {
     Pool.P2: Credit(slices=16, shards=192),
     Pool.PUSH: Credit(slices=32, shards=256),
 }
+
+GIVES_WAY = timedelta(seconds=30)
+"""After its opening a burst's P2 waits no longer for P1, whatever keeps P1 back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +86,15 @@ def decide(
     for account in accounts:
         for standing in account.standings.values():
             _sort(account, standing, now, purses, waiting)
+    giving_way = {account.plan.burst for account in accounts if gives_way(account, now, allowances)}
     queue, park = [], []
     for pool, candidates in waiting.items():
         for account, standing in _fairly(candidates, purses[pool]):
             piece, purse = standing.slice, purses[pool]
             late = expired(account, piece, now)
             held = None if late else _held(piece, allowances)
-            if purse.slices > 0 if late else purse.affords(piece):
+            waits = pool is Pool.P2 and piece.burst in giving_way
+            if not waits and (purse.slices > 0 if late else purse.affords(piece)):
                 purse.pay(piece, 0.0 if late else expected_people(account, piece))
                 queue.append(piece)
             elif held and held not in standing.parked_by:
@@ -100,6 +105,19 @@ def decide(
 def expired(account: Account, piece: Slice, now: datetime) -> bool:
     """Such a slice is only sealed and counted: no throttle holds it, and it spends nothing of a rate."""
     return now >= account.worth_until(piece)
+
+
+def gives_way(account: Account, now: datetime, allowances: Mapping[Tier, Allowance]) -> bool:
+    """Whether the burst's P2 waits: side by side with P1 it would take half of the store from it. It starts when all
+    of P1 has, so that nothing stands idle in between; and at once where a throttle holds P1.
+    """
+    p1 = allowances.get(Tier.P1)
+    if now >= account.plan.opened_at + GIVES_WAY or (p1 and p1.rate is not None):
+        return False
+    return any(
+        standing.slice.pool is Pool.P1 and not standing.ended and not standing.in_flight(now)
+        for standing in account.standings.values()
+    )
 
 
 def expected_people(account: Account, piece: Slice) -> float:

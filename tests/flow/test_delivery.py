@@ -26,6 +26,7 @@ def test_a_lost_task_is_queued_again_within_its_tiers_deadline(pool: Pool) -> No
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
+    stage.dispatch()  # P2 gives way to P1 in the first round
     lost = list(stage.ground.queue.waiting[pool])
     assert lost
     stage.ground.queue.waiting[pool].clear()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expected_people, expired
+from notifier.domain.dispatch import CREDITS, GIVES_WAY, Credit, Decision, decide, expected_people, expired
 from notifier.domain.ledger import Account, Entry, Fact, account
 from notifier.domain.plan import EXPECTED_SHARE, Plan
 from notifier.domain.slice import Pool, Slice, Step
@@ -12,6 +12,7 @@ from notifier.domain.throttle import Allowance
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
 PAUSED = {Tier.P2: Allowance(rate=0.0, by="t1")}
+P1_SLOWED = {Tier.P1: Allowance(rate=1_000.0, by="t1")}
 SLOWED = {Tier.P2: Allowance(rate=1_000.0, by="t1")}
 NO_CREDIT = Credit(slices=0, shards=0)
 
@@ -40,9 +41,41 @@ def in_pool(decision: Decision, pool: Pool) -> list[Slice]:
     return [one for one in decision.queue if one.pool is pool]
 
 
-def test_everything_is_queued_while_credit_lasts() -> None:
+def led(plan: Plan) -> Account:
+    """Its P1 has ended, so that its P2 gives way no longer."""
+    return of(plan, *(entry(one, Fact.DONE) for one in plan.slices() if one.pool is Pool.P1))
+
+
+def test_everything_is_queued_while_credit_lasts_and_p2_when_all_of_p1_has_led() -> None:
     plan = plan_of(shards=2)
-    assert set(chosen(of(plan)).queue) == set(plan.slices())
+    first = chosen(of(plan)).queue
+    assert {one.pool for one in first} == {Pool.P0, Pool.P1}
+    second = chosen(of(plan, *(entry(one, Fact.DISPATCHED, n=1) for one in first))).queue
+    assert {one.pool for one in second} == {Pool.P2}
+    assert {*first, *second} == set(plan.slices())
+
+
+def test_p2_gives_way_while_one_slice_of_p1_has_not_led() -> None:
+    plan = plan_of(shards=3)
+    some = [entry(piece(Tier.P1, 2), Fact.DISPATCHED, n=1), entry(piece(Tier.P1, 1), Fact.DONE)]
+    assert in_pool(chosen(of(plan, *some), credits={Pool.P1: NO_CREDIT}), Pool.P2) == []
+    rest = entry(piece(Tier.P1, 0), Fact.DEAD)
+    assert len(in_pool(chosen(of(plan, *some, rest)), Pool.P2)) == 3
+
+
+def test_p2_gives_way_again_while_a_slice_of_p1_that_was_lost_waits() -> None:
+    plan = plan_of(shards=1)
+    lost = of(plan, entry(piece(Tier.P1), Fact.DISPATCHED, n=1))
+    later = NOON + 5 * SECOND
+    assert {one.pool for one in chosen(lost, now=later).queue} == {Pool.P0, Pool.P1}
+
+
+def test_p2_gives_way_to_no_p1_for_long_nor_to_one_that_a_throttle_holds_nor_to_another_bursts() -> None:
+    plan = plan_of(shards=2)
+    assert len(in_pool(chosen(of(plan), now=NOON + GIVES_WAY, credits={Pool.P1: NO_CREDIT}), Pool.P2)) == 2
+    assert len(in_pool(chosen(of(plan), allowances=P1_SLOWED), Pool.P2)) == 2
+    other = plan_of(seq=2, shards=1)
+    assert [one.burst for one in in_pool(chosen(of(plan), led(other)), Pool.P2)] == [other.burst]
 
 
 def test_what_is_in_flight_uses_up_credit_and_is_not_queued_again() -> None:
@@ -110,7 +143,7 @@ def test_a_paused_tier_is_parked_once_under_the_throttle_s_name() -> None:
 def test_a_slowed_tier_goes_on_until_its_rate_is_spent() -> None:
     plan = plan_of(shards=4, followers=400_000)
     guess = expected_people(of(plan), piece(Tier.P2))
-    found = chosen(of(plan), allowances=SLOWED, left=guess + 1)
+    found = chosen(led(plan), allowances=SLOWED, left=guess + 1)
     assert (len(in_pool(found, Pool.P2)), len(found.park)) == (2, 2)
 
 
@@ -123,7 +156,7 @@ def test_what_is_past_its_worth_is_released_whatever_holds_its_tier() -> None:
 
 
 def test_the_release_of_the_late_spends_nothing_of_the_rate_of_the_others() -> None:
-    late, fresh = of(plan_of(seq=1)), of(plan_of(seq=2, shards=1, opened_at=NOON + 6 * HOUR))
+    late, fresh = of(plan_of(seq=1)), led(plan_of(seq=2, shards=1, opened_at=NOON + 6 * HOUR))
     found = chosen(late, fresh, now=NOON + 6 * HOUR, allowances=SLOWED, left=1.0)
     assert piece(Tier.P2, seq=2) in found.queue
 
