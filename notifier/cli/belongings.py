@@ -18,7 +18,7 @@ BELONGINGS = (
     *STORES,
     "alerts.ndjson",
     "secret.json",
-    *(f"logs/{role}.log{older}" for role in ROLES for older in ("", ".1")),
+    *(f"logs/{role}{more}.log{older}" for role in ROLES for more in ("", "-[0-9]") for older in ("", ".1")),
     *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading")),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )

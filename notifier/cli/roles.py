@@ -69,23 +69,25 @@ def pump(parent: int | None, data: Path | None) -> None:
 
 @click.command(epilog=example("notifier worker p2"))
 @click.argument("pool", type=click.Choice([str(pool) for pool in Pool]))
+@click.option("--number", type=click.IntRange(1), default=1, hidden=True, help="Among those of its pool in one folder.")
 @parent_option
 @data_option
-def worker(pool: str, parent: int | None, data: Path | None) -> None:
+def worker(pool: str, number: int, parent: int | None, data: Path | None) -> None:
     """Run the workers of one pool alone."""
     from notifier.cli.opening import system_of
     from notifier.profiles import choose
     from workers.host import run
 
-    settings = begin(pool, settings_for(data), parent)
+    role = pool if number == 1 else f"{pool}-{number}"
+    settings = begin(role, settings_for(data), parent)
     profile = choose(settings)
     try:
-        app, beat = profile.application(Pool(pool)), beating(pool, settings, parent)
+        app, beat = profile.application(Pool(pool)), beating(role, settings, parent)
         run(
             Pool(pool),
-            lambda beat, stopping: system_of(profile, settings, pool).work(beat, stopping),
+            lambda beat, stopping: system_of(profile, settings, role).work(beat, stopping),
             app,
-            sign(pool, settings, beat),
+            sign(role, settings, beat),
             beat,
         )
     finally:

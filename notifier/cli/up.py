@@ -41,6 +41,12 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
+    """With so many processes of a pool: `p1-2` is the second of P1, beside `p1`."""
+    more = [(pool, number) for pool, many in processes.items() for number in range(2, many + 1)]
+    return {**ROLES, **{f"{pool}-{n}": ("worker", str(pool), "--number", str(n)) for pool, n in more}}
+
+
 @click.command(epilog=example("notifier up", "notifier up --data ./try --port 0 --ready-file ready.json"))
 @click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
 @click.option(
@@ -125,8 +131,9 @@ class Upkeep:
         logs.mkdir(exist_ok=True)
         share(run / "metrics", "up")
         replaced = Metrics().replaced
+        wanted = roles(self.profile.processes())
         supervisor = Supervisor(
-            children=[self._child(role, arguments, logs, replaced) for role, arguments in ROLES.items()],
+            children=[self._child(role, words, logs, replaced) for role, words in wanted.items()],
             roster=roster(self.settings.data),
             answers=self._answers,
             announce=self._announce,

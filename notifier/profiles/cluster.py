@@ -131,6 +131,10 @@ class Clustered:
     def pids(self) -> Mapping[str, int]:
         return {}
 
+    def processes(self) -> Mapping[Pool, int]:
+        # While one waits for the store's answers, the other one cuts: alone it leaves a sixth of two cores idle.
+        return {Pool.P0: 2, Pool.P1: 2}
+
     def ports(self) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
         cache, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))

@@ -110,6 +110,9 @@ class Embedded:
         except FileNotFoundError:
             return NOWHERE
 
+    def processes(self) -> Mapping[Pool, int]:
+        return {}
+
     def pids(self) -> Mapping[str, int]:
         pid = self._server.pid if self._server else None
         return {} if pid is None else {"valkey": pid}

@@ -59,6 +59,10 @@ class Profile(Protocol):
         """Of the services that this process runs now, by name."""
         ...
 
+    def processes(self) -> Mapping[Pool, int]:
+        """Of the pools that have more than one on a machine of their own."""
+        ...
+
     def ports(self) -> Ports:
         """Of this process: nothing is shared with a parent or a child. Connects at first use."""
         ...

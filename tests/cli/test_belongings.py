@@ -14,10 +14,25 @@ from notifier.testing.world import World
 OWN = ("core.db", "core.db-wal", "log.db", "inbox-07.db", "secret.json", "fixture.json", "demo.json", "demo.json.new")
 NOTES = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
 WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
-INSIDE = ("logs/pump.log", "logs/api.log.1", "run/lock", "run/valkey/valkey.log", "run/up/api", "run/loading")
+INSIDE = (
+    "logs/pump.log",
+    "logs/p1-2.log",
+    "logs/api.log.1",
+    "run/lock",
+    "run/valkey/valkey.log",
+    "run/up/api",
+    "run/loading",
+)
 FOREIGN = (
     *("thesis.txt", "logs/diary.log", "run/away.sh", "inbox-mine.db", "old/core.db"),
-    *("core.db.bak", "core.db-copies/monday", "logs/api.log-2019/may", "logs/p0.log.gz", "demo.json.orig"),
+    *(
+        "core.db.bak",
+        "core.db-copies/monday",
+        "logs/api.log-2019/may",
+        "logs/p0.log.gz",
+        "logs/p1-2x.log",
+        "demo.json.orig",
+    ),
 )
 
 

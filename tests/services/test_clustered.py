@@ -62,6 +62,8 @@ def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
     wrong = [finding for finding in found if not finding.ok and finding.name not in timed]
     assert wrong == [], "\n".join(said(data))
     assert len(found) > len(timed) + 8
+    for second in ("p0-2", "p1-2"):
+        assert "succeeded" in (data / "logs" / f"{second}.log").read_text(), "it had its part"
 
 
 def said(data: Path) -> Iterator[str]:
