@@ -91,14 +91,17 @@ def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
 @bench.command(epilog=example("notifier bench cluster --quick", "notifier bench cluster --only takeover_s --json"))
 @click.option("--quick", is_flag=True, help="Without what takes longest: three nodes, and a topic that is deleted.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, other storms and moments."
+)
 @json_option
 @click.pass_context
-def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Break the cluster profile on purpose, under load, and check that nothing is lost; needs Java and Maven."""
     from notifier.testing.bench.cluster.scenarios import parts, quickly
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
-    with temporary as folder, parts(Path(folder)) as found:
+    with temporary as folder, parts(Path(folder), seed) as found:
         chosen = quickly(found) if quick and not only else found
         _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster")
 

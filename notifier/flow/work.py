@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import Full, Unavailable
-from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact
+from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
 from notifier.domain.outcome import Again, Dead, Done, Outcome
 from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
 from notifier.ports.bursts import Bursts
@@ -16,8 +16,8 @@ from notifier.ports.deadletters import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
 from notifier.telemetry import Metrics
 
-FOR_EVER = timedelta(days=365)
-"""An ended slice stays claimed, so that a second copy of its task finds nothing to do."""
+DONE_WITH = (Fact.DONE, Fact.PULLED)
+"""A late copy of such a slice's task finds nothing to do."""
 
 
 class LostClaim(Exception):
@@ -89,8 +89,11 @@ class Work:
             return Again(reason="somebody else holds it, or it has ended")
         hold = Hold(claim, self.claims, self.clock, self.alive, self.stopping)
         try:
+            # The first to have it needn't ask: a slice has ended only after a claim.
+            if claim.attempt > 1 and self._ended(piece):
+                return Again(reason="it has ended")
             burst = self.bursts.read([piece.burst])[piece.burst]
-            return self._end(self.doings[piece.step](burst, piece, hold), hold)
+            return self._end(self.doings[piece.step](burst, piece, hold))
         except LostClaim:
             return Again(reason="the claim was lost")
         except HandBack:
@@ -103,17 +106,22 @@ class Work:
         except Exception as cause:
             return self._failed(piece, hold, cause)
 
-    def _end(self, entry: Entry, hold: Hold) -> Outcome:
+    def _end(self, entry: Entry) -> Outcome:
         # The rows stand before the ledger says so; a crash in between writes the same rows again.
         self.ledger.record([entry])
-        self.claims.renew(hold.claim, self.clock.now() + FOR_EVER)
         return Done(people=entry.people, rows=entry.rows)
+
+    def _ended(self, piece: Slice) -> bool:
+        ended = self._standing(piece).ended
+        return ended is not None and ended.fact in DONE_WITH
+
+    def _standing(self, piece: Slice) -> Standing:
+        return self.ledger.read([piece.burst])[piece.burst].standings[piece]
 
     def _failed(self, piece: Slice, hold: Hold, cause: Exception) -> Outcome:
         """A failure of the slice's own: it is tried again at once, and dies of the fifth."""
         now = self.clock.now()
-        standing = self.ledger.read([piece.burst])[piece.burst].standings[piece]
-        attempt = standing.attempts + 1
+        attempt = self._standing(piece).attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:

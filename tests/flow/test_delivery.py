@@ -8,6 +8,7 @@ import pytest
 from notifier.domain.audience import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Fact
+from notifier.domain.outcome import Again
 from notifier.domain.slice import TERMS, Pool, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import RAMP
@@ -48,6 +49,16 @@ def test_a_doubled_task_is_done_once() -> None:
     stage.deliver()
     alerts = [(sent.burst, member) for sent, people in stage.ground.phones.arrived for member in people]
     assert len(alerts) == len(set(alerts))
+
+
+def test_a_copy_that_comes_when_the_claim_has_run_out_finds_that_the_slice_has_ended() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.deliver()
+    stage.pass_time(seconds=3_600)
+    work, slices = stage.system().work(), [piece for one in stage.ground.archive.accounts() for piece in one.standings]
+    assert slices
+    assert [work(piece) for piece in slices] == [Again(reason="it has ended")] * len(slices)
 
 
 def test_a_paused_tier_is_parked_and_loses_nothing() -> None:

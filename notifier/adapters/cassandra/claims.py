@@ -24,14 +24,15 @@ class CassandraClaims:
         self._cluster = cluster
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        mine = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
+        # Nearly every slice has one claim, for which nothing need be read.
+        if self._decide(_FIRST, mine, (*_key(piece), *_row(mine))):
+            return mine
         stored = self._stored(piece)
-        if stored is None:
-            mine = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
-            return mine if self._decide(_FIRST, mine, (*_key(piece), *_row(mine))) else None
-        attempt, _, _, ends, reached = stored
-        if ends > to_ms(now):
+        if stored is None or stored[3] > to_ms(now):
             return None
-        mine = Claim(slice=piece, attempt=attempt + 1, owner=owner, claimed_at=now, until=until, reached=reached)
+        attempt, _, _, ends, reached = stored
+        mine = replace(mine, attempt=attempt + 1, reached=reached)
         # Unchanged since it was read: a release that came in between knows better how far the work is.
         unchanged = attempt, ends, reached
         return mine if self._decide(_NEXT, mine, (*_row(mine), *_key(piece), *unchanged)) else None

@@ -9,7 +9,6 @@ from notifier.profiles.addresses import of_kafka
 from notifier.testing.bench.cluster.log_down import post, wrong_refusal
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
-from notifier.testing.storm import tweets
 
 NAME = "topic_deleted"
 MENTIONS = 30
@@ -25,7 +24,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         _delete(stage, stream)
         time.sleep(GONE_FOR)
         if stream == topics.MENTIONS:
-            [tweet] = tweets(stage.world, 1, 800 + stage.storms)
+            [tweet] = stage.written(1)
             wrong += wrong_refusal(post(stage, tweet))
         stage.profile.migrate()
         sent = stage.send(MENTIONS)

@@ -1,11 +1,9 @@
 """`workers_killed_mid_slice`: Celery workers die again and again while they hold a slice, in a storm."""
 
 import os
-import random
 import signal
 import time
 from contextlib import suppress
-from datetime import datetime
 from itertools import cycle, islice
 
 from notifier.domain.errors import NotRunning, Unavailable
@@ -24,36 +22,34 @@ ARRIVES_AFTER = 0.2
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    kills, chance = QUICK_KILLS if quick else KILLS, random.Random("workers killed")
-    died = dict.fromkeys(POOLS, stage.ports.clock.now())
+    kills = QUICK_KILLS if quick else KILLS
     with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
-        caught = [_kill(stage, pool, chance, died) for pool in islice(cycle(POOLS), kills)]
+        caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
     wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} were caught with a slice"]
     return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
 
 
-def _kill(stage: Stage, pool: Pool, chance: random.Random, died: dict[Pool, datetime]) -> bool:
+def _kill(stage: Stage, pool: Pool) -> bool:
     """Stopped first: what it holds then is what it dies with."""
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
-        time.sleep(chance.uniform(0.05, 0.3))
+        time.sleep(stage.dice.uniform(0.05, 0.3))
         with suppress(NotRunning):
             pid = stage.role(str(pool))
             with stage.stopped(pid):
                 time.sleep(ARRIVES_AFTER)
-                if _holding(stage, pool, died[pool]):
+                if _holding(stage, f"{pool}-{pid}-"):
                     os.kill(pid, signal.SIGKILL)
-                    died[pool] = stage.ports.clock.now()
                     return True
     return False
 
 
-def _holding(stage: Stage, pool: Pool, since: datetime) -> bool:
-    """Whether the pool's worker has claimed what hasn't ended; claims of its dead forerunner stand for a while."""
+def _holding(stage: Stage, owner: str) -> bool:
+    """Whether the worker whose name begins so has claimed what hasn't ended."""
     with suppress(Unavailable):
         ledger = stage.ports.ledger
         return any(
-            one.claim and one.claim.claimed_at > since and not one.ended and one.slice.pool is pool
+            one.claim and one.claim.owner.startswith(owner) and not one.ended
             for account in ledger.read(ledger.open()).values()
             for one in account.standings.values()
         )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
-from notifier.testing.storm import Tweet, letter, tweets
+from notifier.testing.storm import Tweet, letter
 
 NAME = "log_down_503"
 AWAY = 10.0
@@ -32,7 +32,7 @@ class Told:
 def run(stage: Stage, *, quick: bool) -> Finding:
     """Each event is sent while the log is away, and again when it is back: by the same id."""
     stage.send(3)  # the service has a connection, as in the middle of its life
-    written = tweets(stage.world, EVENTS, 900 + stage.storms)
+    written = stage.written(EVENTS)
     striking = Thread(target=lambda: stage.engines.kill("kafka", AWAY))
     striking.start()
     while stage.engines.fleet.runs("kafka"):

@@ -29,8 +29,8 @@ LOOKS_EVERY = 0.25
 TRIES = 8
 
 
-def run(folder: Path, *, quick: bool, tell: Tell) -> Finding:
-    with _ring(folder, tell) as (stage, victims):
+def run(folder: Path, *, quick: bool, tell: Tell, seed: int) -> Finding:
+    with _ring(folder, tell, seed) as (stage, victims):
         wrong = _raging(stage, victims[-1])
         tell("comparing everything with the formulas")
         return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
@@ -72,7 +72,7 @@ def _start(engine: Engine) -> None:
 
 
 @contextmanager
-def _ring(folder: Path, tell: Tell) -> Iterator[tuple[Stage, list[Engine]]]:
+def _ring(folder: Path, tell: Tell, seed: int) -> Iterator[tuple[Stage, list[Engine]]]:
     data, cache = folder / "data", Settings.read().jars.expanduser()
     port, password = free_port(), token_urlsafe(24)
     ring = nodes(data / "services" / "cassandra", cache, 3, port=port, sync=Sync.PERIODIC)
@@ -89,4 +89,4 @@ def _ring(folder: Path, tell: Tell) -> Iterator[tuple[Stage, list[Engine]]]:
             f'redis_url = "redis://:{password}@{redis.address}"\n\n[kafka]\nservers = "{log.address}"\n\n'
             f'[cassandra]\nhosts = "{hosts}"\nport = {port}\nreplicas = 3\n'
         )
-        yield closing.enter_context(played(data, None, tell)), ring
+        yield closing.enter_context(played(data, None, tell, seed)), ring

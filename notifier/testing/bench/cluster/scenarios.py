@@ -56,6 +56,7 @@ class Shared:
     """One stage for many scenarios: starting the engines takes longer than most of them."""
 
     folder: Path
+    seed: int
     opened: ExitStack = field(default_factory=ExitStack)
     found: Stage | None = None
     stages: int = 0
@@ -63,7 +64,7 @@ class Shared:
     def stage(self, tell: Tell) -> Stage:
         if self.found is None:
             self.stages += 1
-            self.found = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell))
+            self.found = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell, self.seed))
         self.found.tell = tell
         return self.found
 
@@ -98,12 +99,12 @@ class Alone:
 
     def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
         self.shared.leave()
-        return [Figure(finding=self.module.run(folder, quick=quick, tell=tell))]
+        return [Figure(finding=self.module.run(folder, quick=quick, tell=tell, seed=self.shared.seed))]
 
 
 @contextmanager
-def parts(folder: Path) -> Iterator[Parts]:
-    shared = Shared(folder=folder)
+def parts(folder: Path, seed: int) -> Iterator[Parts]:
+    shared = Shared(folder=folder, seed=seed)
     try:
         yield {
             **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from threading import Thread
 
 from notifier.config import Settings
@@ -47,13 +48,14 @@ class Stage:
     instance: Instance
     tell: Tell
     settings: Settings
+    dice: Random
+    """Of every storm and every moment of a fault: the same seed, the same of both."""
     world: World = WORLD
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """By the service, for good: there must be none."""
     expected_letters: set[str] = field(default_factory=set)
     """Bodies of what was meant to become a dead letter."""
-    storms: int = 0
 
     @property
     def engines(self) -> Engines:
@@ -79,10 +81,11 @@ class Stage:
         self._noted(storm)
         return storm.sent.accepted
 
+    def written(self, mentions: int) -> list[Tweet]:
+        return tweets(self.world, mentions, self.dice.getrandbits(31))
+
     def _storm(self, mentions: int, lasting: float) -> Storm:
-        self.storms += 1
-        written = tweets(self.world, mentions, self.storms)
-        return Storm(instance=self.instance, tweets=written, lasting=lasting)
+        return Storm(instance=self.instance, tweets=self.written(mentions), lasting=lasting)
 
     def _noted(self, storm: Storm) -> None:
         self.accepted += storm.sent.accepted
@@ -184,7 +187,7 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
+def stage(folder: Path, tell: Tell, seed: int) -> Iterator[Stage]:
     """Everything that was started has ended, and everything that was written is gone, when the block is left."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
@@ -192,7 +195,7 @@ def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
     try:
         with (
             engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as struck,
-            played(data, struck, tell) as found,
+            played(data, struck, tell, seed) as found,
         ):
             yield found
     finally:
@@ -200,7 +203,7 @@ def stage(folder: Path, tell: Tell) -> Iterator[Stage]:
 
 
 @contextmanager
-def played(data: Path, struck: Engines | None, tell: Tell) -> Iterator[Stage]:
+def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterator[Stage]:
     """On engines that run, as the folder's settings name them."""
     settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
     instance = Instance(data=data, environment=ENVIRONMENT)
@@ -211,5 +214,12 @@ def played(data: Path, struck: Engines | None, tell: Tell) -> Iterator[Stage]:
         Load(directory=ports.directory, sets=ports.sets)(WORLD)
         with instance:
             yield Stage(
-                data=data, struck=struck, profile=profile, ports=ports, instance=instance, tell=tell, settings=settings
+                data=data,
+                struck=struck,
+                profile=profile,
+                ports=ports,
+                instance=instance,
+                tell=tell,
+                settings=settings,
+                dice=Random(seed),
             )
