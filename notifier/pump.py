@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event as Signal
 
-from notifier.domain.errors import Full, Poison, Unavailable
+from notifier.domain.errors import OUTAGES, Poison
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter, DeadLetters
 from notifier.ports.log import Consumer, Logged
@@ -31,7 +31,7 @@ class Pump:
     """Polled and not done: an outage came in between."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
-        """One batch; returns its size. Raises Unavailable or Full, and then goes on with the same batch next time."""
+        """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time."""
         self.held = self.held or self.consumer.poll(BATCH, wait)
         if not self.held:
             return 0
@@ -45,7 +45,7 @@ class Pump:
         """One bad record doesn't hold up its batch: the others are processed without it."""
         try:
             self.stage(records)
-        except (Unavailable, Full):
+        except OUTAGES:
             raise
         except Exception as cause:
             if len(records) > 1:
@@ -60,7 +60,7 @@ class Pump:
                 break
             try:
                 return self.stage([record])
-            except (Unavailable, Full):
+            except OUTAGES:
                 raise
             except Exception as again:
                 cause = again
@@ -104,7 +104,7 @@ class Loop:
         """One step; returns the seconds to wait before the next."""
         try:
             more = self.step()
-        except (Unavailable, Full) as outage:
+        except OUTAGES as outage:
             self.metrics.outages.labels(self.name).inc()
             LOGGER.warning("%s waits: %s", self.name, outage)
         except Exception:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from notifier.domain.errors import BadSubject, Full, Poison, Unavailable
+from notifier.domain.errors import OUTAGES, BadSubject, Poison
 from notifier.domain.outcome import Again, Dead, Outcome
 from notifier.domain.slice import Slice
 
@@ -33,7 +33,7 @@ class Runner:
     def _handled(self, piece: Slice) -> Outcome:
         try:
             return self.handler(piece)
-        except (Unavailable, Full) as outage:
+        except OUTAGES as outage:
             return Again(reason=str(outage))
         except Poison as poison:
             log.error("%s: %s", piece, poison)

@@ -11,7 +11,7 @@ from time import monotonic
 from notifier import topics
 from notifier.cli.attendance import STEP_WITHIN, Attendance
 from notifier.cli.beats import BEATS_EVERY
-from notifier.domain.errors import Full, Unavailable
+from notifier.domain.errors import OUTAGES
 from notifier.ports.log import Logged
 from notifier.pump import Loop, Pump
 from notifier.system import System
@@ -120,5 +120,5 @@ def _join(threads: Sequence[Thread]) -> None:
 def _close(reading: Reading) -> None:
     try:
         reading.pump.consumer.close()
-    except (Unavailable, Full):  # then its leases end by themselves
+    except OUTAGES:  # then its leases end by themselves
         return

@@ -254,6 +254,12 @@ class NotRunning(Environment):
     code = "not_running"
 
 
+OUTAGES = (Unavailable, Full, Environment)
+"""None of them is the fault of what was being done: that waits, uses up none of its tries, and is done when they pass.
+The last is met after the start where the store was away then: a schema that lacks something, or no keyspace at all.
+"""
+
+
 class Poison(NotifierError):
     """The bytes can't be understood and never will be."""
 

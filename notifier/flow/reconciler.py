@@ -13,7 +13,7 @@ from functools import partial
 from notifier.domain.block import INBOX_WINDOW
 from notifier.domain.books import Books, books
 from notifier.domain.burst import Burst
-from notifier.domain.errors import CacheUnavailable, Full, Unavailable
+from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Tally
 from notifier.domain.subject import BurstKey, Subject
@@ -88,10 +88,10 @@ class Reconciler:
             raise full
 
     def _alone(self, duty: str, work: Callable[[], object]) -> bool:
-        """Whether it succeeded. Raises Unavailable or Full, which are nobody's fault."""
+        """Whether it succeeded. Raises OUTAGES, which are nobody's fault."""
         try:
             work()
-        except (Unavailable, Full):
+        except OUTAGES:
             raise
         except Exception:
             LOGGER.exception("the reconciler's duty %s failed", duty)
@@ -123,7 +123,7 @@ class Reconciler:
         """One that can't be finished, because its head can't be read, keeps none of the others waiting."""
         try:
             self.coordinator.finish(subjects)
-        except (Unavailable, Full):
+        except OUTAGES:
             raise
         except Exception:
             for subject in subjects:

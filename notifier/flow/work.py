@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.burst import Burst
-from notifier.domain.errors import Full, Unavailable
+from notifier.domain.errors import OUTAGES
 from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
 from notifier.domain.outcome import Again, Dead, Done, Outcome
 from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
@@ -99,7 +99,7 @@ class Work:
         except HandBack:
             self.claims.release(hold.claim, self.clock.now())
             return Again(reason="handed back")
-        except (Unavailable, Full) as outage:
+        except OUTAGES as outage:
             # An outage uses up no attempt: the claim runs out, and the dispatcher queues the slice again.
             self.metrics.outages.labels("store").inc()
             return Again(reason=str(outage))

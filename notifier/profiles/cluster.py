@@ -64,7 +64,7 @@ class Clustered:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run = settings.data / "run"
-        self._cluster = Cluster(of_cassandra(settings))
+        self._cluster = Cluster(of_cassandra(settings), require)
         self._kafka = of_kafka(settings)
         self._clock = SystemClock()
         self._closing, self._leaving = ExitStack(), AsyncExitStack()

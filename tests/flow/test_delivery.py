@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Fact
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
+from notifier.domain.ledger import ATTEMPTS, Fact
 from notifier.domain.outcome import Again
 from notifier.domain.slice import TERMS, Pool, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import RAMP
 from notifier.ports.ledger import Ledger
+from tests.flow.failing import Refusing
 from tests.flow.stage import NOVA, Stage
 
 
@@ -152,6 +153,20 @@ def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> Non
         stage.pass_time(seconds=1)
     assert refused == 1
     assert stage.ground.ledger.open() == []
+
+
+@pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
+def test_no_outage_uses_up_the_tries_of_a_slice(outage: type[NotifierError]) -> None:
+    stage = Stage()
+    stage.mention("nova")
+    work = stage.system(seals=Refusing(stage.ground.seals, outage)).work()
+    for _ in range(2 * ATTEMPTS):
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=61)
+    assert stage.ground.ledger.open() != []
+    stage.deliver()
+    assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 
 
 class Forgetful:

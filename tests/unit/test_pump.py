@@ -7,7 +7,7 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.domain.errors import Full, LogUnavailable, Poison, StoreUnavailable
+from notifier.domain.errors import Full, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.ports.deadletters import DeadLetter
 from notifier.ports.log import Logged, Record
 from notifier.pump import BACKOFF, TRIES, Loop, Pump
@@ -92,7 +92,7 @@ def test_the_newest_offset_of_each_partition_is_committed_after_the_stage() -> N
     assert (before, consumer.committed) == ([0], [{P0: 4, P1: 9}])
 
 
-@pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), Full()])
+@pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), Full(), SchemaOlder()])
 def test_an_outage_holds_the_same_batch_and_commits_nothing(outage: Exception) -> None:
     stage = Stage(failures={1: [outage]})
     built, consumer, letters = pump(stage, [logged(1), logged(2)], [logged(3)])

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.inboxes import row_of
 from notifier.adapters.cassandra.seals import standing
-from notifier.adapters.cassandra.session import Cluster, translated
+from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
+from notifier.adapters.cassandra.translating import translated
 from notifier.codec import unpack
 from notifier.domain.bits import SHARD_BLOCKS
 from notifier.domain.block import window_of

@@ -18,7 +18,8 @@ from cassandra.pool import NoConnectionsAvailable
 from notifier.adapters.cassandra.bodies import BLOCK_ROW, MEMBER_ROW, Message, Prepared
 from notifier.adapters.cassandra.pace import Pace
 from notifier.adapters.cassandra.premade import Premade, Splicing, fits, stock
-from notifier.adapters.cassandra.session import Cluster, translated
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.translating import translated
 from notifier.domain.errors import StoreUnavailable
 
 PATIENCE = 3.0

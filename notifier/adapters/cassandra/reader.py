@@ -6,7 +6,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from notifier.adapters.cassandra.session import Cluster, translated
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.translating import translated
 from notifier.domain.errors import StoreUnavailable
 
 DEADLINE = timedelta(seconds=2)

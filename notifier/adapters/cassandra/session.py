@@ -4,17 +4,15 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import cassandra as vendor
-from cassandra import protocol
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable, Session
 from cassandra.cluster import Cluster as Driver
-from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.policies import (
     ConstantReconnectionPolicy,
     DCAwareRoundRobinPolicy,
@@ -26,6 +24,7 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement
 from notifier.adapters.cassandra.elsewhere import NextNode, is_read
 from notifier.adapters.cassandra.entry import refusal
 from notifier.adapters.cassandra.rows import rows
+from notifier.adapters.cassandra.translating import translated
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
 PROTOCOL = vendor.ProtocolVersion.V4
@@ -46,18 +45,6 @@ AT_ONCE = 128
 """Questions of one call on their way: more would only wait in the node's line."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
-
-_PASSING = (
-    vendor.RequestExecutionException,
-    vendor.OperationTimedOut,
-    vendor.UnresolvableContactPoints,
-    NoHostAvailable,
-    ConnectionException,
-    ConnectionBusy,
-    protocol.RequestExecutionException,  # Overloaded and bootstrapping have no class of their own outside
-    protocol.ServerError,
-    vendor.Unauthorized,  # also who may do it, while the node can't read that
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +71,10 @@ class Access:
 class Cluster:
     """Nothing is connected before the first use, which is after the fork: a session's threads don't survive one."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, require: Callable[["Cluster"], None] = lambda _: None) -> None:
+        """`require` raises Environment where the keyspace isn't what the code needs; it is asked when that shows."""
         self.access = access
+        self._require = require
         self._lock = threading.Lock()
         self._pid = 0
         self._session: Session | None = None
@@ -135,11 +124,16 @@ class Cluster:
         return self._prepared.get(statement)
 
     def prepared(self, statement: str) -> PreparedStatement:
-        """Once a process; a node that has forgotten it is told again by the driver. Raises StoreUnavailable."""
+        """Once a process; a node that has forgotten it is told again by the driver. Raises StoreUnavailable, and what
+        `require` raises."""
         session = self.session()
         if (found := self._prepared.get(statement)) is None:
-            with translated("A statement was not prepared"):
-                found = self._prepared[statement] = session.prepare(statement)
+            try:
+                with translated("A statement was not prepared"):
+                    found = self._prepared[statement] = session.prepare(statement)
+            except vendor.InvalidRequest:
+                self._require(self)  # what the schema lacks: then the statement is no mistake
+                raise
             found.is_idempotent = is_read(statement)
         return found
 
@@ -288,12 +282,3 @@ def _changed(session: Session, statement: str) -> None:
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "''") + "'"
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """What passes is an outage to us; a mistake of the program's (a wrong statement) stays what it is."""
-    try:
-        yield
-    except _PASSING as error:
-        raise StoreUnavailable(f"{what}: {type(error).__name__}.") from error
