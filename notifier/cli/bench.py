@@ -103,11 +103,18 @@ def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, a
     temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
     with temporary as folder, parts(Path(folder), seed) as found:
         chosen = quickly(found) if quick and not only else found
-        _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster")
+        _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster", seed=seed)
 
 
 def _bench(
-    ctx: click.Context, parts: "Parts", *, quick: bool, only: tuple[str, ...], as_json: bool, profile: str = "embedded"
+    ctx: click.Context,
+    parts: "Parts",
+    *,
+    quick: bool,
+    only: tuple[str, ...],
+    as_json: bool,
+    profile: str = "embedded",
+    seed: int = 1,
 ) -> None:
     from notifier.testing.bench.fanout import names, run
 
@@ -118,7 +125,7 @@ def _bench(
     if profile == "cluster":
         _require_engines()
     figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
-    _report(ctx, figures, as_json=as_json, profile=profile)
+    _report(ctx, figures, as_json=as_json, profile=profile, seed=seed)
 
 
 @bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
@@ -163,9 +170,11 @@ def _require_engines() -> None:
         raise Environment(f"There is no {' and no '.join(lacking)} here. {REMEDY}")
 
 
-def _report(ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool, profile: str = "embedded") -> None:
+def _report(
+    ctx: click.Context, figures: "Sequence[Figure]", *, as_json: bool, profile: str = "embedded", seed: int = 1
+) -> None:
     checks = [Check(**asdict(figure.finding)) for figure in figures]
-    report = envelope(profile, 1, checks) | _measured(figures)
+    report = envelope(profile, seed, checks) | _measured(figures)
     if as_json:
         print_lines([report])
     else:

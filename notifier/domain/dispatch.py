@@ -50,8 +50,12 @@ class _Purse:
     """What a throttle's rate leaves; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
 
+    @property
+    def has_people(self) -> bool:
+        return self.people is None or self.people > 0
+
     def affords(self, piece: Slice) -> bool:
-        if self.slices <= 0 or (self.people is not None and self.people <= 0):
+        if self.slices <= 0 or not self.has_people:
             return False
         # The first slice is always afforded: one wider than the whole credit must not wait for ever.
         if self.shards >= piece.width or not self.running:
@@ -97,7 +101,7 @@ def decide(
             if not waits and (purse.slices > 0 if late else purse.affords(piece)):
                 purse.pay(piece, 0.0 if late else expected_people(account, piece))
                 queue.append(piece)
-            elif held and held not in standing.parked_by:
+            elif held and held not in standing.parked_by and not (waits and purse.has_people):
                 park.append((piece, held))
     return Decision(queue=tuple(queue), park=tuple(park))
 
@@ -109,7 +113,7 @@ def expired(account: Account, piece: Slice, now: datetime) -> bool:
 
 def gives_way(account: Account, now: datetime, allowances: Mapping[Tier, Allowance]) -> bool:
     """Whether the burst's P2 waits: side by side with P1 it would take half of the store from it. It starts when all
-    of P1 has, so that nothing stands idle in between; and at once where a throttle holds P1.
+    of P1 is queued, so that nothing stands idle in between; and at once where a throttle holds P1.
     """
     p1 = allowances.get(Tier.P1)
     if now >= account.plan.opened_at + GIVES_WAY or (p1 and p1.rate is not None):

@@ -100,8 +100,8 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 
 
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
-    """P0 seals from the front, P1 from the back and P2 from the middle on: three processes share the sealing, where two
-    that went side by side would both seal every shard."""
+    """P0 seals from the front, P1 from the back, and P2, where P1 is held back, from the middle on: so they share the
+    sealing, where two that went side by side would both seal every shard."""
     match tier:
         case Tier.P0:
             return iter(slices)

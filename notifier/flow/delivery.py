@@ -16,8 +16,8 @@ from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
 
 SHARDS_AT_ONCE = 64
-"""A slice of a large P1 or P2 in one run, of about 160 ms: soon enough to renew its claim. The store cuts it into short
-transactions, one a file: the more shards each holds, the less it costs."""
+"""A slice of a large P1 or P2 in one run, of about 160 ms. The store cuts it into short transactions, one a file: the
+more shards each holds, the less it costs. Between them the claim is renewed, however slow the store is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Delivery:
         for sealed in self.sealed(burst, piece.shards, hold):
             people += sum(one.reached(piece.tier) for one in sealed)
             if worth_it:
-                rows += self._write(burst, piece, sealed, hold.claim.reached)
+                rows += self._write(burst, piece, sealed, hold)
                 # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
                 # because the slice was past its worth, isn't reached: another worker's clock may say otherwise.
                 hold.reach(max(hold.claim.reached, sealed[-1].shard + 1))
@@ -61,7 +61,7 @@ class Delivery:
         live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
         return [seal(burst, shard, sets) for shard, sets in zip(shards, live, strict=True)]
 
-    def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], reached: int) -> int:
+    def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], hold: Hold) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""
         rows = [
             cut(
@@ -74,7 +74,7 @@ class Delivery:
             )
             for one in sealed
         ]
-        self.inbox.write([one for one in rows if one.shard >= reached])
+        self.inbox.write([one for one in rows if one.shard >= hold.claim.reached], hold.going)
         written = sum(one.written for one in rows)
         self.metrics.rows.labels(piece.tier).inc(written)
         return written

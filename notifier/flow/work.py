@@ -46,10 +46,15 @@ class Hold:
 
     def keep(self) -> None:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
+        if self.stopping() or self.clock.now() >= self.claim.claimed_at + HAND_BACK_AFTER:
+            raise HandBack
+        self.going()
+
+    def going(self) -> None:
+        """To be called while an effect goes on, which is always ended: handed back in its middle, one that is always
+        too slow would begin anew for ever. Raises LostClaim."""
         self.alive()
         now, term = self.clock.now(), self.claim.slice.terms.claim
-        if self.stopping() or now >= self.claim.claimed_at + HAND_BACK_AFTER:
-            raise HandBack
         if now < self.claim.until - term * 2 / 3:
             return
         renewed = self.claims.renew(self.claim, now + term)
@@ -86,7 +91,7 @@ class Work:
         now = self.clock.now()
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
         if claim is None:
-            return Again(reason="somebody else holds it, or it has ended")
+            return Again(reason="somebody else holds it")
         hold = Hold(claim, self.claims, self.clock, self.alive, self.stopping)
         try:
             # The first to have it needn't ask: a slice has ended only after a claim.
@@ -112,16 +117,16 @@ class Work:
         return Done(people=entry.people, rows=entry.rows)
 
     def _ended(self, piece: Slice) -> bool:
-        ended = self._standing(piece).ended
-        return ended is not None and ended.fact in DONE_WITH
+        standing = self._standings(piece).get(piece)
+        return bool(standing and standing.ended and standing.ended.fact in DONE_WITH)
 
-    def _standing(self, piece: Slice) -> Standing:
-        return self.ledger.read([piece.burst])[piece.burst].standings[piece]
+    def _standings(self, piece: Slice) -> Mapping[Slice, Standing]:
+        return self.ledger.read([piece.burst])[piece.burst].standings
 
     def _failed(self, piece: Slice, hold: Hold, cause: Exception) -> Outcome:
         """A failure of the slice's own: it is tried again at once, and dies of the fifth."""
         now = self.clock.now()
-        attempt = self._standing(piece).attempts + 1
+        attempt = self._standings(piece)[piece].attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:

@@ -1,6 +1,6 @@
 """The inbox, as the write path knows it: rows by block, no person named."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -8,11 +8,11 @@ from notifier.domain.block import Rows
 
 
 class Inbox(Protocol):
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
         """Durable when it returns; the same rows again change nothing.
 
-        Short transactions, so that a tier in a hurry never waits long behind bulk. Raises StoreUnavailable or Full,
-        then some rows may have been written.
+        Short transactions, so that a tier in a hurry never waits long behind bulk; `going` is called between them, and
+        may raise. Raises StoreUnavailable or Full. Then, too, some rows may have been written.
         """
         ...
 

@@ -113,6 +113,11 @@ class Saboteur:
             time.sleep(0.05)
         return None
 
+    def worker(self, fault: Fault) -> str:
+        """Of a pool with several each in turn."""
+        roles = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
+        return roles[(len(self.done) + len(self.failed)) % len(roles)]
+
     def kill(self, role: str) -> bool:
         pid = self._pid(role)
         if pid is None:
@@ -181,7 +186,7 @@ Strike = Callable[[Saboteur, Fault], bool]
 
 
 def _past_its_claim(saboteur: Saboteur, fault: Fault) -> bool:
-    return saboteur.stop(str(fault.pool), TERMS[fault.pool].claim.total_seconds() + 1.5)
+    return saboteur.stop(saboteur.worker(fault), TERMS[fault.pool].claim.total_seconds() + 1.5)
 
 
 def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur, _: Fault) -> bool:
@@ -189,7 +194,7 @@ def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur,
 
 
 STRIKES: Mapping[str, Strike] = {
-    "kill-worker": lambda saboteur, fault: saboteur.kill(str(fault.pool)),
+    "kill-worker": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
     "kill-pump": lambda saboteur, _: saboteur.kill("pump"),
     "kill-api": lambda saboteur, _: saboteur.kill("api"),
     "kill-valkey": lambda saboteur, _: saboteur.kill_valkey(),

@@ -82,6 +82,10 @@ class Instance:
         """By role, as they are now; empty while it starts or stops."""
         return dict(self._ready().get("pids", {}))
 
+    def workers(self, pool: str) -> Mapping[str, int]:
+        """Of the pool, by role: `p1`, and `p1-2` where it has two processes."""
+        return {role: pid for role, pid in self.pids().items() if role.partition("-")[0] == pool}
+
     def pid(self, role: str) -> int | None:
         return self.pids().get(role)
 

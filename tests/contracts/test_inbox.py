@@ -8,6 +8,7 @@ from itertools import count
 from time import monotonic, sleep
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,24 @@ def test_a_member_row_reaches_its_member_alone(store: Store) -> None:
         assert read(again, 3) == [Row(burst=KEY, opened_at=START, tier=Tier.P1, slot=3, members=None)]
         assert keys(again, 5_000) == [KEY]
         assert keys(again, 4) == []
+
+
+def test_whoever_writes_much_is_asked_on_the_way_and_may_end_it(store: Store) -> None:
+    """By a claim that has to be renewed while the store is slow, and may be another's by then."""
+    many = [rows(DENSE | SPARSE, shard=shard) for shard in range(40)]
+    asked: list[int] = []
+
+    def lost() -> None:
+        asked.append(len(asked))
+        if len(asked) == 3:
+            raise LookupError("the claim")
+
+    with pytest.raises(LookupError):
+        store.inbox.write(many, lost)
+    store.inbox.write(many, lambda: asked.append(0))
+    assert len(asked) > 5
+    for shard in range(40):
+        assert keys(store, shard * SHARD_MEMBERS + 2) == [KEY]
 
 
 def test_rows_of_every_shard_are_found(store: Store) -> None:

@@ -1,6 +1,6 @@
 """A slice that is too slow for its worker is handed back, and ends all the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ class Slow:
     takes: timedelta
     wrote: list[int] = field(default_factory=list)
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, rows: Sequence[Rows], going: Callable[[], None]) -> None:
         self.inbox.write(rows)
         self.clock.advance(self.takes)
         self.wrote += [one.shard for one in rows]
@@ -43,6 +43,35 @@ def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
     assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))
     assert stage.reached(NOVA)
+
+
+def test_a_claim_outlives_a_store_that_is_slow_with_one_run() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, SHARDS_AT_ONCE - 1)
+    others: list[object] = []
+
+    def slowly() -> None:
+        stage.ground.clock.advance(piece.terms.claim / 4)
+        others.append(stage.system().work()(piece))
+
+    crawling = Crawling(stage.ground.inbox, slowly)
+    assert isinstance(stage.system(inbox=crawling).work()(piece), Done)
+    assert len(others) > 12
+    assert set(others) == {Again(reason="somebody else holds it")}
+
+
+@dataclass
+class Crawling:
+    inbox: Inbox
+    slowly: Callable[[], None]
+
+    def write(self, rows: Sequence[Rows], going: Callable[[], None]) -> None:
+        def gone() -> None:
+            self.slowly()
+            going()
+
+        self.inbox.write(rows, gone)
 
 
 def test_who_is_told_to_end_hands_back_what_is_under_way() -> None:

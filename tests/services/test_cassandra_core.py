@@ -138,8 +138,9 @@ def test_whoever_claims_a_slice_goes_on_where_its_holder_had_reached_to_the_last
     def hand_back() -> None:
         claims.release(replace(held, reached=17), end)
 
+    losing = CassandraClaims(Losing(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
     with pytest.raises(StoreUnavailable):
-        CassandraClaims(Losing(cluster, LOST[0], done=True, meanwhile=hand_back)).claim(piece(KEY), "two", end, end)
+        losing.claim(piece(KEY), "two", end, end)
     last = claims.claim(piece(KEY), "three", end, end + TERM)
     assert last is not None
     assert (last.attempt, last.reached) == (2, 17)

@@ -140,6 +140,12 @@ def test_a_paused_tier_is_parked_once_under_the_throttle_s_name() -> None:
     assert chosen(parked, allowances=PAUSED).park == ()
 
 
+def test_p2_that_gives_way_is_parked_by_a_pause_and_not_by_a_rate_that_would_let_it_go() -> None:
+    plan = plan_of(shards=2)
+    assert chosen(of(plan), allowances=SLOWED, left=1e9).park == ()
+    assert len(chosen(of(plan), allowances=SLOWED, left=0.0).park) == 2
+
+
 def test_a_slowed_tier_goes_on_until_its_rate_is_spent() -> None:
     plan = plan_of(shards=4, followers=400_000)
     guess = expected_people(of(plan), piece(Tier.P2))

@@ -1,6 +1,6 @@
 """The inbox, written: bitmaps become messages by slicing; each row is told how long it lives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from notifier.adapters.cassandra.bodies import Message, messages
@@ -17,18 +17,19 @@ class CassandraInbox:
         self._clock = clock
         self._bulk = bulk or Bulk(cluster)
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
         # Nobody reads half a slice wrongly: a row is a hint where to look, and its own mutation each block.
         if some := [one for one in rows if one.written and self._left(one) > 0]:
-            self._bulk.send(self._messages(some))
+            self._bulk.send(self._messages(some, going))
 
     def sweep(self, now: datetime, limit: int) -> int:
         """Nothing to do: rows and seals were told when to end."""
         return 0
 
-    def _messages(self, rows: Sequence[Rows]) -> Iterator[Message]:
+    def _messages(self, rows: Sequence[Rows], going: Callable[[], None]) -> Iterator[Message]:
         prepared = self._bulk.prepared()
         for one in rows:
+            going()
             yield from messages(one, max(1, self._left(one)), prepared)
 
     def _left(self, rows: Rows) -> int:

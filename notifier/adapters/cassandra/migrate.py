@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
+from cassandra import InvalidRequest
+
 from notifier.adapters.cassandra.register import Entry, Lock, Register
 from notifier.adapters.cassandra.script import statements
 from notifier.adapters.cassandra.session import SCHEMA_WITHIN, Cluster
@@ -87,13 +89,20 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
     pre does; what it took away is. Raises SchemaOlder or SchemaNewer.
     """
     known = {migration.key: migration for migration in _known(folder)}
-    entries = {(entry.phase, entry.number): entry for entry in Register(cluster).entries()}
+    entries = {(entry.phase, entry.number): entry for entry in _applied(cluster)}
     for key, entry in entries.items():
         if key not in known and entry.phase == Phase.POST:
             raise SchemaNewer(f"It has the migration {entry.phase}/{entry.name}.")
     for key, migration in known.items():
         if migration.phase == Phase.PRE and (key not in entries or not entries[key].applied):
             raise SchemaOlder(f"It lacks the migration {migration.phase}/{migration.name}.")
+
+
+def _applied(cluster: Cluster) -> Sequence[Entry]:
+    try:
+        return Register(cluster).entries()
+    except InvalidRequest as error:
+        raise SchemaOlder("The keyspace has no tables of ours.") from error
 
 
 def missing(entries: Sequence[Entry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:

@@ -1,7 +1,7 @@
 """The inbox files, written: bitmaps become rows by slicing, and no Python runs for a single row."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, repeat
 
@@ -29,9 +29,10 @@ class SqliteInbox:
         self._inboxes = inboxes
         self._sweeps = [Sweep(db) for db in inboxes]
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
         for file, some in _by_file(rows, len(self._inboxes)).items():
             for batch in _batches(some):
+                going()
                 # In the key's order, so that each page of the tree is found and changed once.
                 with self._inboxes[file].write() as c:
                     c.executemany(_INSERT, chain.from_iterable(map(_values, batch)))

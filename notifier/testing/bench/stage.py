@@ -28,7 +28,9 @@ from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
 from services.cassandra.node import Sync
 
-LOOKS_EVERY = 0.05
+LOOKS_EVERY, SETTLES_EVERY = 0.05, 0.5
+"""Seconds; for what is to be seen at once, and for the end of something large, of which the ledger says when it came:
+looking costs the store and the machine that are measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Stage:
             account = self.account(burst)
             if account and all(standing.ended for standing in rows_of(account, tiers)):
                 return account
-            time.sleep(LOOKS_EVERY * 4)
+            time.sleep(SETTLES_EVERY)
         raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
 
     def rest(self, within: float) -> None:
@@ -100,7 +102,7 @@ class Stage:
         while self.ports.ledger.open():
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"There is work left after {within:g} s.")
-            time.sleep(LOOKS_EVERY * 4)
+            time.sleep(SETTLES_EVERY)
 
     def peaks(self) -> Mapping[str, float]:
         """By role the most MB that its process ever held; without those that can't be looked into."""

@@ -1,6 +1,6 @@
 """The inbox in memory: the same rows under the same key as in every store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from notifier.domain.audience import Tier
@@ -22,8 +22,9 @@ class MemoryInbox:
         self._seals = seals
         self._partitions: dict[Partition, dict[Key, Row]] = {}
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
         for one in rows:
+            going()
             for index, block in enumerate(one.blocks.tolist()):
                 self._put(one, block, BLOCK_SLOT, one.bitmap(index))
             for member in one.members.tolist():

@@ -35,10 +35,11 @@ def _kill(stage: Stage, pool: Pool) -> bool:
     while time.monotonic() < deadline:
         time.sleep(stage.dice.uniform(0.05, 0.3))
         with suppress(NotRunning):
-            pid = stage.role(str(pool))
+            role = stage.dice.choice(sorted(stage.instance.workers(str(pool))) or [str(pool)])
+            pid = stage.role(role)
             with stage.stopped(pid):
                 time.sleep(ARRIVES_AFTER)
-                if _holding(stage, f"{pool}-{pid}-"):
+                if _holding(stage, f"{role}-{pid}-"):
                     os.kill(pid, signal.SIGKILL)
                     return True
     return False

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from types import ModuleType
 
 from notifier.testing.bench.cluster import (
@@ -81,7 +82,10 @@ class Scenario:
     def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
         sound = False
         try:
-            finding = self.module.run(self.shared.stage(tell), quick=quick)
+            stage = self.shared.stage(tell)
+            # Anew for each: how often one draws, its moments decide.
+            stage.dice = Random(f"{self.module.NAME} {self.shared.seed}")
+            finding = self.module.run(stage, quick=quick)
             sound = finding.ok or finding.unit != "wrong"  # what is only late leaves nothing wrong behind
         finally:
             if not sound:

@@ -49,7 +49,7 @@ class Stage:
     tell: Tell
     settings: Settings
     dice: Random
-    """Of every storm and every moment of a fault: the same seed, the same of both."""
+    """Of the storms and the moments of the faults."""
     world: World = WORLD
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)

@@ -1,5 +1,6 @@
 """One mention of a celebrity with 200,000,000 followers, through the whole running system on engines of its own."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ P1_DURABLE_S, P2_DURABLE_S = 20.0, 35.0
 WARMING, BURSTS, BURSTS_QUICK = 4, 4, 2
 """A cold node takes twice as long: until the fourth, its compiler has most of a core."""
 WITHIN = 180.0
+RESTS_FOR = 5.0
+"""Seconds, after the last alert of the burst before, in which the node puts its rows in order: it is one mention."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -37,6 +40,8 @@ def _bursts(
             large_burst(stage, WITHIN)
         accounts = []
         for number in range(BURSTS_QUICK if quick else BURSTS):
+            stage.rest(WITHIN)
+            time.sleep(RESTS_FOR)
             tell(f"one mention, {FOLLOWERS:,} followers, {number + 1}")
             accounts.append(large_burst(stage, WITHIN))
     return [
