@@ -1,14 +1,17 @@
 """Asking Cassandra from a loop of coroutines: side by side, all pages, never for ever."""
 
 from asyncio import gather, run
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from cassandra import InvalidRequest
 
-from notifier.adapters.cassandra import CassandraInbox, Cluster
+from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
 from notifier.adapters.cassandra.reader import Reader
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
 from tests.services.rows import rows
@@ -60,3 +63,15 @@ def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) 
 def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
         run(Reader(cluster)("SELECT nothing FROM inbox"))
+
+
+def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_there(cluster: Cluster) -> None:
+    """To whoever started while the store was away: it waits, and buries nothing of what it reads."""
+    with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
+        early.create()
+        with pytest.raises(SchemaOlder, match="The keyspace has no tables of ours"):
+            early.prepared("SELECT subject FROM heads")
+        migrate(early, Phase.PRE)
+        assert early.ask("SELECT subject FROM heads") == []
+        with pytest.raises(InvalidRequest):  # a mistake stays one
+            early.prepared("SELECT nothing FROM heads")

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +12,9 @@ from threading import Event
 from uuid import uuid4
 
 import pytest
-from cassandra import InvalidRequest
 
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending, require
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
+from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
+from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, StoreUnavailable
 from services.jars import missing
 
 pytestmark = [
@@ -208,18 +206,6 @@ def test_who_slept_through_its_term_leaves_no_word_in_the_register(
 def test_without_a_keyspace_nobody_works(cluster: Cluster) -> None:
     with pytest.raises(Environment, match=f"There is no keyspace {cluster.access.keyspace} "):
         cluster.session()
-
-
-def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_there(cluster: Cluster) -> None:
-    """To whoever started while the store was away: it waits, and buries nothing of what it reads."""
-    cluster.create()
-    with closing(Cluster(cluster.access, require)) as early:
-        with pytest.raises(SchemaOlder, match="The keyspace has no tables of ours"):
-            early.prepared("SELECT blob FROM heads")
-        migrate(cluster, Phase.PRE)
-        early.prepared("SELECT subject FROM heads")
-        with pytest.raises(InvalidRequest):  # a mistake stays one
-            early.prepared("SELECT nothing FROM heads")
 
 
 def test_a_session_isnt_taken_over_a_fork(cluster: Cluster, folder: Path) -> None:
