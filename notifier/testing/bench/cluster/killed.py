@@ -3,10 +3,10 @@
 import os
 import signal
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
-from notifier.domain.errors import NotRunning, Unavailable
+from notifier.domain.errors import Unavailable
 from notifier.domain.slice import Pool
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
@@ -30,15 +30,16 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 
 def _kill(stage: Stage, pool: Pool) -> bool:
-    """Stopped first: what it holds then is what it dies with."""
+    """All of the pool are stopped first, so that what one holds then is what it dies with."""
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
         time.sleep(stage.dice.uniform(0.05, 0.3))
-        with suppress(NotRunning):
-            role = stage.dice.choice(sorted(stage.instance.workers(str(pool))) or [str(pool)])
-            pid = stage.role(role)
-            with stage.stopped(pid):
-                time.sleep(ARRIVES_AFTER)
+        with ExitStack() as stopped, suppress(ProcessLookupError):
+            workers = stage.instance.workers(str(pool))
+            for pid in workers.values():
+                stopped.enter_context(stage.stopped(pid))
+            time.sleep(ARRIVES_AFTER)
+            for role, pid in workers.items():
                 if _holding(stage, f"{role}-{pid}-"):
                     os.kill(pid, signal.SIGKILL)
                     return True
