@@ -21,6 +21,7 @@ def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[]
     keys = keys_of(settings)
     profile = choose(settings)
     try:
+        profile.warm()
         ports = profile.ports()
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)

@@ -60,6 +60,7 @@ def require_schema(settings: Settings) -> None:
 
 
 def system_of(profile: Profile, settings: Settings, role: str) -> System:
+    profile.warm()
     ports = profile.ports()
     return System(ports=ports, settings=settings, metrics=Metrics(), owner=owner(role, ports.nonces.new()))
 

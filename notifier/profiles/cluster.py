@@ -26,6 +26,7 @@ from notifier.adapters.cassandra import (
     Cluster,
     Phase,
     Reader,
+    beforehand,
     migrate,
     pending,
     require,
@@ -49,7 +50,7 @@ from notifier.adapters.redis import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.config.urls import split
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.domain.slice import Pool
 from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
@@ -86,6 +87,10 @@ class Clustered:
 
     def require_log(self) -> None:
         kafka.require(self._kafka)
+
+    def warm(self) -> None:
+        with suppress(*OUTAGES):
+            beforehand.prepare(self._cluster)
 
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:

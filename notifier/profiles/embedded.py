@@ -80,6 +80,9 @@ class Embedded:
     def require_log(self) -> None:
         """It is a file of ours."""
 
+    def warm(self) -> None:
+        """Nothing is far away."""
+
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
         writable(self._run)

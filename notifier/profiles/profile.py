@@ -28,6 +28,10 @@ class Profile(Protocol):
         """
         ...
 
+    def warm(self) -> None:
+        """For a role: does beforehand what its first work would wait for. What is away now is no hindrance."""
+        ...
+
     def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
 
