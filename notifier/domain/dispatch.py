@@ -1,6 +1,6 @@
 """Which slices to queue next: credits by pool, fairness between bursts, throttles and what overload leaves of P2."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -8,6 +8,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Fact, Standing
 from notifier.domain.plan import expected_share
 from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import Allowance
 
 
@@ -29,8 +30,10 @@ CREDITS = {
     Pool.PUSH: Credit(slices=32, shards=256),
 }
 
-GIVES_WAY = timedelta(seconds=30)
-"""After its opening a burst's P2 waits no longer for P1, whatever keeps P1 back."""
+GIVES_WAY = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
+"""After its opening a burst's rows wait no longer for a higher tier's, whatever keeps those back."""
+LATE = timedelta(seconds=0.3)
+"""P0's rows are late so long after the opening: at rest they stand by then, and of its second a third is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +93,14 @@ def decide(
     for account in accounts:
         for standing in account.standings.values():
             _sort(account, standing, now, purses, waiting)
-    giving_way = {account.plan.burst for account in accounts if gives_way(account, now, allowances)}
+    ways = giving_way(accounts, now, allowances)
     queue, park = [], []
     for pool, candidates in waiting.items():
         for account, standing in _fairly(candidates, purses[pool]):
             piece, purse = standing.slice, purses[pool]
             late = expired(account, piece, now)
             held = None if late else _held(piece, allowances)
-            waits = pool is Pool.P2 and piece.burst in giving_way
+            waits = piece.burst in ways.get(pool, ())
             if not waits and (purse.slices > 0 if late else purse.affords(piece)):
                 purse.pay(piece, 0.0 if late else expected_people(account, piece))
                 queue.append(piece)
@@ -111,13 +114,36 @@ def expired(account: Account, piece: Slice, now: datetime) -> bool:
     return now >= account.worth_until(piece)
 
 
-def gives_way(account: Account, now: datetime, allowances: Mapping[Tier, Allowance]) -> bool:
-    """Whether the burst's P2 waits: side by side with P1 it would take half of the store from it. It starts when all
-    of P1 is queued, so that nothing stands idle in between; and at once where a throttle holds P1.
+def giving_way(
+    accounts: Collection[Account], now: datetime, allowances: Mapping[Tier, Allowance]
+) -> Mapping[Pool, Collection[BurstKey]]:
+    """The bursts whose P1, and whose P2, wait: side by side with a higher tier they would take their half of the store
+    from it. Both wait while anybody's P0 is late; P2 until all of its own P1 is queued, so that nothing stands idle in
+    between. Nobody waits for a tier that a throttle holds.
     """
-    p1 = allowances.get(Tier.P1)
-    if now >= account.plan.opened_at + GIVES_WAY or (p1 and p1.rate is not None):
-        return False
+    held = {tier for tier, allowed in allowances.items() if allowed.rate is not None}
+    late = Tier.P0 not in held and any(_p0_late(account, now) for account in accounts)
+
+    def young(pool: Pool) -> Iterator[Account]:
+        return (account for account in accounts if now < account.plan.opened_at + GIVES_WAY[pool])
+
+    def behind_p1(account: Account) -> bool:
+        return Tier.P1 not in held and _p1_waits(account, now)
+
+    return {
+        Pool.P1: {account.plan.burst for account in young(Pool.P1) if late},
+        Pool.P2: {account.plan.burst for account in young(Pool.P2) if late or behind_p1(account)},
+    }
+
+
+def _p0_late(account: Account, now: datetime) -> bool:
+    """Of a large burst it never is: its P0 takes longer, and P1 begins at the other end meanwhile."""
+    opened = account.plan.opened_at
+    p0 = [s for s in account.standings.values() if s.slice.pool is Pool.P0]
+    return opened + LATE <= now < opened + GIVES_WAY[Pool.P2] and len(p0) == 1 and not p0[0].ended
+
+
+def _p1_waits(account: Account, now: datetime) -> bool:
     return any(
         standing.slice.pool is Pool.P1 and not standing.ended and not standing.in_flight(now)
         for standing in account.standings.values()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expired, gives_way
+from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expired, giving_way
 from notifier.domain.ledger import Account, Fact, account
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.throttle import UNLIMITED, Allowance
@@ -128,7 +128,7 @@ def test_a_pool_with_credit_and_work_is_only_idle_where_it_gives_way(
     accounts: list[Account], passed: timedelta, purses: Purses
 ) -> None:
     now = NOON + passed
-    queue = chosen(accounts, now, purses).queue
+    queue, ways = chosen(accounts, now, purses).queue, giving_way(accounts, now, {})
     for pool in Pool:
         waiting = [
             one
@@ -138,7 +138,7 @@ def test_a_pool_with_credit_and_work_is_only_idle_where_it_gives_way(
             and not standing.ended
             and not standing.in_flight(now)
             and (one.step is Step.ROWS or account.rows_done(one))
-            and not (pool is Pool.P2 and gives_way(account, now, {}))
+            and one.burst not in ways.get(pool, ())
         ]
         if waiting and purses[pool].slices > 0 and not of_pool(pool, running(accounts, now)):
             assert of_pool(pool, queue)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, GIVES_WAY, Credit, Decision, decide, expected_people, expired
+from notifier.domain.dispatch import CREDITS, GIVES_WAY, LATE, Credit, Decision, decide, expected_people, expired
 from notifier.domain.ledger import Account, Entry, Fact, account
 from notifier.domain.plan import EXPECTED_SHARE, Plan
 from notifier.domain.slice import Pool, Slice, Step
@@ -72,10 +72,30 @@ def test_p2_gives_way_again_while_a_slice_of_p1_that_was_lost_waits() -> None:
 
 def test_p2_gives_way_to_no_p1_for_long_nor_to_one_that_a_throttle_holds_nor_to_another_bursts() -> None:
     plan = plan_of(shards=2)
-    assert len(in_pool(chosen(of(plan), now=NOON + GIVES_WAY, credits={Pool.P1: NO_CREDIT}), Pool.P2)) == 2
+    assert len(in_pool(chosen(of(plan), now=NOON + GIVES_WAY[Pool.P2], credits={Pool.P1: NO_CREDIT}), Pool.P2)) == 2
     assert len(in_pool(chosen(of(plan), allowances=P1_SLOWED), Pool.P2)) == 2
     other = plan_of(seq=2, shards=1)
     assert [one.burst for one in in_pool(chosen(of(plan), led(other)), Pool.P2)] == [other.burst]
+
+
+def test_p1_and_p2_of_all_give_way_while_anybody_s_p0_is_late() -> None:
+    others, late = led(plan_of(seq=2, shards=1, opened_at=NOON + LATE)), of(plan_of(shards=1))
+    soon = chosen(others, late, now=NOON + LATE - SECOND / 10)
+    assert {Pool.P1, Pool.P2} <= {one.pool for one in soon.queue}
+    assert {one.pool for one in chosen(others, late, now=NOON + LATE).queue} == {Pool.P0}
+    p0 = entry(piece(Tier.P0), Fact.DONE)
+    stands = chosen(others, of(late.plan, p0), now=NOON + LATE)
+    assert {(one.burst.seq, one.pool) for one in stands.queue} == {(1, Pool.P1), (2, Pool.P0), (2, Pool.P2)}
+
+
+def test_p1_gives_way_to_a_late_p0_for_two_seconds_and_to_none_that_a_throttle_holds_or_that_is_late_for_long() -> None:
+    late, paused = of(plan_of(shards=1)), {Tier.P0: Allowance(rate=0.0, by="t1")}
+    assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1] - SECOND / 10), Pool.P1) == []
+    assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1]), Pool.P1) == [piece(Tier.P1)]
+    assert in_pool(chosen(late, now=NOON + LATE, allowances=paused), Pool.P1) == [piece(Tier.P1)]
+    assert len(in_pool(chosen(of(plan_of(shards=2)), now=NOON + LATE), Pool.P1)) == 2, "of a large one"
+    new = of(plan_of(seq=2, shards=1, opened_at=NOON + GIVES_WAY[Pool.P2]))
+    assert len(in_pool(chosen(late, new, now=NOON + GIVES_WAY[Pool.P2]), Pool.P1)) == 2
 
 
 def test_what_is_in_flight_uses_up_credit_and_is_not_queued_again() -> None:
