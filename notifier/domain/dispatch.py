@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Fact, Standing
-from notifier.domain.plan import expected_share
+from notifier.domain.plan import WIDEST, expected_share
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import Allowance
@@ -118,14 +118,14 @@ def giving_way(
     accounts: Collection[Account], now: datetime, allowances: Mapping[Tier, Allowance]
 ) -> Mapping[Pool, Collection[BurstKey]]:
     """The bursts whose P1, and whose P2, wait: side by side with a higher tier they would take their half of the store
-    from it. Both wait while anybody's P0 is late; P2 until all of its own P1 is queued, so that nothing stands idle in
-    between. Nobody waits for a tier that a throttle holds.
+    from it. Both wait while anybody's P0 is late, but for a large burst's; P2 until all of its own P1 is queued, so
+    that nothing stands idle in between. Nobody waits for a tier that a throttle holds.
     """
     held = {tier for tier, allowed in allowances.items() if allowed.rate is not None}
     late = Tier.P0 not in held and any(_p0_late(account, now) for account in accounts)
 
     def young(pool: Pool) -> Iterator[Account]:
-        return (account for account in accounts if now < account.plan.opened_at + GIVES_WAY[pool])
+        return (a for a in accounts if a.plan.opened_at <= now < a.plan.opened_at + GIVES_WAY[pool])
 
     def behind_p1(account: Account) -> bool:
         return Tier.P1 not in held and _p1_waits(account, now)
@@ -137,10 +137,11 @@ def giving_way(
 
 
 def _p0_late(account: Account, now: datetime) -> bool:
-    """Of a large burst it never is: its P0 takes longer, and P1 begins at the other end meanwhile."""
+    """Never that of a burst with more shards than a slice of P0 may have: P1 begins at their other end meanwhile."""
     opened = account.plan.opened_at
-    p0 = [s for s in account.standings.values() if s.slice.pool is Pool.P0]
-    return opened + LATE <= now < opened + GIVES_WAY[Pool.P2] and len(p0) == 1 and not p0[0].ended
+    if not opened + LATE <= now < opened + GIVES_WAY[Pool.P2] or account.plan.shards > WIDEST[Tier.P0]:
+        return False
+    return any(standing.slice.pool is Pool.P0 and not standing.ended for standing in account.standings.values())
 
 
 def _p1_waits(account: Account, now: datetime) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.dispatch import CREDITS, GIVES_WAY, LATE, Credit, Decision, decide, expected_people, expired
 from notifier.domain.ledger import Account, Entry, Fact, account
-from notifier.domain.plan import EXPECTED_SHARE, Plan
+from notifier.domain.plan import EXPECTED_SHARE, WIDEST, Plan
 from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.throttle import Allowance
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
@@ -88,14 +88,21 @@ def test_p1_and_p2_of_all_give_way_while_anybody_s_p0_is_late() -> None:
     assert {(one.burst.seq, one.pool) for one in stands.queue} == {(1, Pool.P1), (2, Pool.P0), (2, Pool.P2)}
 
 
-def test_p1_gives_way_to_a_late_p0_for_two_seconds_and_to_none_that_a_throttle_holds_or_that_is_late_for_long() -> None:
+def test_p1_gives_way_for_two_seconds_and_to_no_p0_of_a_large_burst_nor_to_one_held_or_late_for_long() -> None:
     late, paused = of(plan_of(shards=1)), {Tier.P0: Allowance(rate=0.0, by="t1")}
     assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1] - SECOND / 10), Pool.P1) == []
     assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1]), Pool.P1) == [piece(Tier.P1)]
     assert in_pool(chosen(late, now=NOON + LATE, allowances=paused), Pool.P1) == [piece(Tier.P1)]
-    assert len(in_pool(chosen(of(plan_of(shards=2)), now=NOON + LATE), Pool.P1)) == 2, "of a large one"
+    large = of(plan_of(shards=WIDEST[Tier.P0] + 1))
+    assert in_pool(chosen(large, now=NOON + LATE), Pool.P1)
     new = of(plan_of(seq=2, shards=1, opened_at=NOON + GIVES_WAY[Pool.P2]))
     assert len(in_pool(chosen(late, new, now=NOON + GIVES_WAY[Pool.P2]), Pool.P1)) == 2
+
+
+def test_a_burst_that_a_clock_set_back_has_yet_to_open_gives_way_to_nobody() -> None:
+    late, ahead = of(plan_of(shards=1)), of(plan_of(seq=2, shards=1, opened_at=NOON + 86_400 * SECOND))
+    found = chosen(late, ahead, now=NOON + LATE).queue
+    assert {(one.burst.seq, one.pool) for one in found if one.pool is not Pool.P0} == {(2, Pool.P1), (2, Pool.P2)}
 
 
 def test_what_is_in_flight_uses_up_credit_and_is_not_queued_again() -> None:

@@ -3,14 +3,21 @@
 import pkgutil
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
+from time import monotonic
 from types import ModuleType
+
+from cassandra import InvalidRequest
 
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra.session import Cluster
 
 _BINDS = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
 """What has a % is executed as it is, by whoever migrates or looks."""
+
+WITHIN = 5.0
+"""Seconds; one takes a tenth of it. Who starts beside a slow store shall start all the same."""
 
 
 def statements() -> Sequence[str]:
@@ -19,10 +26,17 @@ def statements() -> Sequence[str]:
     return list(dict.fromkeys(value for value in found if _BINDS.fullmatch(value)))
 
 
-def prepare(cluster: Cluster) -> None:
-    """Raises what `Cluster.prepared` does; what is prepared by then stays so."""
+def prepare(cluster: Cluster, within: float = WITHIN) -> None:
+    """What is left then, or unknown to a node that lags behind, is prepared by whoever asks it first.
+
+    Raises StoreUnavailable, and Environment.
+    """
+    deadline = monotonic() + within
     for statement in statements():
-        cluster.prepared(statement)
+        if monotonic() >= deadline:
+            return
+        with suppress(InvalidRequest):
+            cluster.prepared(statement)
 
 
 def _modules() -> Iterator[ModuleType]:
