@@ -1,4 +1,4 @@
-"""What a role has prepared before its first work: all that it may ask Cassandra, and nothing that isn't asked."""
+"""What a role has prepared before its first work: all that anybody of this version may ask Cassandra."""
 
 import ast
 import time
