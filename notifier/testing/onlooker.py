@@ -11,6 +11,7 @@ from notifier.testing.wire import Answer, Wire
 
 ANSWERED_WITHIN = 5.0
 """Seconds: a tab asks the store up to twice, one after the other, and waits for 2 s each time."""
+GONE = "no answer"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class Onlooker:
     instance: Instance
     token: Callable[[UserId], str]
     people: Sequence[Person]
+    killed: bool = False
+    """Whether the API is among what is killed: while it comes back there is nobody to answer."""
     answers: list[Answer] = field(default_factory=list)
 
     def everybody(self) -> None:
@@ -40,7 +43,8 @@ class Onlooker:
         """Whole from what is known, partial, or a refusal that says when to come again; and never late."""
         codes = [_word(answer) for answer in self.answers]
         longest = max((answer.seconds for answer in self.answers), default=0.0)
-        wrong = [word for word in codes if word not in ("whole", "partial", "503")]
+        right = ("whole", "partial", "503", *([GONE] if self.killed else ()))
+        wrong = [word for word in codes if word not in right]
         if longest > ANSWERED_WITHIN:
             wrong.append(f"one answer took {longest:.1f} s")
         told = ", ".join(f"{codes.count(word)} {word}" for word in sorted(set(codes)))
@@ -52,4 +56,4 @@ class Onlooker:
 def _word(answer: Answer) -> str:
     if answer.status == 200:
         return "partial" if answer.body["partial"] else "whole"
-    return str(answer.status) if answer.status else "no answer"
+    return str(answer.status) if answer.status else GONE

@@ -279,4 +279,9 @@ def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
 def _onlooker(script: Script, instance: Instance, now: datetime) -> Onlooker:
     keys = keys_of(script.settings())
     some = people.sample(script.world, script.seed)
-    return Onlooker(instance=instance, token=lambda user: issue(keys, user, now, TOKENS_LAST), people=some)
+    return Onlooker(
+        instance=instance,
+        token=lambda user: issue(keys, user, now, TOKENS_LAST),
+        people=some,
+        killed="kill-api" in script.faults,
+    )
