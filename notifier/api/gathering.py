@@ -51,7 +51,10 @@ class Gathering:
         try:
             receipts = await self.accept(b"[" + b",".join(body for body, _ in group) + b"]", True)
         except (Unavailable, Full) as error:
-            return _fail(group, error)
+            # Those who wait behind them would fare no better, one group after the other: all learn it now, so that
+            # nobody waits for longer than one group does, however many come.
+            behind, self.waiting = self.waiting, []
+            return _fail([*group, *behind], error)
         except Exception as error:
             if len(group) == 1:
                 return _fail(group, error)

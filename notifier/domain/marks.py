@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from notifier.domain.subject import BurstKey, UserId
 
-SETTLED_AFTER = timedelta(seconds=2)
-"""A page's `as_of` stays this far behind its `now`: twice what a burst may need to become visible."""
+SETTLED_AFTER = timedelta(seconds=5)
+"""A page's `as_of` stays this far behind its `now`: what a burst may need to become visible, twice, and three seconds
+for a clock that is wrong: the coordinator's, behind, or the page's, ahead."""
 
 
 class Mark(StrEnum):

@@ -84,7 +84,7 @@ class Hub:
             self._dismiss(user)
             raise
         now = self.clock.now()
-        # A burst of the last two seconds may not have been on a page that was made meanwhile.
+        # A burst of the last few seconds may not have been on a page that was made meanwhile.
         stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
         if self.ended:  # meanwhile: nobody is left to end it

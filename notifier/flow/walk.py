@@ -7,13 +7,15 @@ from datetime import datetime
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.pull import Pulled, PullReader
 from notifier.ports.timeline import Place, Timeline
 
 RUN = 64
 """Bursts a read: three pages' worth."""
+
+YOUNG = 2 * VISIBLE_WITHIN
+"""A burst that opened so lately may be lacking in a list; it is settled only later (SETTLED_AFTER)."""
 
 BEFORE_ALL = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Sorts before every burst of the same moment."""
@@ -73,9 +75,9 @@ class Walk:
         """The newest bursts, as far back as the index may lack one.
 
         What it lacks became readable after its comparison, and so opened at most VISIBLE_WITHIN before it. Where that
-        is too young to be settled, no list or badge claims to have it, and the read is saved.
+        is too young, no list or badge claims to have it, and the read is saved.
         """
-        if pulled.as_of is None or (since := pulled.as_of - VISIBLE_WITHIN) > self.now - SETTLED_AFTER:
+        if pulled.as_of is None or (since := pulled.as_of - VISIBLE_WITHIN) > self.now - YOUNG:
             return ()
         if self.after is not None and self.after.opened_at < since:
             return ()

@@ -33,6 +33,8 @@ LATENCY = 0.1
 OUTAGE = 20.0
 """Seconds without a store."""
 STORE_OUTAGE = "store-outage"
+EARLY = 0.1
+"""Of its half of the storm, at most, passes before the store goes away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,12 @@ class Fault:
 
 
 def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
-    """An outage comes in both ways."""
+    """An outage of the store comes in both ways, one in each half of the storm."""
     chance = random.Random(f"faults {seed}")
     return sorted(
         (
             Fault(
-                at=lasting * chance.uniform(0.05, 1.0),
+                at=_moment(kind, turn, lasting, chance.uniform(0.05, 1.0)),
                 kind=kind,
                 pool=chance.choice(STOPPED_POOLS if kind == "stop-worker" else tuple(Pool)),
                 gone=turn == 1,
@@ -66,6 +68,10 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
         ),
         key=lambda fault: fault.at,
     )
+
+
+def _moment(kind: str, turn: int, lasting: float, share: float) -> float:
+    return lasting * (turn + share * EARLY) / TIMES if kind == STORE_OUTAGE else lasting * share
 
 
 def proxied(kinds: Collection[str]) -> set[str]:

@@ -18,7 +18,7 @@ from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing import latency, people
 from notifier.testing.engines import Engines, engines
-from notifier.testing.faults import OUTAGE, STORE_OUTAGE, Fault, Saboteur, proxied, schedule
+from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most, quantile
 from notifier.testing.instance import Instance
 from notifier.testing.load import Load
@@ -76,7 +76,7 @@ class Script:
     def lasting(self) -> float:
         """Seconds that the storm lasts: with faults, long enough for all of them."""
         calm = min(LONGEST, self.mentions / PACE)
-        through = self.outage + AFTER_OUTAGE if STORE_OUTAGE in self.faults else 0.0
+        through = TIMES * (self.outage / (1 - EARLY) + AFTER_OUTAGE) if STORE_OUTAGE in self.faults else 0.0
         return max(calm, through, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
 
     @property

@@ -142,3 +142,10 @@ def test_the_last_mark_of_a_burst_counts(people: Store) -> None:
     with reopened(people) as again:
         assert marks(again).by_burst == {KEY: Mark.READ, OTHER: Mark.HIDDEN}
         assert viewer(again, ZOE).marks.by_burst == {}
+
+
+def test_the_last_mark_counts_though_its_clock_is_behind(people: Store) -> None:
+    run(people.people.mark(MEMBER, [KEY], Mark.READ))
+    people.clock.advance(-timedelta(seconds=3))
+    run(people.people.mark(MEMBER, [KEY], Mark.HIDDEN))
+    assert marks(people).by_burst == {KEY: Mark.HIDDEN}

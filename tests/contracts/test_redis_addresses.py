@@ -13,6 +13,7 @@ from notifier.adapters.redis import RedisActivity, RedisBuckets, RedisPressure, 
 from notifier.adapters.redis.address import several
 from notifier.adapters.redis.client import TIMEOUT, connect, connect_async
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
+from notifier.adapters.redis.inspection import look
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.domain.mention import EventId
 from notifier.domain.subject import Member
@@ -88,6 +89,11 @@ def _said(answer: object) -> str:
 def own(tmp_path: Path) -> Iterator[Valkeys]:
     with cluster_in(tmp_path) as found:
         yield found
+
+
+def test_a_look_at_a_cluster_finds_what_its_nodes_are(valkeys: Valkeys) -> None:
+    found = look(valkeys.url)
+    assert (found.name, found.version.partition(".")[0].isdigit(), abs(found.ahead) < 1) == ("valkey", True, True)
 
 
 @pytest.mark.timeout(90)

@@ -14,7 +14,7 @@ from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
 from notifier.flow.audit import Audit
 from notifier.flow.page import Opened
-from notifier.flow.walk import RUN
+from notifier.flow.walk import RUN, YOUNG
 from notifier.ports.pull import FRESH_FOR
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
@@ -87,7 +87,7 @@ def test_at_no_moment_a_page_lacks_what_is_settled_or_a_token_covers_what_it_lac
         assert answer.page.seen is not None
         assert answer.badge is not None
         lacks = [str(item.burst.key) for item in answer.page.items] != ["mention:nova#1"]
-        assert not (lacks and missing.opened_at <= now - SETTLED_AFTER)
+        assert not (lacks and missing.opened_at <= now - YOUNG)
         assert not (lacks and missing.opened_at <= answer.page.seen.as_of)
         assert answer.page.seen.as_of == now - SETTLED_AFTER
         assert answer.badge.count == (not lacks)
@@ -99,7 +99,7 @@ def test_an_index_compared_within_the_last_second_saves_the_read() -> None:
     stage = compared(Stage())
     timeline, now = Counted(stage.ground.timeline), stage.ground.clock.now()
     tab = replace(stage.tab(), timeline=timeline)
-    for age in (timedelta(0), SETTLED_AFTER - VISIBLE_WITHIN - timedelta(milliseconds=1)):
+    for age in (timedelta(0), YOUNG - VISIBLE_WITHIN - timedelta(milliseconds=1)):
         stage.ground.pull.as_of = now - age
         driven(tab.badge(KIM))
         assert [since for since in timeline.asked if since] == []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from notifier.api.gathering import AT_ONCE, Gathering
+from notifier.api.gathering import AT_ONCE, MOST, Gathering
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.mention import EventId
 from notifier.flow.gateway import Answer, Receipt
@@ -67,6 +67,31 @@ def test_an_outage_is_told_to_everybody_in_the_group() -> None:
         gateway.open.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(answer) for answer in answers} == {LogUnavailable}
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_behind_those_who_are_refused() -> None:
+    async def run() -> None:
+        gateway = SlowGateway(error=LogUnavailable())
+        tasks = await sent(Gathering(gateway), 2_000)
+        gateway.open.set()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {LogUnavailable}
+        assert sum(gateway.groups) <= 1 + AT_ONCE * MOST
+
+    asyncio.run(run())
+
+
+def test_who_comes_after_an_outage_is_accepted() -> None:
+    async def run() -> None:
+        gateway = SlowGateway(error=LogUnavailable())
+        gathering = Gathering(gateway)
+        refused = await sent(gathering, 5)
+        gateway.open.set()
+        await asyncio.gather(*refused, return_exceptions=True)
+        gateway.error = None
+        assert (await (await sent(gathering, 1))[0]).event == EventId("s", "0")
 
     asyncio.run(run())
 

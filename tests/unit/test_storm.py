@@ -1,14 +1,16 @@
 """The storm is the same for the same seed, and names as many accounts as it was asked for."""
 
 import json
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.cli.demo import KINDS, OF_A_CLUSTER
-from notifier.testing.faults import STRIKES, STRIKES_ON_ENGINES, schedule
+from notifier.testing.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
 from notifier.testing.people import sample
 from notifier.testing.storm import letter, tweets
+from notifier.testing.trial import Script
 from notifier.testing.world import World
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=12, seed=1)
@@ -45,6 +47,22 @@ def test_faults_strike_within_the_storm_each_as_often_as_the_others() -> None:
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
     assert all(0 <= fault.at <= 10 for fault in faults)
     assert {kind: sum(fault.kind == kind for fault in faults) for kind in STRIKES} == dict.fromkeys(STRIKES, 2)
+
+
+def test_the_store_goes_away_early_in_each_half_of_a_storm_and_is_back_within_it() -> None:
+    script = Script(
+        data=Path(),
+        world=WORLD,
+        mentions=10,
+        threshold=1_000,
+        collapse=None,
+        seed=5,
+        faults=[STORE_OUTAGE],
+        outage=600.0,
+    )
+    first, second = schedule(script.faults, script.seed, script.lasting)
+    assert (first.gone, second.gone) == (False, True)
+    assert 0 < first.at < first.at + 600 < script.lasting / 2 < second.at < second.at + 600 < script.lasting
 
 
 def test_a_demo_takes_the_names_of_all_faults_that_there_are() -> None:

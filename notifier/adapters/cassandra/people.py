@@ -1,7 +1,7 @@
 """One person's durable facts: a few ranges of the person's own block, asked for side by side."""
 
 from asyncio import gather
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,10 +27,13 @@ _MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member
 _OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
 # The later moment has the later timestamp: it stands, in whatever order they are written.
 _SEE = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_MARKED = "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
+_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
 _SHOW = "INSERT INTO marks (block, member, subject, seq, shown) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 # For as long as the table says: from any mark on it is longer than its burst can still be pushed.
-_MARK_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?)"
+_MARK_OF_BURST = """
+    INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+"""
 _SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
 
 _MICROSECONDS = 1_000
@@ -75,25 +78,28 @@ class CassandraPeople:
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
-        at = to_ms(seen_at)
-        await self._put((_SHOW_OF_BURST, _SHOW), member, newer, True)
+        at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
+        await self._reader.each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
+        await self._reader.each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
         await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
-        await self._put((_MARK_OF_BURST, _MARK), member, bursts, str(mark))
-
-    async def _put(
-        self, inserts: tuple[str, str], member: Member, bursts: Collection[BurstKey], value: str | bool
-    ) -> None:
         # By burst first: what the list shows as dealt with rings no more. Cut off in between, the phone stays silent
         # for what its owner was about to mark, and the caller, who has no answer, marks it again.
-        of_burst, of_member = inserts
         lives = await self._lives(dict.fromkeys(bursts))
-        shard, block = shard_of(member), block_of(member)
-        await self._reader.each(of_burst, [(str(b.subject), b.seq, shard, member, value) for b in lives])
-        await self._reader.each(
-            of_member, [(block, member, str(b.subject), b.seq, value, ttl) for b, ttl in lives.items()]
-        )
+        stamps = await self._stamps(member, list(lives))
+        of_burst = [(*_by_burst(burst, member), str(mark), stamps[burst]) for burst in lives]
+        of_member = [(*_by_member(burst, member), str(mark), ttl, stamps[burst]) for burst, ttl in lives.items()]
+        await self._reader.each(_MARK_OF_BURST, of_burst)
+        await self._reader.each(_MARK, of_member)
+
+    async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
+        """Write timestamps behind those of the marks that stand: they may be by a clock that is ahead of this one, and
+        what a person does last is what holds."""
+        found = await self._reader.each(_MARKED, [_by_member(burst, member) for burst in bursts])
+        before = [max((row.at or 0 for row in rows), default=0) for rows in found]
+        now = to_ms(self._clock.now()) * _MICROSECONDS
+        return {burst: max(now, at + 1) for burst, at in zip(bursts, before, strict=True)}
 
     async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
         """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them. Of one
@@ -103,6 +109,14 @@ class CassandraPeople:
         ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
         lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
         return {key: ttl for key, ttl in lives.items() if ttl > 0}
+
+
+def _by_burst(burst: BurstKey, member: Member) -> tuple[str, int, int, Member]:
+    return str(burst.subject), burst.seq, shard_of(member), member
+
+
+def _by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
+    return block_of(member), member, str(burst.subject), burst.seq
 
 
 def _follows(slot: int, rows: Iterable[Any]) -> dict[str, int]:

@@ -22,7 +22,7 @@ from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, pat
 
 SLOTS = 16384
 
-KEYLESS = {"publish": 0, "ping": 0}
+KEYLESS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """All words go to one node, the one of slot 0, where they are also listened to: between two nodes they would lose the
 order in which a publisher said them. A cluster tells every node of every word, so any other would hear them, too."""
 

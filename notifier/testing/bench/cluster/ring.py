@@ -85,7 +85,9 @@ def _ring(folder: Path, tell: Tell, seed: int) -> Iterator[tuple[Stage, list[Eng
             closing.callback(engine.stop)
             _start(engine)
         hosts = ",".join(one.host for one in ring)
-        (data / "services" / "settings.toml").write_text(
+        settings = data / "services" / "settings.toml"
+        settings.touch(mode=0o600)  # it holds a password
+        settings.write_text(
             f'redis_url = "redis://:{password}@{redis.address}"\n\n[kafka]\nservers = "{log.address}"\n\n'
             f'[cassandra]\nhosts = "{hosts}"\nport = {port}\nreplicas = 3\n'
         )

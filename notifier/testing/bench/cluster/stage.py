@@ -16,6 +16,7 @@ from notifier.config import Settings
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
+from notifier.testing.bench.cluster.looking import wrong_tabs
 from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role
 from notifier.testing.engines import Engines, engines
@@ -111,7 +112,8 @@ class Stage:
         truth = outside.truth(self.accepted)
         found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
         found += [outside.books_balance(truth), outside.distinct_rows(truth)]
-        return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + self._letters()
+        seen = wrong_tabs(self.instance.url, self.settings, self.ports.clock, self.world, truth)
+        return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + seen + self._letters()
 
     def _letters(self) -> list[str]:
         letters = self.ports.dead_letters.list(LETTERS_SHOWN)

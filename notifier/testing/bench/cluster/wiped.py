@@ -1,23 +1,16 @@
 """`redis_wiped_recovers`: Redis is emptied in a storm; seconds until the pull index is whole, and no tab is wrong."""
 
 import time
-from datetime import timedelta
 
 from notifier.adapters.redis.client import connect
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
 from notifier.domain.errors import CacheUnavailable
-from notifier.testing import people
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement, at_most
-from notifier.testing.outside import Outside
-from notifier.testing.tabs import Tabs
 
 NAME = "redis_wiped_recovers"
 LIMIT = 30.0
 """Seconds; of some hundred bursts. That of many is `redis_rebuild_s`."""
 MENTIONS, LASTING = 60, 12.0
-TOKENS_LAST = timedelta(hours=1)
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
@@ -27,7 +20,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         client.flushall()
         client.close()
         took = _whole(stage)
-    if wrong := stage.wrong() + _wrong_tabs(stage):
+    if wrong := stage.wrong():
         return agreement(NAME, wrong, n=MENTIONS)
     return at_most(NAME, took, LIMIT, unit="s", n=MENTIONS)
 
@@ -42,15 +35,3 @@ def _whole(stage: Stage) -> float:
             pass
         time.sleep(0.05)
     return time.monotonic() - began
-
-
-def _wrong_tabs(stage: Stage) -> list[str]:
-    keys, now = keys_of(stage.settings), stage.ports.clock.now()
-    tabs = Tabs(
-        url=stage.instance.url,
-        token=lambda user: issue(keys, user, now, TOKENS_LAST),
-        people=people.sample(stage.world, 1)[::4],
-    )
-    tabs.look()
-    outside = Outside(archive=stage.ports.archive, outcomes=stage.ports.bursts, world=stage.world)
-    return [*tabs.differences(outside.truth(stage.accepted), {}), *tabs.badges(), *tabs.twice()]

@@ -1,0 +1,55 @@
+"""A clock that is three seconds off swallows nothing: what becomes visible after a page was made is unread."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from notifier import topics
+from notifier.domain.head import VISIBLE_WITHIN
+from notifier.domain.subject import UserId
+from notifier.flow.tab import Tab
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.simulator.visits import driven
+from tests.flow.stage import Stage
+
+KIM = UserId("kim")
+OFF = timedelta(seconds=3)
+
+
+def sequence(stage: Stage, off: timedelta) -> None:
+    clock = ManualClock(stage.ground.clock.now() + off)
+    for stream in topics.PARTITIONS:
+        pump = stage.pump(stream, clock=clock)
+        while pump.step():
+            pass
+        pump.consumer.close()
+
+
+def see(tab: Tab) -> None:
+    page = driven(tab.page(KIM))
+    assert page.items == []
+    assert page.seen is not None
+    driven(tab.see(KIM, page.seen))
+
+
+@pytest.mark.parametrize("late", [timedelta(0), VISIBLE_WITHIN, timedelta(seconds=20)])
+def test_a_coordinator_that_is_behind_and_late_opens_nothing_that_was_seen(late: timedelta) -> None:
+    stage = Stage()
+    stage.tweet("nova")
+    stage.pass_time(seconds=late.total_seconds())
+    see(stage.tab())
+    sequence(stage, -OFF)
+    assert driven(stage.tab().badge(KIM)).count == 1
+
+
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
+def test_a_page_that_is_ahead_covers_nothing_that_opens_behind_it(later: timedelta) -> None:
+    stage = Stage()
+    ahead = ManualClock(stage.ground.clock.now() + OFF)
+    see(replace(stage.tab(), clock=ahead))
+    stage.pass_time(seconds=later.total_seconds())
+    stage.tweet("nova")
+    sequence(stage, timedelta(0))
+    stage.pass_time(seconds=10)
+    assert driven(stage.tab().badge(KIM)).count == 1
