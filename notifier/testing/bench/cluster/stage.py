@@ -13,7 +13,7 @@ from random import Random
 from threading import Thread
 
 from notifier.config import Settings
-from notifier.domain.errors import NotRunning, Unavailable
+from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
 from notifier.testing.bench.cluster.looking import wrong_tabs
@@ -108,6 +108,15 @@ class Stage:
             if time.monotonic() > deadline:
                 return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
             time.sleep(LOOKS_EVERY)
+        while True:
+            try:
+                return self._compared()
+            except StoreUnavailable:  # one that was just started anew is slow to read a whole keyspace
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOKS_EVERY)
+
+    def _compared(self) -> list[str]:
         outside = Outside(archive=Once(archive=self.ports.archive), outcomes=self.ports.bursts, world=self.world)
         truth = outside.truth(self.accepted)
         found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
