@@ -4,8 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from notifier.domain.numbers import IdRange
 from notifier.domain.reach import MentionsAllowed, Verdict
 from notifier.domain.subject import Member, UserId
+
+LEASED = 1_024
+"""Numbers that a process takes at a time, at least; those that it hasn't given when it ends are never given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,32 +23,35 @@ class Account:
     """How far this account's own mentions of others may carry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdRange:
-    """Sequential numeric outside ids that map to members by one entry: `u0` .. `u199999999`."""
-
-    prefix: str
-    first: int
-    count: int
-    member: Member
-    """Of the first."""
-
-
 class Directory(Protocol):
-    """Durable; a number once given is never given again."""
+    """Durable; a number once given is never given again. Everything raises StoreUnavailable."""
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
-        """Of those who exist, in one look-up. Raises StoreUnavailable."""
+        """Of those who exist, in one look-up."""
         ...
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         """The way back."""
         ...
 
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        """Of everybody, for ever: who has none is given one. The empty name is nobody's.
+
+        Cut off, or done twice at once, all who ask are told the same; a number may be left over, and is nobody's.
+        """
+        ...
+
+    def lease(self, count: int) -> Member:
+        """The first of so many numbers, one after the other, that are nobody's but whose the caller makes them."""
+        ...
+
     def enrol(self, accounts: Collection[Account]) -> None:
-        """Writes them as given, replacing what was known of the same users."""
+        """Writes them as given, replacing what was known of the same users.
+
+        Their numbers are their own or leased, or beyond all that were given, and then below all that will be.
+        """
         ...
 
     def enrol_range(self, ids: IdRange) -> None:
-        """One entry, whatever its size; single accounts within it override it."""
+        """One entry, whatever its size; single accounts within it override it. Of its numbers the same is true."""
         ...

@@ -7,9 +7,10 @@ import numpy as np
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
+from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Member
-from notifier.ports.directory import Account, Directory, IdRange
+from notifier.ports.directory import Account, Directory
 from notifier.ports.sets import BlockFollows, MemberSets, ShardBlob
 from notifier.testing.crowd import Crowd
 from notifier.testing.world import SINCE, World

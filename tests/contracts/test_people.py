@@ -7,9 +7,10 @@ import pytest
 
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.numbers import IdRange
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, Volume
-from notifier.ports.directory import Account, IdRange
+from notifier.ports.directory import Account
 from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

@@ -9,9 +9,10 @@ from notifier.adapters.sqlite.files import Files
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, everybody, from_flags, from_offsets, members
 from notifier.domain.errors import Poison
+from notifier.domain.numbers import IdRange
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.ports.directory import Account, IdRange
+from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from tests.contracts.backends import Backend, in_memory
 

@@ -1,51 +1,59 @@
-"""The directory: single accounts, and ranges of numeric ids that need one row."""
+"""The directory: single accounts in buckets, and ranges of numeric ids that need one row."""
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.numbers import Numbers
+from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
+from notifier.adapters.cassandra.together import batches, together
 from notifier.codec import pack, unpack
 from notifier.domain.bits import block_of, shard_of
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.numbers import IdRange, bucket_of, numbered
 from notifier.domain.subject import Member, UserId
-from notifier.ports.directory import Account, IdRange
+from notifier.ports.directory import Account
 
-ACCOUNT = "SELECT account FROM users WHERE user = ?"
+ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"
 RANGE_OF_ID = """
-    SELECT first_id, count, member FROM user_ranges WHERE book = 'ranges' AND prefix = ? AND first_id <= ? LIMIT 1
+    SELECT prefix, first_id, count, member FROM user_ranges
+    WHERE book = 'ranges' AND prefix = ? AND first_id <= ? LIMIT 1
 """
 
-_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,17})")
-"""A prefix and a number as `str` writes it: `u7`, never `u07`."""
+NAMES = 64
+"""Of a bucket in one question or one round of Paxos: 16 KB of the longest that an event may have."""
 
+_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
 _RANGE_OF_MEMBER = """
-    SELECT member, count, prefix, first_id FROM member_ranges WHERE book = 'ranges' AND member <= ? LIMIT 1
+    SELECT prefix, first_id, count, member FROM member_ranges WHERE book = 'ranges' AND member <= ? LIMIT 1
 """
 _DELETED = "SELECT shard, member FROM deleted_members WHERE shard = ? AND member = ?"
-_PUT_USER = "INSERT INTO users (user, member, account) VALUES (?, ?, ?)"
+_NUMBER = "INSERT INTO users (bucket, user, member) VALUES (?, ?, ?) IF NOT EXISTS"
+_PUT_USER = "INSERT INTO users (bucket, user, member, account) VALUES (?, ?, ?, ?)"
 _PUT_MEMBER = "INSERT INTO members (block, member, user) VALUES (?, ?, ?)"
 _PUT_DELETED = "INSERT INTO deleted_members (shard, member) VALUES (?, ?)"
 _DROP_DELETED = "DELETE FROM deleted_members WHERE shard = ? AND member = ?"
 _PUT_MEMBER_RANGE = "INSERT INTO member_ranges (book, member, count, prefix, first_id) VALUES ('ranges', ?, ?, ?, ?)"
 _PUT_USER_RANGE = "INSERT INTO user_ranges (book, prefix, first_id, count, member) VALUES ('ranges', ?, ?, ?, ?)"
 
+_BUCKET = _BLOCK = itemgetter(0)
+
 
 class CassandraDirectory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._numbers = Numbers(cluster)
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
-        """Single accounts come before ranges. The empty name is nobody's, and can't be asked for."""
-        names = [user for user in dict.fromkeys(users) if user]
-        rows = self._cluster.ask_each(ACCOUNT, [(user,) for user in names])
-        found = {user: stored(row) for user, row in zip(names, rows, strict=True) if row}
-        ids = {user: parts for user in names if user not in found and (parts := numbered(user))}
-        for (user, (_, number)), row in zip(
-            ids.items(), self._cluster.ask_each(RANGE_OF_ID, ids.values()), strict=True
-        ):
-            if (member := in_range(number, row)) is not None:
+        """Single accounts come before ranges. The empty name is nobody's."""
+        found = self._accounts(users)
+        ids = {user: parts for user in users if user not in found and (parts := numbered(user))}
+        ranges = self._cluster.ask_each(RANGE_OF_ID, ids.values())
+        for (user, (_, number)), rows in zip(ids.items(), ranges, strict=True):
+            if rows and (member := id_range(rows).member_of(number)) is not None:
                 found[user] = Account(user=user, member=member)
         return found
 
@@ -57,23 +65,60 @@ class CassandraDirectory:
         found = {Member(row.member): UserId(row.user) for row in rows}
         others = [member for member in members if member not in found]
         ranges = self._cluster.ask_each(_RANGE_OF_MEMBER, [(member,) for member in others])
-        named = {member: _name(member, row) for member, row in zip(others, ranges, strict=True)}
+        named = {member: id_range(rows).user_of(member) for member, rows in zip(others, ranges, strict=True) if rows}
         return found | {member: user for member, user in named.items() if user is not None}
+
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        found = {user: account.member for user, account in self.accounts(users).items()}
+        while new := [user for user in dict.fromkeys(users) if user and user not in found]:
+            given = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
+            # The way back first: nobody is found by a name that can't be told of the member. Who is cut off in between,
+            # or was a moment too late, leaves numbers that name somebody and are in no set.
+            self._put_members(given)
+            found |= self._given(given)
+        return found
+
+    def lease(self, count: int) -> Member:
+        return self._numbers.lease(count)
 
     def enrol(self, accounts: Collection[Account]) -> None:
         # Whoever is cut off enrols again, and writes the same. The account comes when everything is known of it; who is
         # deleted is silent before it, and who is back is heard after it: no phone rings in between.
         latest = {account.user: account for account in accounts}.values()
         places = {account: (shard_of(account.member), account.member) for account in latest}
-        self._cluster.ask_each(_PUT_MEMBER, [(block_of(one.member), one.member, one.user) for one in latest])
+        self._numbers.pass_over(max((account.member + 1 for account in latest), default=0))
+        self._put_members({one.user: one.member for one in latest})
         self._cluster.ask_each(_PUT_DELETED, [place for one, place in places.items() if one.deleted])
-        self._cluster.ask_each(_PUT_USER, [(one.user, one.member, pack(one)) for one in latest])
+        self._cluster.ask_each(_PUT_USER, [(bucket_of(one.user), one.user, one.member, pack(one)) for one in latest])
         self._drop_deleted([place for one, place in places.items() if not one.deleted])
 
     def enrol_range(self, ids: IdRange) -> None:
-        # The way back first: nobody is found by a name that can't be told of the member. Cut off, it is enrolled again.
+        # The way back first, as above. Cut off, it is enrolled again.
+        self._numbers.pass_over(ids.end)
         self._cluster.ask(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
         self._cluster.ask(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+
+    def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, Account]:
+        asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
+        found = [stored(row) for rows in self._cluster.ask_each(_ACCOUNTS, asked, profile=profile) for row in rows]
+        return {account.user: account for account in found}
+
+    def _given(self, wanted: Mapping[UserId, Member]) -> dict[UserId, Member]:
+        """Those who have a number by now: this one, or one that another gave them a moment before."""
+        groups = list(_by_bucket(wanted))
+        decided = self._cluster.decide_together(
+            _NUMBER, [[(b, name, wanted[name]) for name in some] for b, some in groups]
+        )
+        if None in decided:
+            raise StoreUnavailable("Whether some were given a number isn't known yet.")
+        mine = {name: wanted[name] for (_, some), won in zip(groups, decided, strict=True) if won for name in some}
+        others = self._accounts([user for user in wanted if user not in mine], SERIAL)
+        return mine | {user: account.member for user, account in others.items()}
+
+    def _put_members(self, members: Mapping[UserId, Member]) -> None:
+        rows = sorted((block_of(member), member, user) for user, member in members.items())
+        blocks = [some for _, block in groupby(rows, _BLOCK) for some in batches(block, NAMES)]
+        self._cluster.ask_all(together(_PUT_MEMBER, some) for some in blocks)
 
     def _drop_deleted(self, places: Collection[tuple[int, Member]]) -> None:
         """Of those who stand there: a tombstone for each newcomer would slow every look at the shard for ten days."""
@@ -81,24 +126,19 @@ class CassandraDirectory:
         self._cluster.ask_each(_DROP_DELETED, [(row.shard, row.member) for row in back])
 
 
-def stored(rows: list[Any]) -> Account:
-    return unpack(Account, rows[0].account)
+def stored(row: Any) -> Account:
+    """Of whom no more is known than the number, everything else is as it is for most."""
+    if row.account is None:
+        return Account(user=UserId(row.user), member=Member(row.member))
+    return unpack(Account, row.account)
 
 
-def numbered(user: UserId) -> tuple[str, int] | None:
-    """Its prefix and its number, with which it may be in a range."""
-    parts = _NUMBERED.fullmatch(user)
-    return None if parts is None else (parts[1], int(parts[2]))
+def id_range(rows: list[Any]) -> IdRange:
+    [row] = rows
+    return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, member=Member(row.member))
 
 
-def in_range(number: int, rows: list[Any]) -> Member | None:
-    """From the last range that begins at or before the number."""
-    if not rows or number >= rows[0].first_id + rows[0].count:
-        return None
-    return Member(rows[0].member + number - rows[0].first_id)
-
-
-def _name(member: Member, rows: list[Any]) -> UserId | None:
-    if not rows or member >= rows[0].member + rows[0].count:
-        return None
-    return UserId(f"{rows[0].prefix}{rows[0].first_id + member - rows[0].member}")
+def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
+    places = sorted((bucket_of(user), user) for user in set(users) if user)
+    for bucket, some in groupby(places, _BUCKET):
+        yield from ((bucket, names) for names in batches((name for _, name in some), NAMES))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, in_range, numbered, stored
+from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
@@ -14,6 +14,7 @@ from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 from notifier.ports.clock import Clock
@@ -50,12 +51,13 @@ class CassandraPeople:
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        if rows := await self._reader(ACCOUNT, (user,)):
-            account = stored(rows)
+        if rows := await self._reader(ACCOUNT, (bucket_of(user), user)):
+            account = stored(rows[0])
             return None if account.deleted else account.member
         if (parts := numbered(user)) is None:
             return None
-        return in_range(parts[1], await self._reader(RANGE_OF_ID, parts))
+        ranges = await self._reader(RANGE_OF_ID, parts)
+        return id_range(ranges).member_of(parts[1]) if ranges else None
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)

@@ -1,17 +1,14 @@
 """The directory in core.db: single accounts, and ranges of numeric ids that need one entry."""
 
 import json
-import re
 import sqlite3
 from collections.abc import Collection, Mapping
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
+from notifier.domain.numbers import IdRange, numbered
 from notifier.domain.subject import Member, UserId
-from notifier.ports.directory import Account, IdRange
-
-_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,17})")
-"""A prefix and a number as `str` writes it: `u7`, never `u07`."""
+from notifier.ports.directory import Account
 
 _ACCOUNTS = "SELECT user, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
 _USERS = "SELECT member, user FROM members WHERE member IN (SELECT value FROM json_each(?))"
@@ -19,9 +16,11 @@ _PUT_USER = "INSERT OR REPLACE INTO users (user, member, account, deleted) VALUE
 _PUT_MEMBER = "INSERT OR REPLACE INTO members (member, user) VALUES (?, ?)"
 _PUT_RANGE = "INSERT OR REPLACE INTO user_ranges (prefix, first_id, count, member) VALUES (?, ?, ?, ?)"
 _RANGE_OF_ID = (
-    "SELECT first_id, count, member FROM user_ranges WHERE prefix = ? AND first_id <= ? ORDER BY 1 DESC LIMIT 1"
+    "SELECT prefix, first_id, count, member FROM user_ranges WHERE prefix = ? AND first_id <= ? ORDER BY 2 DESC LIMIT 1"
 )
 _RANGE_OF_MEMBER = "SELECT prefix, first_id, count, member FROM user_ranges WHERE member <= ? ORDER BY 4 DESC LIMIT 1"
+_FREE = "SELECT free FROM numbers WHERE book = 'members'"
+_MOVE = "UPDATE numbers SET free = max(free, ?) WHERE book = 'members'"
 
 
 class SqliteDirectory:
@@ -40,14 +39,31 @@ class SqliteDirectory:
                     found[member] = user
         return found
 
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        # Whoever has a number keeps it, so that nobody who needs none waits for the writer before.
+        found = {user: account.member for user, account in self.accounts(users).items()}
+        if all(user in found for user in users if user):
+            return found
+        with self._db.write() as c:
+            known = accounts(c, users)
+            new = [user for user in dict.fromkeys(users) if user and user not in known]
+            first = _lease(c, len(new))
+            _enrol(c, [Account(user=user, member=Member(first + n)) for n, user in enumerate(new)])
+            return {user: account.member for user, account in accounts(c, users).items()}
+
+    def lease(self, count: int) -> Member:
+        with self._db.write() as c:
+            return _lease(c, count)
+
     def enrol(self, accounts: Collection[Account]) -> None:
         with self._db.write() as c:
-            c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
-            c.executemany(_PUT_MEMBER, [(account.member, account.user) for account in accounts])
+            _enrol(c, accounts)
+            c.executemany(_MOVE, [(account.member + 1,) for account in accounts])
 
     def enrol_range(self, ids: IdRange) -> None:
         with self._db.write() as c:
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+            c.execute(_MOVE, (ids.end,))
 
 
 def accounts(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
@@ -60,18 +76,29 @@ def accounts(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, A
     return found
 
 
+def _lease(c: sqlite3.Connection, count: int) -> Member:
+    [first] = c.execute(_FREE).fetchone()
+    c.execute(_MOVE, (first + count,))
+    return Member(first)
+
+
+def _enrol(c: sqlite3.Connection, accounts: Collection[Account]) -> None:
+    c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
+    c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
+
+
 def _in_range(c: sqlite3.Connection, user: UserId) -> Member | None:
-    if (parts := _NUMBERED.fullmatch(user)) is None:
+    if (parts := numbered(user)) is None:
         return None
-    number = int(parts[2])
-    row = c.execute(_RANGE_OF_ID, (parts[1], number)).fetchone()
-    if row is None or number >= row[0] + row[1]:
-        return None
-    return Member(row[2] + number - row[0])
+    row = c.execute(_RANGE_OF_ID, parts).fetchone()
+    return None if row is None else _range(row).member_of(parts[1])
 
 
 def _from_range(c: sqlite3.Connection, member: Member) -> UserId | None:
     row = c.execute(_RANGE_OF_MEMBER, (member,)).fetchone()
-    if row is None or member >= row[3] + row[2]:
-        return None
-    return UserId(f"{row[0]}{row[1] + member - row[3]}")
+    return None if row is None else _range(row).user_of(member)
+
+
+def _range(row: tuple[str, int, int, int]) -> IdRange:
+    prefix, first, count, member = row
+    return IdRange(prefix=prefix, first=first, count=count, member=Member(member))

@@ -1,12 +1,11 @@
 """The directory in memory."""
 
-import re
 from collections.abc import Collection, Mapping
+from threading import Lock
 
+from notifier.domain.numbers import IdRange, numbered
 from notifier.domain.subject import Member, UserId
-from notifier.ports.directory import Account, IdRange
-
-_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,17})")
+from notifier.ports.directory import Account
 
 
 class MemoryDirectory:
@@ -14,6 +13,9 @@ class MemoryDirectory:
         self._accounts: dict[UserId, Account] = {}
         self._users: dict[Member, UserId] = {}
         self._ranges: list[IdRange] = []
+        self._free = 0
+        """The first number that nobody has."""
+        self._lock = Lock()
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
         found = {user: self._accounts.get(user) or self._in_range(user) for user in users}
@@ -23,26 +25,37 @@ class MemoryDirectory:
         found = {member: self._users.get(member) or self._user_in_range(member) for member in members}
         return {member: user for member, user in found.items() if user is not None}
 
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        with self._lock:
+            found = self.accounts(users)
+            new = [user for user in dict.fromkeys(users) if user and user not in found]
+            self.enrol([Account(user=user, member=Member(self._free + n)) for n, user in enumerate(new)])
+            return {user: account.member for user, account in self.accounts(users).items()}
+
+    def lease(self, count: int) -> Member:
+        with self._lock:
+            first = Member(self._free)
+            self._free += count
+            return first
+
     def enrol(self, accounts: Collection[Account]) -> None:
         self._accounts |= {account.user: account for account in accounts}
         self._users |= {account.member: account.user for account in accounts}
+        self._free = max(self._free, *(account.member + 1 for account in accounts), 0)
 
     def enrol_range(self, ids: IdRange) -> None:
         self._ranges.append(ids)
+        self._free = max(self._free, ids.end)
 
     def deleted(self) -> Collection[Member]:
         return [account.member for account in self._accounts.values() if account.deleted]
 
     def _in_range(self, user: UserId) -> Account | None:
-        prefix, number = parts.groups() if (parts := _NUMBERED.fullmatch(user)) else ("", "-1")
+        prefix, number = numbered(user) or ("", -1)
         for ids in self._ranges:
-            place = int(number) - ids.first
-            if prefix == ids.prefix and 0 <= place < ids.count:
-                return Account(user=user, member=Member(ids.member + place))
+            if prefix == ids.prefix and (member := ids.member_of(number)) is not None:
+                return Account(user=user, member=member)
         return None
 
     def _user_in_range(self, member: Member) -> UserId | None:
-        for ids in self._ranges:
-            if 0 <= member - ids.member < ids.count:
-                return UserId(f"{ids.prefix}{ids.first + member - ids.member}")
-        return None
+        return next((user for ids in self._ranges if (user := ids.user_of(member)) is not None), None)
