@@ -1,5 +1,7 @@
 """Bitmaps: the form of their bytes, and what is no bitmap."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 from pyroaring import BitMap
@@ -7,6 +9,7 @@ from pyroaring import BitMap
 from notifier.domain.bits import (
     SHARD_MEMBERS,
     SPARSE_BELOW,
+    SUM_BYTES,
     block_of,
     count,
     decode,
@@ -21,7 +24,14 @@ from notifier.domain.bits import (
 from notifier.domain.errors import Poison
 from notifier.domain.subject import Member
 
-TOO_FAR = b"R" + bytes(BitMap([1, SHARD_MEMBERS]).serialize())
+
+def summed(form: bytes, body: bytes) -> bytes:
+    return form + body + crc32(body).to_bytes(SUM_BYTES, "little")
+
+
+TOO_FAR = summed(b"R", bytes(BitMap([1, SHARD_MEMBERS]).serialize()))
+NO_ROARING = summed(b"R", b"x")
+TOO_SHORT = summed(b"D", b"123")
 
 
 @pytest.mark.parametrize(
@@ -41,10 +51,21 @@ def test_the_form_follows_from_the_number_of_members(n: int, form: bytes) -> Non
     assert np.array_equal(decode(encode(bits)), bits)
 
 
-@pytest.mark.parametrize("blob", [b"", b"R", b"Rx", b"D123", b"Nx", b"Ax", b"Z", TOO_FAR, encode(everybody()) * 2])
+@pytest.mark.parametrize(
+    "blob", [b"", b"R", b"Rx", b"R1234", NO_ROARING, TOO_SHORT, b"Nx", b"Ax", b"Z", TOO_FAR, encode(everybody()) * 2]
+)
 def test_what_is_no_bitmap_is_poison_and_never_a_guess(blob: bytes) -> None:
     with pytest.raises(Poison):
         decode(blob)
+
+
+@pytest.mark.parametrize("n", [1, SPARSE_BELOW - 1, SPARSE_BELOW, SHARD_MEMBERS - 1])
+@pytest.mark.parametrize("at", [1, 20, -SUM_BYTES - 1, -1])
+def test_a_single_bit_that_isn_t_as_it_was_written_is_found(n: int, at: int) -> None:
+    blob = bytearray(encode(from_offsets(range(n))))
+    blob[at if at < len(blob) else 1] ^= 0x10
+    with pytest.raises(Poison):
+        decode(bytes(blob))
 
 
 def test_nobody_can_t_be_written_to() -> None:
