@@ -1,17 +1,12 @@
 """One person's durable facts: follows, blocks, volume and marks; the truth that the predicate is asked with."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer
-
-NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-"""`visible_from` of a subject that is followed and muted."""
-LEFT = NEVER + timedelta(days=1)
-"""`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
 
 
 class People(Protocol):

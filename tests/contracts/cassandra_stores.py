@@ -10,6 +10,7 @@ from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
@@ -22,9 +23,9 @@ from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
+from notifier.domain.follow import LEFT, NEVER
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Volume
-from notifier.ports.people import LEFT, NEVER
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
@@ -68,6 +69,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         timeline=CassandraTimeline(Reader(cluster), clock),
         directory=CassandraDirectory(cluster),
         sets=CassandraMemberSets(cluster),
+        follows=CassandraFollows(cluster),
         facts=CassandraFacts(cluster),
         spared=CassandraSpared(cluster),
     )

@@ -13,6 +13,7 @@ from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
@@ -24,14 +25,16 @@ from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.follow import LEFT, NEVER
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Volume
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory
+from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Claims, Ledger
-from notifier.ports.people import LEFT, NEVER, People
+from notifier.ports.people import People
 from notifier.ports.push import Spared
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
@@ -40,6 +43,7 @@ from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.ledger import MemoryLedger
@@ -77,6 +81,7 @@ class Store:
     timeline: Timeline
     directory: Directory
     sets: MemberSets
+    follows: Follows
     facts: Facts
     spared: Spared
     clock: ManualClock
@@ -113,6 +118,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         timeline=MemoryTimeline(bursts, inbox),
         directory=directory,
         sets=sets,
+        follows=MemoryFollows(people, sets),
         facts=people,
         spared=MemorySpared(people, directory),
         clock=clock,
@@ -135,6 +141,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
         directory=SqliteDirectory(files.core),
         sets=SqliteMemberSets(files.core),
+        follows=SqliteFollows(files.core),
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),
         clock=clock,

@@ -13,12 +13,12 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
+from notifier.domain.follow import NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 from notifier.ports.clock import Clock
-from notifier.ports.people import NEVER
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _BLOCKS = "SELECT other FROM blocks WHERE block = ? AND member = ?"

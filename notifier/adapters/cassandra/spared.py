@@ -8,9 +8,9 @@ from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_offsets, nobody
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import Burst
+from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Subject
 from notifier.domain.visible import Volume
-from notifier.ports.people import LEFT
 
 _MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"

@@ -11,10 +11,10 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.follow import NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
-from notifier.ports.people import NEVER
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"

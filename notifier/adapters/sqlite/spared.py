@@ -8,8 +8,8 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_offsets, nobody
 from notifier.domain.burst import Burst
+from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Subject
-from notifier.ports.people import LEFT
 
 _SPARED = statement("spared")
 _LATE_BLOCKS = statement("late_blocks")

@@ -5,11 +5,11 @@ from collections.abc import Collection
 from datetime import datetime
 
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
+from notifier.domain.follow import LEFT, NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 from notifier.ports.directory import Directory
-from notifier.ports.people import LEFT, NEVER
 from notifier.testing.memory.sets import MemoryMemberSets
 
 
@@ -17,7 +17,8 @@ class MemoryPeople:
     def __init__(self, directory: Directory, sets: MemoryMemberSets) -> None:
         self._directory = directory
         self._sets = sets
-        self._own: dict[UserId, dict[Subject, datetime]] = defaultdict(dict)
+        self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
+        """`visible_from` by each member's own word."""
         self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
         self._volume: dict[UserId, dict[Subject, Volume]] = defaultdict(dict)
         self._seen_at: dict[Member, datetime] = {}
@@ -40,13 +41,13 @@ class MemoryPeople:
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
         """Also what ends a mute."""
-        self._own[user][subject] = visible_from
+        self.own[self._member(user)][subject] = visible_from
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
-        self._own[user][subject] = LEFT
+        self.own[self._member(user)][subject] = LEFT
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._own[user][subject] = NEVER
+        self.own[self._member(user)][subject] = NEVER
 
     def block(self, user: UserId, other: UserId) -> None:
         """Each is hidden from the other."""
@@ -58,13 +59,13 @@ class MemoryPeople:
 
     def known(self) -> dict[Member, Viewer]:
         """Everybody of whom anything was told or whose marks stand."""
-        users = {*self._own, *self._blocked, *self._volume}
+        users = {*self._blocked, *self._volume}
         members = {account.member: user for user, account in self._directory.accounts(users).items()}
-        members |= self._directory.users({*self._seen_at, *self._newer, *self._marks})
+        members |= self._directory.users({*self.own, *self._seen_at, *self._newer, *self._marks})
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        follows = self._follows(user, member)
+        follows = self._follows(member)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -79,11 +80,14 @@ class MemoryPeople:
             muted=frozenset(subject for subject, since in follows.items() if since == NEVER),
         )
 
-    def _follows(self, user: UserId, member: Member) -> dict[Subject, datetime]:
+    def _member(self, user: UserId) -> Member:
+        return self._directory.accounts([user])[user].member
+
+    def _follows(self, member: Member) -> dict[Subject, datetime]:
         slot = member % BLOCK_MEMBERS
         shared = {
             subject: follow.visible_from
             for (block, subject), follow in self._sets.follows.items()
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
-        return shared | self._own[user]
+        return shared | self.own.get(member, {})

@@ -1,0 +1,64 @@
+"""Follows: each in two tables, by the member's block and by subject, of which the later word stands by itself."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from notifier.adapters.cassandra.session import Cluster
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.follow import Follow, FollowRow, followers, stands
+from notifier.domain.subject import Member, Subject
+from notifier.ports.follows import Pair
+
+# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# which is the later `visible_from`.
+_WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_WRITE_OF_SUBJECT = """
+    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+"""
+_STANDING = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_of_subject WHERE subject = ? AND shard = ?"
+
+
+class CassandraFollows:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def write(self, follows: Collection[Follow]) -> None:
+        # By subject first, as an import does: a push spares whoever follows since a moment ago no later than a tab
+        # knows of it. Cut off in between, the caller writes both again.
+        self._cluster.ask_each(_WRITE_OF_SUBJECT, [_of_subject(word) for word in follows])
+        self._cluster.ask_each(_WRITE, [_of_block(word) for word in follows])
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        asked: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
+        for subject, member in pairs:
+            asked[member // BLOCK_MEMBERS, subject].append(member)
+        questions = [
+            (block, [*sorted(member % BLOCK_MEMBERS for member in some), BLOCK_SLOT], str(subject))
+            for (block, subject), some in asked.items()
+        ]
+        found: dict[Pair, bool] = {}
+        for ((_, subject), some), rows in zip(asked.items(), self._cluster.ask_each(_STANDING, questions), strict=True):
+            stored = [_stored(row) for row in rows]
+            found |= {(subject, member): stands(member % BLOCK_MEMBERS, stored) for member in some}
+        return {pair: found[pair] for pair in pairs}
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        return followers(_stored(row) for row in self._cluster.ask(_OF_SHARD, (str(subject), shard)))
+
+
+def _of_block(word: Follow) -> tuple[object, ...]:
+    block, slot = divmod(word.member, BLOCK_MEMBERS)
+    return block, slot, str(word.subject), to_ms(word.visible_from), word.sequence
+
+
+def _of_subject(word: Follow) -> tuple[object, ...]:
+    block, *rest = _of_block(word)
+    return str(word.subject), word.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, rest[0], rest[2], rest[3]
+
+
+def _stored(row: Any) -> FollowRow:
+    return FollowRow(block=row.block, slot=row.slot, visible_from=from_ms(row.visible_from), members=row.members)

@@ -1,0 +1,69 @@
+"""A follow: since when a member sees a subject, by the word of the pair that counts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.subject import Member, Subject
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""`visible_from` of a subject that is followed and muted."""
+LEFT = NEVER + timedelta(days=1)
+"""`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """One member's own word on one subject; it overrides what is said of the member's whole block."""
+
+    subject: Subject
+    member: Member
+    visible_from: datetime
+    sequence: int
+    """Of the pair, by whoever keeps the graph, and at least 1: the highest counts, however late it comes. Of two with
+    the same number the one that is visible later does, so that a leave wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowRow:
+    """As it is stored: a member's own word, or one for all members of a block that the bitmap has."""
+
+    block: int
+    slot: int
+    visible_from: datetime
+    members: bytes | None
+    """None: it is a member's own."""
+
+    @property
+    def place(self) -> int:
+        """Within the shard."""
+        return self.block % SHARD_BLOCKS * BLOCK_MEMBERS + self.slot
+
+
+def followers(rows: Iterable[FollowRow]) -> Bits:
+    """Of one subject in one shard: the blocks' members, and then what each says for itself."""
+    flags, own = np.zeros(SHARD_MEMBERS, dtype=np.bool_), list[FollowRow]()
+    for row in rows:
+        if row.members is None:
+            own.append(row)
+        else:
+            first = row.block % SHARD_BLOCKS * BLOCK_MEMBERS
+            shared = np.unpackbits(np.frombuffer(row.members, dtype=np.uint8), bitorder="little")
+            flags[first : first + BLOCK_MEMBERS] = shared
+    for row in own:
+        flags[row.place] = row.visible_from < LEFT
+    return from_flags(flags)
+
+
+def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
+    """Whether the block's member of this slot follows, by the rows of one subject in the block."""
+    shared = False
+    for row in rows:
+        if row.members is None and row.slot == slot:
+            return row.visible_from < LEFT
+        if row.members is not None:
+            shared = bool(row.members[slot // 8] >> slot % 8 & 1)
+    return shared

@@ -1,0 +1,26 @@
+"""Who follows whom since when: the rows from which the bitmaps of followers are made, and can be made again."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from notifier.domain.bits import Bits
+from notifier.domain.follow import Follow
+from notifier.domain.subject import Member, Subject
+
+Pair = tuple[Subject, Member]
+
+
+class Follows(Protocol):
+    """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
+
+    def write(self, follows: Collection[Follow]) -> None:
+        """Each, unless what stands of its pair has the higher sequence. In any order, and any number of times."""
+        ...
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        """Whether each follows, by what stands now: the member's own word, or else the block's."""
+        ...
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        """Everybody who follows, by the same rows."""
+        ...
