@@ -1,6 +1,6 @@
 """The member sets: followers, mutes, activity and the like, as bitmaps by shard."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -8,6 +8,7 @@ from typing import Protocol
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import Bits
 from notifier.domain.plan import SetHead
+from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Subject, UserId
 
 
@@ -39,15 +40,24 @@ class MemberSets(Protocol):
         """
         ...
 
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        """One set in those of the shards in which it is stored. Raises as `live` does."""
+        ...
+
     def head(self, subject: Subject) -> SetHead:
         """The follower counts; all zero for a subject that nobody follows."""
         ...
 
-    def put(self, blobs: Iterable[ShardBlob]) -> None:
-        """Replaces each named shard of each named set."""
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+        """Replaces each named shard of each named set, unless a later stamp stands there.
+
+        What is put without one is an import's, which is before every stamp.
+        """
         ...
 
-    def put_head(self, subject: Subject, head: SetHead) -> None: ...
+    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
+        """The same of the counts."""
+        ...
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         """The followers' own side of it: where each of them reads since when the subject is visible."""

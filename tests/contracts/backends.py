@@ -7,6 +7,7 @@ from notifier.adapters.sqlite.archive import SqliteArchive
 from notifier.adapters.sqlite.bursts import SqliteBursts
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
@@ -20,6 +21,7 @@ from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
+from notifier.ports.epochs import Epochs
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
@@ -34,6 +36,7 @@ from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
@@ -49,6 +52,7 @@ class Backend:
     clock: ManualClock
     log: EventLog
     directory: Directory
+    epochs: Epochs
     sets: MemberSets
     throttles: Throttles
     dead_letters: DeadLetters
@@ -69,6 +73,7 @@ def in_memory() -> Backend:
         clock=clock,
         log=MemoryLog(clock),
         directory=directory,
+        epochs=MemoryEpochs(),
         sets=MemoryMemberSets(directory),
         throttles=MemoryThrottles(),
         dead_letters=MemoryDeadLetters(),
@@ -88,6 +93,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         clock=clock,
         log=SqliteLog(files.log, clock),
         directory=SqliteDirectory(core),
+        epochs=SqliteEpochs(core),
         sets=SqliteMemberSets(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),

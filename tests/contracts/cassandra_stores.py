@@ -14,6 +14,7 @@ from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
+from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
@@ -38,6 +39,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         clock=clock,
         log=MemoryLog(clock),
         directory=CassandraDirectory(cluster),
+        epochs=CassandraEpochs(cluster),
         sets=CassandraMemberSets(cluster),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),

@@ -11,6 +11,7 @@ from notifier.domain.bits import SHARD_MEMBERS, Bits, everybody, from_flags, fro
 from notifier.domain.errors import Poison
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.stamp import stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
@@ -123,6 +124,37 @@ def test_a_head_comes_back_as_it_was_put_and_is_replaced(backend: Backend) -> No
 
 def test_nobody_follows_a_subject_without_a_head(backend: Backend) -> None:
     assert backend.sets.head(NOVA) == NO_FOLLOWERS
+
+
+def test_of_two_writers_the_later_stamp_stands(backend: Backend) -> None:
+    old, new = stamp(1, 900), stamp(2, 5)
+    for at, place in ((new, 2), (old, 1)):
+        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], at)
+        backend.sets.put_head(NOVA, SetHead(total=place, counts=(place,)), at)
+    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
+    assert backend.sets.head(NOVA).total == 2
+
+
+def test_a_stamp_stands_on_what_was_loaded_and_is_not_loaded_over(backend: Backend) -> None:
+    put(backend, SetKind.FOLLOWERS, NOVA, 1)
+    backend.sets.put_head(NOVA, SetHead(total=1, counts=(1,)))
+    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0, 0))
+    backend.sets.put_head(NOVA, SetHead(total=2, counts=(2,)), stamp(0, 0))
+    put(backend, SetKind.FOLLOWERS, NOVA, 3)
+    backend.sets.put_head(NOVA, SetHead(total=3, counts=(3,)))
+    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
+    assert backend.sets.head(NOVA).total == 2
+
+
+def test_one_set_is_read_in_the_shards_that_have_it(backend: Backend) -> None:
+    put(backend, SetKind.FOLLOWERS, NOVA, 1, shard=1)
+    put(backend, SetKind.FOLLOWERS, NOVA, 2, shard=3)
+    put(backend, SetKind.MUTED, NOVA, 3, shard=2)
+    put(backend, SetKind.VIP, None, 4, shard=2)
+    read = backend.sets.read
+    found = {shard: members(bits, 0) for shard, bits in read(SetKind.FOLLOWERS, NOVA, [1, 2, 3]).items()}
+    assert found == {1: [1], 3: [2]}
+    assert [members(bits, 0) for bits in read(SetKind.VIP, None, [2]).values()] == [[4]]
 
 
 def test_an_import_of_many_shards_is_all_there(backend: Backend) -> None:

@@ -1,6 +1,6 @@
 """The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -16,6 +16,7 @@ from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, enco
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import BlockFollows, ShardBlob
 
@@ -42,6 +43,9 @@ _PUT_OF_SUBJECT = """
     INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
 
+_PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
+_PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
+
 _PARTITION = itemgetter(0, 1)
 
 
@@ -65,6 +69,11 @@ class CassandraMemberSets:
         sets = self._of_one(subject.owner, shard, read[0]) if own else read[0] | read[1]
         return ShardSets(sets=sets, mentioner_followers=followers)
 
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        asked = [(str(owner or _EVERYBODY), shard, [kind]) for shard in shards]
+        found = zip(shards, self._cluster.ask_each(_LIVE, asked), strict=True)
+        return {shard: decode(rows[0].blob) for shard, rows in found if rows}
+
     def head(self, subject: Subject) -> SetHead:
         if subject.kind is Kind.SELF:
             return _head_of_one(self._member(subject.owner))
@@ -73,13 +82,15 @@ class CassandraMemberSets:
             return NO_FOLLOWERS
         return SetHead(total=rows[0].total, counts=np.frombuffer(rows[0].counts, COUNT).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob]) -> None:
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
         # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
         for some in batches(blobs, BLOBS):
-            self._write([(_PUT, (str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits))) for b in some])
+            rows = [(str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits)) for b in some]
+            self._write([_stamped(_PUT, row, stamp) for row in rows])
 
-    def put_head(self, subject: Subject, head: SetHead) -> None:
-        self._cluster.ask(_PUT_HEAD, (str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()))
+    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
+        row = str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()
+        self._cluster.ask(*_stamped(_PUT_HEAD, row, stamp))
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
@@ -120,6 +131,13 @@ def _partitions(subject: Subject, shard: int, restricted_to: UserId | None) -> l
     if restricted_to is not None:
         found.append((str(Subject(Kind.MENTION, restricted_to)), shard, [SetKind.FOLLOWERS]))
     return found
+
+
+def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
+    """Its write timestamp; without one it is the driver's, which is before every stamp."""
+    if stamp is None:
+        return put, row
+    return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
 
 
 def _decoded(rows: list[Any]) -> dict[SetKind, Bits]:

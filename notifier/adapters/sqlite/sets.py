@@ -1,7 +1,8 @@
 """The member sets in core.db: a bitmap for each owner, shard and kind; one statement reads what sealing needs."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import BlockFollows, ShardBlob
 
@@ -28,9 +30,13 @@ _KINDS = {str(kind): kind for kind in SetKind}
 
 _LIVE = statement("live_sets")
 _ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
+_READ = """
+    SELECT shard, blob FROM member_sets
+    WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
+"""
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
-_PUT = "INSERT OR REPLACE INTO member_sets (owner, shard, kind, blob) VALUES (?, ?, ?, ?)"
-_PUT_HEAD = "INSERT OR REPLACE INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
+_PUT = statement("put_set")
+_PUT_HEAD = statement("put_set_head")
 _PUT_FOLLOWS = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 
 T = TypeVar("T")
@@ -54,6 +60,11 @@ class SqliteMemberSets:
             followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
             return ShardSets(sets=found, mentioner_followers=followers)
 
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        with self._db.read() as c:
+            asked = (str(owner or _EVERYBODY), str(kind), json.dumps(list(shards)))
+            return {shard: decode(blob) for shard, blob in c.execute(_READ, asked)}
+
     def head(self, subject: Subject) -> SetHead:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
@@ -61,13 +72,14 @@ class SqliteMemberSets:
             row = c.execute(_HEAD, (str(subject),)).fetchone()
         return NO_FOLLOWERS if row is None else SetHead(total=row[0], counts=np.frombuffer(row[1], COUNT).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob]) -> None:
-        self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits)) for b in blobs))
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+        at = stamp or 0
+        self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
 
-    def put_head(self, subject: Subject, head: SetHead) -> None:
+    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
         counts = np.array(head.counts, dtype=COUNT).tobytes()
         with self._db.write() as c:
-            c.execute(_PUT_HEAD, (str(subject), head.total, counts))
+            c.execute(_PUT_HEAD, (str(subject), head.total, counts, stamp or 0))
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)

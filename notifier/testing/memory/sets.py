@@ -1,10 +1,11 @@
 """The member sets in memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Directory
 from notifier.ports.sets import BlockFollows, ShardBlob
@@ -17,6 +18,7 @@ class MemoryMemberSets:
         """By block and subject; the followers' side reads it."""
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
         self._heads: dict[Subject, SetHead] = {}
+        self._stamps: dict[object, int] = {}
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         return [self._live(subject, shard, restricted_to) for shard in shards]
@@ -29,18 +31,30 @@ class MemoryMemberSets:
         followers = self._sets.get((SetKind.FOLLOWERS, author, shard), nobody())
         return ShardSets(sets=found, mentioner_followers=followers)
 
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return {shard: self._sets[kind, owner, shard] for shard in shards if (kind, owner, shard) in self._sets}
+
     def head(self, subject: Subject) -> SetHead:
         if subject.kind is not Kind.SELF:
             return self._heads.get(subject, NO_FOLLOWERS)
         member = self._member(subject.owner)
         return NO_FOLLOWERS if member is None else SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
 
-    def put(self, blobs: Iterable[ShardBlob]) -> None:
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
         for blob in blobs:
-            self._sets[blob.kind, blob.owner, blob.shard] = blob.bits.copy()
+            name = blob.kind, blob.owner, blob.shard
+            if self._stands(name, stamp):
+                self._sets[name] = blob.bits.copy()
 
-    def put_head(self, subject: Subject, head: SetHead) -> None:
-        self._heads[subject] = head
+    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
+        if self._stands(subject, stamp):
+            self._heads[subject] = head
+
+    def _stands(self, name: object, stamp: int | None) -> bool:
+        later = (stamp or 0) >= self._stamps.get(name, 0)
+        if later:
+            self._stamps[name] = stamp or 0
+        return later
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
         self.follows |= {(follow.block, follow.subject): follow for follow in follows}

@@ -1,0 +1,5 @@
+-- One shard of a set, unless a later writer's stands.
+INSERT INTO member_sets (owner, shard, kind, blob, stamp)
+VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (owner, shard, kind) DO UPDATE SET blob = excluded.blob, stamp = excluded.stamp
+WHERE excluded.stamp >= member_sets.stamp
