@@ -44,6 +44,7 @@ class Metrics:
         self.told = counter("stream_events_total", "Events sent on live streams.", "event")
         self.cut = counter("streams_cut_total", "Live streams closed because their client read too slowly.")
         self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.rebuilt = counter("bitmaps_rebuilt_total", "Bitmaps that couldn't be read and were made again from rows.")
         self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")
         self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
         self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")

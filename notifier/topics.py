@@ -9,6 +9,9 @@ MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
 """Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
 
+FOLLOWS = "follows"
+"""What the graph service says of two accounts; key: the one who is followed, so that a subject has one writer."""
+
 GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator"}
 """Who reads each stream, in the order in which an event passes them."""
 

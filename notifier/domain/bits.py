@@ -1,6 +1,6 @@
 """Bitmaps over the members of one shard: dense words in memory, and the smallest quick form in bytes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from zlib import crc32
 
 import numpy as np
@@ -68,10 +68,26 @@ def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:
     return packed.view(WORD)
 
 
+def from_bytes(body: bytes | bytearray) -> Bits:
+    """From all of a shard's bytes, as its blocks have them one after the other."""
+    return np.frombuffer(body, dtype=WORD, count=WORDS)
+
+
 def from_offsets(places: Iterable[int]) -> Bits:
     flags = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
     flags[places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)] = True
     return from_flags(flags)
+
+
+def changed(bits: Bits, places: Mapping[int, bool]) -> Bits:
+    """Another one, in which each of these places is as it is told."""
+    flags = np.unpackbits(bits.view(np.uint8), bitorder="little")
+    flags[list(places)] = list(places.values())
+    return np.packbits(flags, bitorder="little").view(WORD)
+
+
+def same(one: Bits, other: Bits) -> bool:
+    return bool(np.array_equal(one, other))
 
 
 def holds(bits: Bits, member: Member) -> bool:

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
 from notifier.domain.subject import Member, Subject
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -45,17 +43,14 @@ class FollowRow:
 
 def followers(rows: Iterable[FollowRow]) -> Bits:
     """Of one subject in one shard: the blocks' members, and then what each says for itself."""
-    flags, own = np.zeros(SHARD_MEMBERS, dtype=np.bool_), list[FollowRow]()
+    shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
     for row in rows:
         if row.members is None:
-            own.append(row)
+            own[row.place] = row.visible_from < LEFT
         else:
-            first = row.block % SHARD_BLOCKS * BLOCK_MEMBERS
-            shared = np.unpackbits(np.frombuffer(row.members, dtype=np.uint8), bitorder="little")
-            flags[first : first + BLOCK_MEMBERS] = shared
-    for row in own:
-        flags[row.place] = row.visible_from < LEFT
-    return from_flags(flags)
+            first = row.block % SHARD_BLOCKS * BLOCK_BYTES
+            shared[first : first + BLOCK_BYTES] = row.members
+    return changed(from_bytes(shared), own)
 
 
 def stands(slot: int, rows: Iterable[FollowRow]) -> bool:

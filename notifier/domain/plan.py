@@ -1,6 +1,6 @@
 """The plan: how a burst's fan-out is cut into slices, from the follower counts of its shards alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -34,6 +34,14 @@ class SetHead:
 
 
 NO_FOLLOWERS = SetHead(total=0, counts=())
+
+
+def with_counts(head: SetHead, of_shards: Mapping[int, int]) -> SetHead:
+    """The same with these shards' counts, which may be shards that it didn't have."""
+    known = dict(enumerate(head.counts)) | dict(of_shards)
+    end = max((shard + 1 for shard, n in known.items() if n), default=0)
+    counts = tuple(known.get(shard, 0) for shard in range(end))
+    return SetHead(total=sum(counts), counts=counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""What the graph service says of two accounts."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from notifier.domain.follow import LEFT, Follow
+from notifier.domain.subject import Kind, Member, Subject, UserId
+
+
+class Deed(StrEnum):
+    FOLLOW = "follow"
+    UNFOLLOW = "unfollow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphChange:
+    follower: UserId
+    followed: UserId
+    deed: Deed
+    sequence: int
+    """Of the pair: the highest counts, however late it comes."""
+    at: datetime
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(Kind.MENTION, self.followed)
+
+    def word(self, member: Member) -> Follow:
+        """As the follower's own."""
+        since = LEFT if self.deed is Deed.UNFOLLOW else self.at
+        return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)

@@ -1,0 +1,210 @@
+"""The indexer: rows, then bitmaps, and the same again wherever it was cut off and whoever writes beside it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import from_offsets, members
+from notifier.domain.errors import Poison, StoreUnavailable
+from notifier.domain.graph import Deed, GraphChange
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.flow.indexer import Indexer
+from notifier.ports.log import Logged, Record
+from notifier.ports.sets import ShardBlob
+from notifier.telemetry import Metrics
+from notifier.testing.memory.clock import START
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.follows import MemoryFollows
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.sets import MemoryMemberSets
+
+NOVA, LYRA = UserId("nova"), UserId("lyra")
+
+
+@dataclass
+class Graph:
+    """Ports in memory, and a log of one partition."""
+
+    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
+    epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
+    sets: MemoryMemberSets = field(init=False)
+    follows: MemoryFollows = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    records: list[Logged] = field(default_factory=list)
+    term: int = 0
+
+    def __post_init__(self) -> None:
+        self.sets = MemoryMemberSets(self.directory)
+        self.follows = MemoryFollows(MemoryPeople(self.directory, self.sets), self.sets)
+
+    def indexer(self, **ports: Any) -> Indexer:
+        made = Indexer(
+            directory=self.directory,
+            follows=self.follows,
+            sets=self.sets,
+            epochs=self.epochs,
+            metrics=self.metrics,
+            term=lambda: self.term,
+        )
+        return replace(made, **ports)
+
+    def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
+        change = GraphChange(
+            follower=UserId(follower), followed=of, deed=deed, sequence=sequence or len(self.records) + 1, at=START
+        )
+        record = Record(stream=topics.FOLLOWS, key=of, value=pack(change))
+        self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
+        return self.records[-1]
+
+    def followers(self, of: UserId = NOVA) -> set[str]:
+        """By the bitmaps, which have to agree with the head."""
+        subject = Subject(Kind.MENTION, of)
+        head, found = self.sets.head(subject), set[Member]()
+        for shard, total in enumerate(head.counts):
+            bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, from_offsets([]))
+            found |= {*members(bits, shard)}
+            assert total == len(members(bits, shard))
+        assert head.total == len(found)
+        return set(self.directory.users(found).values())
+
+    def unplanned(self, of: UserId = NOVA) -> list[int]:
+        """Shards with followers that the head doesn't name: nobody would deliver to them."""
+        subject = Subject(Kind.MENTION, of)
+        counts = dict(enumerate(self.sets.head(subject).counts))
+        bitmaps = self.sets.read(SetKind.FOLLOWERS, subject, range(4))
+        return [shard for shard, bits in bitmaps.items() if bits.any() and not counts.get(shard)]
+
+
+def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.say("bea"), graph.say("ada", of=LYRA)])
+    graph.indexer()([graph.say("bea", Deed.UNFOLLOW), graph.say("cleo", Deed.UNFOLLOW)])
+    assert (graph.followers(), graph.followers(LYRA)) == ({"ada"}, {"ada"})
+
+
+def test_an_unfollow_is_not_undone_by_what_comes_late() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada", Deed.UNFOLLOW, sequence=9)])
+    graph.indexer()([graph.say("ada", sequence=8), graph.say("bea", sequence=1)])
+    assert graph.followers() == {"bea"}
+
+
+def test_a_bitmap_that_can_t_be_read_is_made_again_from_the_rows() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.say("bea")])
+    graph.indexer(sets=Spoilt(graph.sets))([graph.say("cleo")])
+    assert graph.followers() == {"ada", "bea", "cleo"}
+    assert graph.metrics.registry.get_sample_value("notifier_bitmaps_rebuilt_total") == 1
+
+
+def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_is_lost_with_it() -> None:
+    graph = Graph()
+    first, second = graph.say("ada"), graph.say("bea")
+    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: graph.indexer()([first, second, graph.say("cleo")])))
+    zombie([first])
+    assert graph.followers() == {"ada", "bea", "cleo"}
+
+
+def test_who_gains_a_partition_begins_an_epoch_before_it_reads() -> None:
+    graph = Graph()
+    mine = graph.indexer()
+    mine([graph.say("ada")])
+    graph.indexer()([graph.say("bea")])
+    graph.term += 1
+    mine([graph.say("cleo")])
+    assert graph.followers() == {"ada", "bea", "cleo"}
+
+
+DEEDS = st.lists(
+    st.tuples(st.sampled_from(["ada", "bea", "cleo"]), st.sampled_from([*Deed]), st.integers(1, 5)), max_size=12
+)
+
+
+@given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
+    deeds: list[tuple[str, Deed, int]], cuts: list[tuple[int, int]]
+) -> None:
+    graph, calm = Graph(), Graph()
+    for who, deed, sequence in deeds:
+        graph.say(who, deed, sequence=sequence)
+        calm.say(who, deed, sequence=sequence)
+    for calls, size in cuts:
+        fuse = Fuse(calls)
+        cut = graph.indexer(
+            directory=fuse.on(graph.directory),
+            follows=fuse.on(graph.follows),
+            sets=fuse.on(graph.sets),
+            epochs=fuse.on(graph.epochs),
+        )
+        try:
+            for place in range(0, len(graph.records), size):
+                cut(graph.records[place : place + size])
+        except StoreUnavailable:
+            assert graph.unplanned() == []
+    for one in (graph, calm):
+        one.indexer()(one.records)
+    assert graph.followers() == calm.followers()
+
+
+@dataclass
+class Fuse:
+    """So many calls of any port go through; then every one fails, half of them after their effect."""
+
+    calls: int
+
+    def on(self, port: object) -> Any:
+        fuse = self
+
+        class Fused:
+            def __getattr__(self, name: str) -> Callable[..., Any]:
+                def call(*given: Any, **named: Any) -> Any:
+                    fuse.calls -= 1
+                    if fuse.calls < -1:
+                        raise StoreUnavailable
+                    answer = getattr(port, name)(*given, **named)
+                    if fuse.calls < 0:
+                        raise StoreUnavailable
+                    return answer
+
+                return call
+
+        return Fused()
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """Sets of which one was changed on the disk."""
+
+    port: MemoryMemberSets
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def read(self, *_: object) -> Any:
+        raise Poison("A bit is another.")
+
+
+@dataclass(frozen=True)
+class Asleep:
+    """Between the head and the bitmap others go on."""
+
+    port: MemoryMemberSets
+    meanwhile: Callable[[], None]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def put_head(self, *given: Any) -> None:
+        self.meanwhile()
+        self.port.put_head(*given)
+
+    def put(self, blobs: Sequence[ShardBlob], *given: Any) -> None:
+        self.port.put(blobs, *given)
