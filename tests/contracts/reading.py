@@ -22,14 +22,25 @@ def poll(
     logs: Logs, consumer: Consumer, limit: int = 1_000, *, due: int = 1, within: timedelta | None = None
 ) -> Sequence[Logged]:
     """At most so many, of what comes while the backend's patience lasts: what is due, and then until it is quiet."""
-    found = list(consumer.poll(limit, AT_ONCE))
+    return poll_all(logs, [consumer], limit, due=due, within=within)
+
+
+def poll_all(
+    logs: Logs, consumers: Sequence[Consumer], limit: int = 1_000, *, due: int, within: timedelta | None = None
+) -> Sequence[Logged]:
+    """The same of what comes to any of them."""
+    found = _asked(consumers, limit)
     deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
     empty = 0
     while len(found) < limit and monotonic() < deadline and empty < logs.quiet:
-        more = consumer.poll(limit - len(found), AT_ONCE)
+        more = _asked(consumers, limit - len(found))
         found += more
         empty = empty + 1 if len(found) >= due and not more else 0
     return found
+
+
+def _asked(consumers: Sequence[Consumer], limit: int) -> list[Logged]:
+    return [one for consumer in consumers for one in consumer.poll(limit, AT_ONCE)]
 
 
 def nothing(logs: Logs, consumer: Consumer) -> bool:
