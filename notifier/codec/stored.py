@@ -8,7 +8,7 @@ from notifier.domain.audience import TIERS
 from notifier.domain.bits import decode as decode_bits
 from notifier.domain.bits import encode as encode_bits
 from notifier.domain.errors import Poison
-from notifier.domain.seal import Seal
+from notifier.domain.seal import Seal, Tally
 
 T = TypeVar("T")
 
@@ -33,6 +33,28 @@ class _PackedSeal(msgspec.Struct, array_like=True):
     dormant: int
     suppressed: dict[str, int]
     threshold: int
+
+
+class Facts(msgspec.Struct, array_like=True, frozen=True):
+    """What a seal says beside its bitmaps."""
+
+    reached: tuple[int, int, int]
+    dormant: int
+    suppressed: dict[str, int]
+    threshold: int
+
+    @classmethod
+    def of(cls, seal: Seal) -> "Facts":
+        p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
+        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), seal.threshold)
+
+    def tally(self, shard: int) -> Tally:
+        return Tally(
+            shard=shard,
+            reached=dict(zip(TIERS, self.reached, strict=True)),
+            dormant=self.dormant,
+            suppressed=sum(self.suppressed.values()),
+        )
 
 
 def pack_seal(seal: Seal) -> bytes:

@@ -32,6 +32,14 @@ class Seal:
     def reached(self, tier: Tier) -> int:
         return count(self.tiers[tier])
 
+    def part(self, tier: Tier) -> "Part":
+        return Part(shard=self.shard, members=self.tiers[tier], threshold=self.threshold)
+
+    def alerted(self, tier: Tier) -> Bits:
+        """Who of the tier had a device, where it gets alerts at all."""
+        found: Bits = self.tiers[tier] & self.push
+        return found
+
     def tally(self) -> "Tally":
         return Tally(
             shard=self.shard,
@@ -39,6 +47,15 @@ class Seal:
             dormant=self.dormant,
             suppressed=sum(self.suppressed.values()),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a seal says of one tier: all that it takes to write the rows."""
+
+    shard: int
+    members: Bits
+    threshold: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from notifier.domain.audience import Tier
+from notifier.domain.bits import count
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
-from notifier.domain.seal import Seal, seal
+from notifier.domain.seal import Part, Seal, seal
 from notifier.domain.slice import Slice
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
@@ -31,13 +33,13 @@ class Delivery:
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
         people = rows = 0
-        for sealed in self.sealed(burst, piece.shards, hold):
-            people += sum(one.reached(piece.tier) for one in sealed)
+        for parts in self.parts(burst, piece.shards, piece.tier, hold):
+            people += sum(count(part.members) for part in parts)
             if worth_it:
-                rows += self._write(burst, piece, sealed, hold)
+                rows += self._write(burst, piece, parts, hold)
                 # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
                 # because the slice was past its worth, isn't reached: another worker's clock may say otherwise.
-                hold.reach(max(hold.claim.reached, sealed[-1].shard + 1))
+                hold.reach(max(hold.claim.reached, parts[-1].shard + 1))
         now = self.clock.now()
         if worth_it:
             self.metrics.deliveries.labels(piece.tier).inc(people)
@@ -46,33 +48,34 @@ class Delivery:
         fact = Fact.DONE if worth_it else Fact.PULLED
         return Entry(slice=piece, fact=fact, at=now, people=people, rows=rows)
 
-    def sealed(self, burst: Burst, shards: Sequence[int], hold: Hold) -> Iterator[Sequence[Seal]]:
-        """The seals of the shards, a run at a time; missing ones are made from the live sets, once for ever."""
+    def parts(self, burst: Burst, shards: Sequence[int], tier: Tier, hold: Hold) -> Iterator[Sequence[Part]]:
+        """What the shards' seals say of the tier, a run at a time; missing ones are made from the live sets, once for
+        ever."""
         for start in range(0, len(shards), SHARDS_AT_ONCE):
             run = shards[start : start + SHARDS_AT_ONCE]
             hold.keep()
-            found = dict(self.seals.read(burst.key, run))
+            found = dict(self.seals.parts(burst.key, run, tier))
             if missing := [shard for shard in run if shard not in found]:
                 for standing in self.seals.insert(burst.key, self._seals(burst, missing)):
-                    found[standing.shard] = standing
+                    found[standing.shard] = standing.part(tier)
             yield [found[shard] for shard in run]
 
     def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
         live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
         return [seal(burst, shard, sets) for shard, sets in zip(shards, live, strict=True)]
 
-    def _write(self, burst: Burst, piece: Slice, sealed: Sequence[Seal], hold: Hold) -> int:
+    def _write(self, burst: Burst, piece: Slice, parts: Sequence[Part], hold: Hold) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""
         rows = [
             cut(
-                one.tiers[piece.tier],
+                part.members,
                 burst=burst.key,
                 opened_at=burst.opened_at,
                 tier=piece.tier,
-                shard=one.shard,
-                threshold=one.threshold,
+                shard=part.shard,
+                threshold=part.threshold,
             )
-            for one in sealed
+            for part in parts
         ]
         self.inbox.write([one for one in rows if one.shard >= hold.claim.reached], hold.going)
         written = sum(one.written for one in rows)

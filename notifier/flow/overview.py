@@ -157,8 +157,8 @@ class Overview:
         shards = (shard for first, last in account.plan.ranges for shard in range(first, last + 1))
         missing = [shard for shard in shards if shard not in self.tallies]
         for start in range(0, len(missing), SEALS_AT_ONCE):
-            found = self.seals.read(key, missing[start : start + SEALS_AT_ONCE])
-            self.tallies |= {shard: seal.tally() for shard, seal in found.items()}
+            found = self.seals.tallies(key, missing[start : start + SEALS_AT_ONCE])
+            self.tallies |= found
             if found:  # the next look goes on
                 return
 

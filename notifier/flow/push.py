@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from notifier.domain.alert import alert
 from notifier.domain.bits import Bits, members
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
-from notifier.domain.seal import Seal
 from notifier.domain.slice import Slice
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
@@ -34,25 +34,24 @@ class Push:
         account = self.ledger.read([piece.burst])[piece.burst]
         worth_it = self.clock.now() < account.worth_until(piece)
         people = 0
-        for sealed in self._sealed(piece):
+        for shard, alerted in self._alerted(piece):
             hold.keep()
-            if worth_it and (targets := self._targets(burst, piece, sealed)).any():
-                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=sealed.shard), targets)
+            if worth_it and (targets := self._targets(burst, shard, alerted)).any():
+                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=shard), targets)
         fact = Fact.DONE if worth_it else Fact.PULLED
         return Entry(slice=piece, fact=fact, at=self.clock.now(), people=people)
 
-    def _sealed(self, piece: Slice) -> Iterator[Seal]:
+    def _alerted(self, piece: Slice) -> Iterator[tuple[int, Bits]]:
         for start in range(0, piece.width, SHARDS_AT_ONCE):
-            found = self.seals.read(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE])
-            yield from (found[shard] for shard in sorted(found))
+            found = self.seals.alerted(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE], piece.tier)
+            yield from sorted(found.items(), key=itemgetter(0))
 
-    def _targets(self, burst: Burst, piece: Slice, sealed: Seal) -> Bits:
+    def _targets(self, burst: Burst, shard: int, alerted: Bits) -> Bits:
         """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending.
 
         Fails closed: while nobody can say who that is, the slice waits.
         """
-        targets: Bits = sealed.tiers[piece.tier] & sealed.push
-        return targets & ~self.spared.read(burst, sealed.shard) if targets.any() else targets
+        return alerted & ~self.spared.read(burst, shard) if alerted.any() else alerted
 
     def _send(self, burst: Burst, sending: Sending, targets: Bits) -> int:
         # After a crash between intent and outcome the window is sent again, with the same collapse id: a phone that

@@ -153,8 +153,7 @@ class Reconciler:
         for first, last in account.plan.ranges:
             for start in range(first, last + 1, SHARDS_AT_ONCE):
                 run = range(start, min(start + SHARDS_AT_ONCE, last + 1))
-                for seal in self.seals.read(account.plan.burst, run).values():
-                    yield seal.tally()
+                yield from self.seals.tallies(account.plan.burst, run).values()
 
 
 def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:

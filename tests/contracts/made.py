@@ -71,7 +71,7 @@ def piece(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step = S
     return Slice(key, step, tier, shard, shard)
 
 
-def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None) -> Seal:
+def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None, push: Bits | None = None) -> Seal:
     return Seal(
         shard=shard,
         tiers={
@@ -79,7 +79,7 @@ def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None) -> Seal:
             Tier.P1: p1 if p1 is not None else nobody(),
             Tier.P2: from_offsets(range(1_000, 90_000)),
         },
-        push=from_offsets([1]),
+        push=push if push is not None else from_offsets([1]),
         dormant=7,
         suppressed={"muted": 2},
         threshold=32,

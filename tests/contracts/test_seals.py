@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from notifier.codec import pack_seal
-from notifier.domain.bits import everybody, from_offsets
+from notifier.domain.audience import TIERS
+from notifier.domain.bits import everybody, from_offsets, same
 from notifier.domain.seal import KEPT_FOR, Seal
 from notifier.domain.subject import BurstKey
 from tests.contracts.flow_stores import Store, reopened
@@ -25,6 +26,22 @@ def test_a_seal_comes_back_as_it_was_inserted(store: Store) -> None:
         found = again.seals.read(KEY, [0, 1, 2, 8, 1525])
     assert sorted(found) == [0, 1, 8, 1525]
     assert packed(found[one.shard] for one in made) == packed(made)
+
+
+def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
+    made = [seal(shard, p1=everybody()) for shard in (1525, 0, 7, 8)]
+    made.append(seal(9, p0=from_offsets([5, 6]), p1=from_offsets([7]), push=from_offsets([6, 7, 8])))
+    store.seals.insert(KEY, made)
+    asked = [*range(11), 1525]
+    for tier in TIERS:
+        parts, alerted = store.seals.parts(KEY, asked, tier), store.seals.alerted(KEY, asked, tier)
+        assert parts.keys() == alerted.keys() == {one.shard for one in made}
+        for one in made:
+            part = parts[one.shard]
+            assert (part.shard, part.threshold) == (one.shard, one.threshold)
+            assert same(part.members, one.tiers[tier])
+            assert same(alerted[one.shard], one.tiers[tier] & one.push)
+    assert store.seals.tallies(KEY, asked) == {one.shard: one.tally() for one in made}
 
 
 def test_the_first_seal_of_a_shard_stands_and_the_loser_gets_it(store: Store) -> None:

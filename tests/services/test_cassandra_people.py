@@ -169,7 +169,8 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
 
 
 def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> None:
-    cluster.execute("INSERT INTO member_sets (owner, shard, kind, blob) VALUES ('mention:nova', 0, 'followers', 0x78)")
+    insert = "INSERT INTO member_sets (owner, run, shard, kind, blob) VALUES ('mention:nova', 0, 0, 'followers', 0x78)"
+    cluster.execute(insert)
     with pytest.raises(Poison):
         CassandraMemberSets(cluster).live(NOVA, [0])
 
@@ -205,13 +206,15 @@ def test_newcomers_leave_no_tombstones_among_the_deleted(cluster: Cluster) -> No
     assert np.array_equal(CassandraSpared(cluster).read(burst(), 0), nobody())
 
 
-def test_sealing_reads_two_partitions_a_shard_at_once_and_the_authors_where_it_is_restricted(cluster: Cluster) -> None:
+def test_sealing_reads_two_partitions_of_neighbours_at_once_and_the_authors_where_it_is_restricted(
+    cluster: Cluster,
+) -> None:
     with closing(Told(cluster.access)) as told:
         CassandraMemberSets(told).live(NOVA, [5])
-        CassandraMemberSets(told).live(NOVA, [5, 7], restricted_to=ADA.user)
-    assert [[values[:2] for _, values in some] for some in told.asked] == [
-        [("mention:nova", 5), ("", 5)],
-        [(owner, shard) for shard in (5, 7) for owner in ("mention:nova", "", "mention:ada")],
+        CassandraMemberSets(told).live(NOVA, [5, 7, 8], restricted_to=ADA.user)
+    assert [[values[:3] for _, values in some] for some in told.asked] == [
+        [("mention:nova", 0, [5]), ("", 0, [5])],
+        [(owner, *some) for owner in ("mention:nova", "", "mention:ada") for some in ((0, [5, 7]), (1, [8]))],
     ]
 
 

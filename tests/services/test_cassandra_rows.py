@@ -156,7 +156,7 @@ def test_a_seal_lives_a_week_by_the_node_and_by_our_clock(cluster: Cluster) -> N
     seals.insert(KEY, [seal(3)])
     [(life,)] = cluster.execute("SELECT ttl(made) FROM sealed")
     assert KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=life) <= KEPT_FOR
-    [(life,)] = cluster.execute("SELECT ttl(blob) FROM seals")
+    [(life,)] = cluster.execute("SELECT ttl(facts) FROM seals")
     assert KEPT_FOR < timedelta(seconds=life) <= KEPT_FOR + timedelta(hours=1)
     clock.advance(KEPT_FOR - timedelta(milliseconds=1))
     assert list(seals.read(KEY, [3])) == [3]

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.inboxes import row_of
-from notifier.adapters.cassandra.seals import standing
+from notifier.adapters.cassandra.seals import chosen, standing
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.translating import translated
@@ -50,7 +50,7 @@ class CassandraArchive:
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
         for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
-            yield from standing(self._cluster, burst, shards).values()
+            yield from standing(self._cluster, burst, chosen(self._cluster, burst, shards)).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         return map(_stored, self._all(_ROWS) if burst is None else self._rows_of(burst))

@@ -2,7 +2,7 @@
 
 import pkgutil
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from time import monotonic
@@ -22,8 +22,8 @@ WITHIN = 5.0
 
 def statements() -> Sequence[str]:
     """Each is a constant of a module of this package, so that none is forgotten here."""
-    found = (value for module in _modules() for value in vars(module).values() if isinstance(value, str))
-    return list(dict.fromkeys(value for value in found if _BINDS.fullmatch(value)))
+    found = (one for module in _modules() for value in vars(module).values() for one in _strings(value))
+    return list(dict.fromkeys(one for one in found if _BINDS.fullmatch(one)))
 
 
 def prepare(cluster: Cluster, within: float = WITHIN) -> None:
@@ -37,6 +37,12 @@ def prepare(cluster: Cluster, within: float = WITHIN) -> None:
             return
         with suppress(InvalidRequest):
             cluster.prepared(statement)
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Of a constant, or of one for each tier."""
+    each = value.values() if isinstance(value, Mapping) else [value]
+    return (one for one in each if isinstance(one, str))
 
 
 def _modules() -> Iterator[ModuleType]:

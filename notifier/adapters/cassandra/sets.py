@@ -1,13 +1,14 @@
-"""The member sets: what sealing reads of a shard is two partitions, asked for side by side."""
+"""The member sets: what sealing reads of eight shards is two partitions, asked for side by side."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
 from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.runs import run_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
 from notifier.codec.moments import to_ms
@@ -34,9 +35,9 @@ COUNT = np.dtype("<u4")
 
 _EVERYBODY = ""
 
-_LIVE = "SELECT kind, blob FROM member_sets WHERE owner = ? AND shard = ? AND kind IN ?"
+_LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND run = ? AND shard IN ? AND kind IN ?"
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
-_PUT = "INSERT INTO member_sets (owner, shard, kind, blob) VALUES (?, ?, ?, ?)"
+_PUT = "INSERT INTO member_sets (owner, run, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
 _PUT_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _PUT_OF_SUBJECT = """
@@ -48,6 +49,9 @@ _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
 
 _PARTITION = itemgetter(0, 1)
 
+Wanted = tuple[str, list[SetKind]]
+"""An owner, and which of its sets."""
+
 
 class CassandraMemberSets:
     def __init__(self, cluster: Cluster) -> None:
@@ -56,9 +60,9 @@ class CassandraMemberSets:
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         # All side by side: beside rows on their way, each question waits in the node's line.
-        asked = [_partitions(subject, shard, restricted_to) for shard in shards]
-        answers = iter(self._cluster.ask_each(_LIVE, chain.from_iterable(asked)))
-        read = [[_decoded(rows) for rows in islice(answers, len(some))] for some in asked]
+        wanted = _wanted(subject, restricted_to)
+        found = self._read(wanted, shards)
+        read = [[found[owner, shard] for owner, _ in wanted] for shard in shards]
         return [self._told(subject, shard, some, restricted_to) for shard, some in zip(shards, read, strict=True)]
 
     def _told(
@@ -70,9 +74,19 @@ class CassandraMemberSets:
         return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        asked = [(str(owner or _EVERYBODY), shard, [kind]) for shard in shards]
-        found = zip(shards, self._cluster.ask_each(_LIVE, asked), strict=True)
-        return {shard: decode(rows[0].blob) for shard, rows in found if rows}
+        of = str(owner or _EVERYBODY)
+        found = self._read([(of, [kind])], shards)
+        return {shard: sets[kind] for shard in shards if kind in (sets := found[of, shard])}
+
+    def _read(self, wanted: Iterable[Wanted], shards: Sequence[int]) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
+        """By owner and shard; empty where nothing is stored."""
+        runs = [(run, list(some)) for run, some in groupby(sorted(set(shards)), run_of)]
+        asked = [(owner, run, some, kinds) for owner, kinds in wanted for run, some in runs]
+        found: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
+        for (owner, *_), rows in zip(asked, self._cluster.ask_each(_LIVE, asked), strict=True):
+            for row in rows:
+                found[owner, row.shard][SetKind(row.kind)] = decode(row.blob)
+        return found
 
     def head(self, subject: Subject) -> SetHead:
         if subject.kind is Kind.SELF:
@@ -85,7 +99,7 @@ class CassandraMemberSets:
     def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
         # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
         for some in batches(blobs, BLOBS):
-            rows = [(str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits)) for b in some]
+            rows = [(str(b.owner or _EVERYBODY), run_of(b.shard), b.shard, str(b.kind), encode(b.bits)) for b in some]
             self._write([_stamped(_PUT, row, stamp) for row in rows])
 
     def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
@@ -123,13 +137,13 @@ class CassandraMemberSets:
         return None if account is None or account.deleted else account.member
 
 
-def _partitions(subject: Subject, shard: int, restricted_to: UserId | None) -> list[tuple[str, int, list[SetKind]]]:
-    """Two, and the author's where it is restricted; everybody's alone for a personal subject."""
-    found = [(_EVERYBODY, shard, [SetKind.PUSH])]
+def _wanted(subject: Subject, restricted_to: UserId | None) -> list[Wanted]:
+    """Two owners', and the author's where it is restricted; everybody's alone for a personal subject."""
+    found: list[Wanted] = [(_EVERYBODY, [SetKind.PUSH])]
     if subject.kind is not Kind.SELF:
-        found = [(str(subject), shard, list(OF_A_SUBJECT)), (_EVERYBODY, shard, list(OF_EVERYBODY))]
+        found = [(str(subject), list(OF_A_SUBJECT)), (_EVERYBODY, list(OF_EVERYBODY))]
     if restricted_to is not None:
-        found.append((str(Subject(Kind.MENTION, restricted_to)), shard, [SetKind.FOLLOWERS]))
+        found.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
     return found
 
 
@@ -138,10 +152,6 @@ def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
     if stamp is None:
         return put, row
     return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
-
-
-def _decoded(rows: list[Any]) -> dict[SetKind, Bits]:
-    return {SetKind(row.kind): decode(row.blob) for row in rows}
 
 
 def _of_block(follow: BlockFollows) -> Row:

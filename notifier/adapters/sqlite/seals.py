@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack_seal, unpack_seal
 from notifier.codec.moments import to_ms
-from notifier.domain.seal import Seal
+from notifier.domain.audience import Tier
+from notifier.domain.bits import Bits
+from notifier.domain.seal import Part, Seal, Tally
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 
@@ -25,6 +27,16 @@ class SqliteSeals:
         for db, some in self._by_file(shards):
             found |= _read(db, burst, some)
         return found
+
+    # A file gives all of a seal as quickly as a part of it.
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+        return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+        return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
         standing = {seal.shard: seal for seal in seals}

@@ -116,7 +116,7 @@ class Bed:
             # Of nobody, and too long to be renewed: the slice's first claim is still to come.
             claim = Claim(slice=piece, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
             hold = Hold(claim, self.work.claims, self.clock)
-            took += cost(partial(deque, self.delivery.sealed(burst, piece.shards, hold), 0))
+            took += cost(partial(deque, self.delivery.parts(burst, piece.shards, piece.tier, hold), 0))
         return took
 
     def deliver(self, pieces: list[Slice]) -> None:
@@ -126,14 +126,14 @@ class Bed:
 
     def rows(self, burst: Burst, pieces: list[Slice]) -> Iterator[Rows]:
         for piece in pieces:
-            for shard, seal in self.delivery.seals.read(burst.key, piece.shards).items():
+            for shard, part in self.delivery.seals.parts(burst.key, piece.shards, piece.tier).items():
                 yield cut(
-                    seal.tiers[piece.tier],
+                    part.members,
                     burst=burst.key,
                     opened_at=burst.opened_at,
                     tier=piece.tier,
                     shard=shard,
-                    threshold=seal.threshold,
+                    threshold=part.threshold,
                 )
 
 

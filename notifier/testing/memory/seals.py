@@ -3,7 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.domain.seal import KEPT_FOR, Seal
+from notifier.domain.audience import Tier
+from notifier.domain.bits import Bits
+from notifier.domain.seal import KEPT_FOR, Part, Seal, Tally
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 
@@ -16,6 +18,15 @@ class MemorySeals:
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
         stored = self._seals.get(burst, {})
         return {shard: stored[shard][1] for shard in shards if shard in stored}
+
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+        return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+        return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
         now = self._clock.now()
