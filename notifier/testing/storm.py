@@ -58,6 +58,24 @@ class Tweet:
 _STARTED = datetime.now(UTC).isoformat()
 
 
+REHEARSED_FOR = 6.0
+"""Seconds; from then on engines that were just started answer as they always do."""
+REHEARSED = 120
+"""Mentions: a storm's pace."""
+
+
+def rehearsal(world: World, seed: int) -> list[Tweet]:
+    """Mentions of the second half of the celebrities, one after the other; what is left to the storm is the first."""
+    chance = random.Random(seed)
+    named = world.names[world.celebrities - world.celebrities // 2 :]
+    each = [named[number % len(named)] for number in range(REHEARSED if named else 0)]
+    authors = [user(chance.randrange(world.universe)) for _ in each]
+    return [
+        Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
+        for number, (name, author) in enumerate(zip(each, authors, strict=True))
+    ]
+
+
 def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
     """As many mentions in all, in any order; every celebrity is named as soon as there are enough of them."""
     chance = random.Random(seed)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notifier.cli.demo import KINDS, OF_A_CLUSTER
 from notifier.testing.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
 from notifier.testing.people import sample
-from notifier.testing.storm import letter, tweets
+from notifier.testing.storm import letter, rehearsal, tweets
 from notifier.testing.trial import Script
 from notifier.testing.world import World
 
@@ -28,6 +28,14 @@ def test_there_are_as_many_mentions_as_asked_for_and_nobody_mentions_herself(men
 
 def test_every_celebrity_is_named_when_there_are_enough_mentions() -> None:
     assert {name for tweet in tweets(WORLD, 24, 3) for name in tweet.mentioned} == set(WORLD.names)
+
+
+def test_a_rehearsal_leaves_the_first_half_of_the_celebrities_to_the_storm() -> None:
+    written = rehearsal(WORLD, 1)
+    assert {name for tweet in written for name in tweet.mentioned} == set(WORLD.names[6:])
+    assert not {tweet.id for tweet in written} & {tweet.id for tweet in tweets(WORLD, 240, 1)}
+    assert all(tweet.author not in tweet.mentioned for tweet in written)
+    assert rehearsal(World(universe=20, followers=10, celebrities=1, seed=1), 1) == []
 
 
 def test_protected_tweets_are_celebrities_own() -> None:

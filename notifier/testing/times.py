@@ -1,0 +1,46 @@
+"""How quick a storm was, by the ledger and by who sent it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from notifier.domain.audience import Tier
+from notifier.domain.ledger import Account
+from notifier.testing import latency
+from notifier.testing.finding import Finding, quantile
+from notifier.testing.storm import Sent
+from notifier.testing.world import World
+
+P0_P95_S = 1.0
+P0_LARGE_P95_S = 4.0
+LARGE = 10_000_000
+"""Followers above which P0 may take longer."""
+
+
+def times(accounts: Sequence[Account], sent: Sent, world: World, *, since: datetime, judged: bool) -> Iterator[Finding]:
+    """Of what was accepted since then; what was before it is told as that of a cold start."""
+    warm = [account for account in accounts if account.plan.accepted_at >= since]
+    small = latency.waits(warm, [Tier.P0], most_followers=LARGE)
+    yield _time("p0_p95_s", small, P0_P95_S if judged else None)
+    if cold := latency.waits((account for account in accounts if account.plan.accepted_at < since), [Tier.P0]):
+        yield _time("p0_cold_p95_s", cold)
+    if world.followers > LARGE:
+        yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if judged else None)
+    for tier in (Tier.P1, Tier.P2):
+        found = latency.waits(warm, [tier])
+        if latency.rows(found):
+            yield _time(f"{tier}_p95_s", found)
+    yield Finding(
+        name="accept_p99_ms",
+        ok=True,
+        value=round(quantile(sent.seconds, 0.99) * 1000, 3) if sent.seconds else None,
+        unit="ms",
+        n=len(sent.seconds),
+        detail=f"{sent.retries} requests were sent again",
+    )
+
+
+def _time(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
+    """The 95th percentile; without a limit it is told and not judged."""
+    value, n = latency.p95(waits), latency.rows(waits)
+    ok = limit is None or (n > 0 and value <= limit)
+    return Finding(name=name, ok=ok, value=round(value, 3) if n else None, limit=limit, unit="s", n=n)
