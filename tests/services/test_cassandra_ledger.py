@@ -10,7 +10,7 @@ from notifier.adapters.cassandra import (
     CassandraLedger,
     Cluster,
 )
-from notifier.adapters.cassandra.openings import FORGOTTEN, SLOT, OpenBursts
+from notifier.adapters.cassandra.openings import AHEAD, FORGOTTEN, SLOT, OpenBursts
 from notifier.adapters.cassandra.session import PLAIN
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Entry, Fact
@@ -93,18 +93,22 @@ def test_what_another_process_lists_is_found_wherever_it_opened(cluster: Cluster
 
 
 class Counting(Cluster):
-    """How many slots were looked at."""
+    """How many hours and slots were looked at."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.access)
-        self.shared, self.slots, self.refusing = cluster, 0, False
+        self.shared, self.hours, self.slots, self.refusing = cluster, 0, 0, ""
 
     def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
         asked = list(each)
-        if self.refusing:
+        if self.refusing and self.refusing in statement:
             raise StoreUnavailable("for a test")
-        if "FROM open_bursts" in statement:
-            self.slots += sum(len(slots) for slots, _ in asked if isinstance(slots, list))
+        self.hours += sum(
+            len(some[0]) for some in asked if "FROM open_slots" in statement and isinstance(some[0], list)
+        )
+        self.slots += sum(
+            len(some[0]) for some in asked if "FROM open_bursts" in statement and isinstance(some[0], list)
+        )
         return self.shared.ask_each(statement, asked, profile=profile)
 
 
@@ -119,29 +123,92 @@ def test_what_is_listed_in_time_or_by_oneself_is_found_by_the_next_look(cluster:
     assert list(ledger.open()) == [older, late, KEY]
 
 
-def test_a_slot_without_open_bursts_is_looked_at_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
+WHOLE = 8 * 24 + 2
+"""Hours that a first look may ask for."""
+ROUND = WHOLE // FORGOTTEN + 1
+"""Looks until each hour was read anew."""
+
+
+def test_where_nothing_was_ever_listed_a_look_asks_for_hours_alone_and_then_for_few(
+    cluster: Cluster, clock: ManualClock
+) -> None:
     counting = Counting(cluster)
     ledger = CassandraLedger(counting, clock)
     ledger.open()
-    whole = counting.slots
-    assert whole > 8 * 24 * 20
+    assert WHOLE - 2 <= counting.hours <= WHOLE
+    before = counting.hours
     for _ in range(10):
         ledger.open()
-    assert counting.slots - whole <= 10 * (FORGOTTEN + 6)
+    assert counting.hours - before <= 10 * (FORGOTTEN + 2)
+    assert counting.slots == 0
     ledger.open(START - timedelta(seconds=2))
-    assert counting.slots - whole <= 10 * (FORGOTTEN + 6) + 5
+    assert counting.slots <= 2
 
 
-def test_a_look_that_fails_forgets_nothing_of_where_open_bursts_begin(cluster: Cluster, clock: ManualClock) -> None:
+def test_a_past_slot_without_open_bursts_is_looked_at_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
+    CassandraLedger(cluster, clock).plan([plan(KEY, opened_at=START - timedelta(days=1))])
+    CassandraLedger(cluster, clock).close([KEY])
+    counting = Counting(cluster)
+    ledger = CassandraLedger(counting, clock)
+    for _ in range(ROUND):
+        assert list(ledger.open()) == []
+    assert counting.slots == 2
+
+
+def test_what_another_lists_late_is_found_within_the_minute(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, other = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
+    day_old, second = START - timedelta(days=1), BurstKey(NOVA, 2)
+    other.plan([plan(KEY, opened_at=day_old)])
+    assert list(ledger.open()) == [KEY]
+    other.close([KEY])
+    assert list(ledger.open()) == []
+    other.plan([plan(second, opened_at=day_old), plan(BurstKey(ORION, 1), opened_at=day_old + timedelta(hours=2))])
+    found = [list(ledger.open()) for _ in range(ROUND)]
+    assert found[-1] == [second, BurstKey(ORION, 1)]
+
+
+def test_what_has_opened_by_a_clock_that_is_ahead_is_found_by_a_look_at_the_latest(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    for seconds in range(40):
+        opened = START + timedelta(seconds=seconds)
+        ledger.plan([plan(BurstKey(NOVA, seconds + 1), opened_at=opened + AHEAD)])
+        clock.advance(timedelta(seconds=1))
+    clock.advance(START + timedelta(seconds=39) - clock.now())
+    assert BurstKey(NOVA, 40) in ledger.open(clock.now() - timedelta(seconds=2))
+
+
+def test_a_burst_whose_slot_could_not_be_noted_is_not_listed_either_and_is_once_it_can(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    failing = Counting(cluster)
+    failing.refusing = "INTO open_slots"
+    ledger, other = CassandraLedger(failing, clock), CassandraLedger(cluster, clock)
+    with pytest.raises(StoreUnavailable):
+        ledger.plan([plan(KEY)])
+    assert (list(other.open()), list(other.open(START))) == ([], [])
+    failing.refusing = ""
+    ledger.plan([plan(KEY)])
+    assert (list(other.open()), list(other.open(START))) == ([KEY], [KEY])
+
+
+@pytest.mark.parametrize("part", ["FROM open_slots", "FROM open_bursts"])
+def test_a_look_that_fails_forgets_nothing_of_where_open_bursts_begin(
+    cluster: Cluster, clock: ManualClock, part: str
+) -> None:
+    CassandraLedger(cluster, clock).plan([plan(KEY)])
     counting = Counting(cluster)
     opened = OpenBursts(counting, clock)
     opened.all()
-    known = dict(opened._first)
-    counting.refusing = True
+    known, hours = dict(opened._first), list(opened._hours)
+    counting.refusing = part
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             opened.all()
-    assert opened._first == known
+    assert (opened._first, list(opened._hours)) == (known, hours)
+    counting.refusing = ""
+    assert list(opened.all()) == [KEY]
 
 
 def test_a_slot_of_a_thousand_mentions_a_second_has_fewer_tombstones_than_a_read_may_pass() -> None:

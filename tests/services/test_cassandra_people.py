@@ -169,8 +169,8 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
 
 
 def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> None:
-    insert = "INSERT INTO member_sets (owner, run, shard, kind, blob) VALUES ('mention:nova', 0, 0, 'followers', 0x78)"
-    cluster.execute(insert)
+    insert = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (%s, 0, 0, 'followers', 0x78)"
+    cluster.execute(insert, [str(NOVA)])
     with pytest.raises(Poison):
         CassandraMemberSets(cluster).live(NOVA, [0])
 

@@ -237,6 +237,7 @@ LIKE = {
     Kept(WINDOWS, 91 * DAY): "mentions mention_ids",
     Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
     Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts",
+    Kept(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
     Kept("8 HOURS", 7 * DAY): "sealed",
     Kept("8 HOURS", 7 * DAY + 3600): "seals",
     Kept(NARROW, 180 * DAY): "throttles",

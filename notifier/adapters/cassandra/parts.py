@@ -1,4 +1,4 @@
-"""Where the partitions of the bursts' tables end: by run, by hour and by part. Kept keyspaces depend on it."""
+"""Where the partitions of tables end: by run, by hour, by part and by neighbours. Kept keyspaces depend on it."""
 
 from zlib import crc32
 
@@ -11,6 +11,9 @@ PARTS = 16
 """Of an hour's bursts, and of a burst's mentions."""
 HOUR = 3_600_000
 """Milliseconds."""
+NEIGHBOURS = 8
+"""Shards whose sets, and whose seals, share a partition: a slice reads them by few questions, and no answer is large: for
+a celebrity of everybody it is half a megabyte."""
 
 
 def run_of(seq: int) -> int:
@@ -19,6 +22,10 @@ def run_of(seq: int) -> int:
 
 def hour_of(ms: int) -> int:
     return ms // HOUR
+
+
+def neighbours_of(shard: int) -> int:
+    return shard // NEIGHBOURS
 
 
 def part_of_subject(subject: Subject) -> int:

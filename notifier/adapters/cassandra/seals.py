@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
-from notifier.adapters.cassandra.runs import run_of
+from notifier.adapters.cassandra.parts import neighbours_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import Row
@@ -26,7 +26,7 @@ ROUND = 64
 _PUT = statement("put_seal")
 _CHOOSE = statement("choose_seal")
 _CHOSEN = "SELECT shard, made, sealed_at FROM sealed WHERE subject = ? AND seq = ? AND run = ? AND shard IN ?"
-_OF_RUN = "FROM seals WHERE subject = ? AND seq = ? AND run = ? AND made = ? AND shard IN ?"
+_OF_RUN = "FROM seals WHERE subject = ? AND seq = ? AND neighbours = ? AND made = ? AND shard IN ?"
 _ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_RUN}"
 _FACTS = f"SELECT shard, facts {_OF_RUN}"
 _PART = {tier: f"SELECT shard, facts, {tier} AS members {_OF_RUN}" for tier in TIERS}
@@ -106,7 +106,7 @@ def standing(cluster: Cluster, burst: BurstKey, made: Mapping[int, Made]) -> Map
 
 def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]) -> Iterator[Any]:
     """Those of neighbours that one made are read together."""
-    kept = groupby(sorted((run_of(shard), by, shard) for shard, by in made.items()), itemgetter(0, 1))
+    kept = groupby(sorted((neighbours_of(shard), by, shard) for shard, by in made.items()), itemgetter(0, 1))
     key = str(burst.subject), burst.seq
     asked = [(*key, run, by, [shard for _, _, shard in some]) for (run, by), some in kept]
     return chain.from_iterable(cluster.ask_each(read, asked))
@@ -114,7 +114,7 @@ def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]
 
 def _row(burst: BurstKey, made: Made, seal: Seal) -> Row:
     bitmaps = (*(encode(seal.tiers[tier]) for tier in TIERS), encode(seal.push))
-    return str(burst.subject), burst.seq, run_of(seal.shard), made, seal.shard, *bitmaps, pack(Facts.of(seal))
+    return str(burst.subject), burst.seq, neighbours_of(seal.shard), made, seal.shard, *bitmaps, pack(Facts.of(seal))
 
 
 def _seal(row: Any) -> Seal:

@@ -8,7 +8,7 @@ from operator import itemgetter
 import numpy as np
 
 from notifier.adapters.cassandra.directory import CassandraDirectory
-from notifier.adapters.cassandra.runs import run_of
+from notifier.adapters.cassandra.parts import neighbours_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
 from notifier.codec.moments import to_ms
@@ -35,9 +35,9 @@ COUNT = np.dtype("<u4")
 
 _EVERYBODY = ""
 
-_LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND run = ? AND shard IN ? AND kind IN ?"
+_LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND neighbours = ? AND shard IN ? AND kind IN ?"
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
-_PUT = "INSERT INTO member_sets (owner, run, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
+_PUT = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
 _PUT_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _PUT_OF_SUBJECT = """
@@ -80,7 +80,7 @@ class CassandraMemberSets:
 
     def _read(self, wanted: Iterable[Wanted], shards: Sequence[int]) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
         """By owner and shard; empty where nothing is stored."""
-        runs = [(run, list(some)) for run, some in groupby(sorted(set(shards)), run_of)]
+        runs = [(run, list(some)) for run, some in groupby(sorted(set(shards)), neighbours_of)]
         asked = [(owner, run, some, kinds) for owner, kinds in wanted for run, some in runs]
         found: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
         for (owner, *_), rows in zip(asked, self._cluster.ask_each(_LIVE, asked), strict=True):
@@ -99,7 +99,9 @@ class CassandraMemberSets:
     def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
         # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
         for some in batches(blobs, BLOBS):
-            rows = [(str(b.owner or _EVERYBODY), run_of(b.shard), b.shard, str(b.kind), encode(b.bits)) for b in some]
+            rows = [
+                (str(b.owner or _EVERYBODY), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits)) for b in some
+            ]
             self._write([_stamped(_PUT, row, stamp) for row in rows])
 
     def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
