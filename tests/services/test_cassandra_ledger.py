@@ -103,12 +103,8 @@ class Counting(Cluster):
         asked = list(each)
         if self.refusing and self.refusing in statement:
             raise StoreUnavailable("for a test")
-        self.hours += sum(
-            len(some[0]) for some in asked if "FROM open_slots" in statement and isinstance(some[0], list)
-        )
-        self.slots += sum(
-            len(some[0]) for some in asked if "FROM open_bursts" in statement and isinstance(some[0], list)
-        )
+        self.hours += sum(len(some) for some, *_ in asked if "FROM open_slots" in statement and isinstance(some, list))
+        self.slots += sum(len(some) for some, *_ in asked if "FROM open_bursts" in statement and isinstance(some, list))
         return self.shared.ask_each(statement, asked, profile=profile)
 
 

@@ -76,10 +76,8 @@ class OpenBursts:
         now = self._clock.now()  # before the look: of what is listed later nothing is concluded
         forgotten = list(islice(self._hours, FORGOTTEN))
         hours = self._read(now, forgotten)
-        known = {
-            slot: self._first.get(slot, 0) for hour, slots in hours.items() if hour not in forgotten for slot in slots
-        }
-        first = dict.fromkeys((slot for hour in forgotten for slot in hours.get(hour, ())), 0) | known
+        first = {slot: self._first.get(slot, 0) for slots in hours.values() for slot in slots}
+        first |= {slot: 0 for hour in forgotten for slot in hours.get(hour, ())}
         looks = defaultdict(list)
         for slot, moment in first.items():
             if moment < _end(slot):

@@ -12,8 +12,8 @@ PARTS = 16
 HOUR = 3_600_000
 """Milliseconds."""
 NEIGHBOURS = 8
-"""Shards whose sets, and whose seals, share a partition: a slice reads them by few questions, and no answer is large: for
-a celebrity of everybody it is half a megabyte."""
+"""Shards whose sets, and whose seals, share a partition: a slice reads them by few questions, and no answer is larger
+than half a megabyte, which a celebrity of everybody has."""
 
 
 def run_of(seq: int) -> int:
