@@ -8,7 +8,7 @@ and passes over what differs, and over what leads to no burst.
 A mention is in `mentions`, in the part that its event's id gives, and in `mention_ids`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
-from notifier.adapters.cassandra.together import TOGETHER, batches, together
+from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst, expires_at
@@ -69,10 +69,11 @@ class CassandraBursts:
         # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
         # A burst that is there is found by all who look, and has its mentions. The ids come last: a mention is known
         # only once its burst is readable.
-        self._place([(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at])
+        new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
         parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
-        self._cluster.ask_all(together(_PUT_MENTION, some) for some in parts)
+        self._cluster.ask_all([*self._places(new), *(together(_PUT_MENTION, some) for some in parts)])
+        self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
         self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
@@ -107,15 +108,17 @@ class CassandraBursts:
         )
         return [_outcome(id, tuple(row)) for row in rows]
 
-    def _place(self, bursts: Sequence[tuple[Burst, Life]]) -> None:
+    def _places(self, bursts: Sequence[tuple[Burst, Life]]) -> Iterator[tuple[str, Row]]:
         """In the run and in the hour. A burst that grows stays where it was placed, and both live as long as it does:
         who has placed it spares itself the read and the two writes with each of its mentions.
         """
-        self._cluster.ask_each(_PUT_RUN, self._runs(burst for burst, _ in bursts))
-        self._cluster.ask_each(_PUT_HOUR, [_place(burst, life) for burst, life in bursts])
+        yield from ((_PUT_RUN, run) for run in self._runs(burst for burst, _ in bursts))
+        yield from ((_PUT_HOUR, _place(burst, life)) for burst, life in bursts)
+
+    def _remember(self, placed: Iterable[Burst]) -> None:
         if len(self._placed) > PLACED:
             self._placed.clear()
-        self._placed |= {burst.key: burst.opened_at for burst, _ in bursts}
+        self._placed |= {burst.key: burst.opened_at for burst in placed}
 
     def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
         """Each run with the earliest opening that is known of it: one that was re-stamped moved on from there.
