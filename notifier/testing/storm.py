@@ -58,9 +58,9 @@ class Tweet:
 _STARTED = datetime.now(UTC).isoformat()
 
 
-REHEARSED_FOR = 6.0
+REHEARSED_FOR = 10.0
 """Seconds; from then on engines that were just started answer as they always do."""
-REHEARSED = 120
+REHEARSED = 200
 """Mentions: a storm's pace."""
 
 
