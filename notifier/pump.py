@@ -31,7 +31,10 @@ class Pump:
     """Polled and not done: an outage came in between."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
-        """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time."""
+        """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time, if nobody
+        else has it by then."""
+        if self.held and not self.consumer.holds():
+            self.held = ()
         self.held = self.held or self.consumer.poll(BATCH, wait)
         if not self.held:
             return 0

@@ -86,10 +86,6 @@ def changed(bits: Bits, places: Mapping[int, bool]) -> Bits:
     return np.packbits(flags, bitorder="little").view(WORD)
 
 
-def same(one: Bits, other: Bits) -> bool:
-    return bool(np.array_equal(one, other))
-
-
 def holds(bits: Bits, member: Member) -> bool:
     place = member % SHARD_MEMBERS
     return bool((int(bits[place // 64]) >> (place % 64)) & 1)

@@ -7,13 +7,12 @@ doesn't know it yet loses.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass
 
 from notifier.codec import unpack
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, same, shard_of
-from notifier.domain.errors import Poison
+from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.errors import LogUnavailable, Poison
 from notifier.domain.graph import GraphChange
 from notifier.domain.plan import with_counts
 from notifier.domain.stamp import Stamp, stamp
@@ -33,26 +32,21 @@ class Indexer:
     sets: MemberSets
     epochs: Epochs
     metrics: Metrics
-    term: Callable[[], int]
-    """Rises whenever this reader gains a partition, before it gets a record of it."""
-    begun: tuple[int, int] | None = field(default=None)
-    """The term, and the epoch that this writer began in it."""
+    holds: Callable[[], bool]
+    """Whether what was read from the log is still this reader's to do; asked of the log."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Every follow is in its row and in its bitmap when it returns. Cut off anywhere, the records come again, to
-        this reader or to another, and whoever does it again does the same."""
-        epoch = self._epoch()
-        for _, some in groupby(records, lambda logged: logged.partition):
-            of_partition = list(some)
-            changes = [unpack(GraphChange, logged.record.value) for logged in of_partition]
-            self._apply(changes, stamp(epoch, of_partition[-1].offset))
+        this reader or to another, and whoever does it again does the same.
 
-    def _epoch(self) -> int:
-        # Begun before anything is read that is written back: whoever had the partition before has a lower one, and
-        # whatever he writes from now on is lost, to be done again from the log.
-        if self.begun is None or self.begun[0] != self.term():
-            self.begun = self.term(), self.epochs.begin("indexer")
-        return self.begun[1]
+        Raises LogUnavailable where somebody else has them by now.
+        """
+        at = stamp(self.epochs.begin("indexer"))
+        # Asked when the epoch is begun, and before anything is read that is written back. Whoever had these records
+        # before has a lower one, and what he still writes is lost; whoever gets them from now on has a higher one.
+        if not self.holds():
+            raise LogUnavailable("Another reader has the partition.")
+        self._apply([unpack(GraphChange, logged.record.value) for logged in records], at)
 
     def _apply(self, changes: Sequence[GraphChange], at: Stamp) -> None:
         members = self.directory.number({change.follower for change in changes})
@@ -67,26 +61,21 @@ class Indexer:
     def _index(self, subject: Subject, follows: Mapping[Member, bool], at: Stamp) -> None:
         found = {shard: self._shard(subject, shard, of_shard) for shard, of_shard in _by_shard(follows).items()}
         # The head first: a shard that it doesn't name is planned by nobody, and one that it names too early has nobody.
-        # It is compared by itself: cut off in between, and taken back before it is done again, it would stay as it is.
-        before = self.sets.head(subject)
-        after = with_counts(before, {shard: count(bits) for shard, (bits, _) in found.items()})
-        if tuple(after.counts) != tuple(before.counts):
-            self.sets.put_head(subject, after, at)
-        moved = {shard: bits for shard, (bits, moved) in found.items() if moved}
+        # Both are written also where nothing changed: an older writer's, with what was true before, would come through.
+        head = with_counts(self.sets.head(subject), {shard: count(bits) for shard, bits in found.items()})
+        self.sets.put_head(subject, head, at)
         self.sets.put(
-            [ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=bits) for s, bits in moved.items()], at
+            [ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=bits) for s, bits in found.items()], at
         )
 
-    def _shard(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> tuple[Bits, bool]:
-        """The shard's bitmap as it has to be, and whether it has to be written."""
+    def _shard(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
         try:
             before = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, nobody())
         except Poison:
             # Never silently empty: the rows know who follows, and have these already.
             self.metrics.rebuilt.inc()
-            return self.follows.followers(subject, shard), True
-        after = changed(before, places)
-        return after, not same(before, after)
+            return self.follows.followers(subject, shard)
+        return changed(before, places)
 
 
 def _by_shard(follows: Mapping[Member, bool]) -> Mapping[int, Mapping[int, bool]]:

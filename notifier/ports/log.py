@@ -45,6 +45,13 @@ class Consumer(Protocol):
         """
         ...
 
+    def holds(self) -> bool:
+        """Whether all that it polled and didn't commit is still its own to do: by the log's word, asked now.
+
+        Once it says no, all of that comes again, to whoever has it by then. Raises LogUnavailable.
+        """
+        ...
+
     def lag(self) -> int:
         """Records in this consumer's partitions behind the group's commit."""
         ...

@@ -36,6 +36,9 @@ class Member:
     def commit(self, positions: Mapping[str, int]) -> None:
         self._asked("commit", dict(positions))
 
+    def holds(self) -> bool:
+        return bool(self._asked("holds"))
+
     def lag(self) -> int:
         return int(self._asked("lag"))
 

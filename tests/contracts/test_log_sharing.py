@@ -107,6 +107,33 @@ def test_who_slept_past_the_lease_and_lost_nothing_goes_on(logs: Logs) -> None:
     assert keys(poll(logs, sleeper)) == ["new"]
 
 
+def test_who_lost_what_it_polled_is_told_when_it_asks_and_gets_it_again_when_it_is_free(logs: Logs) -> None:
+    append(logs, *KEYS)
+    sleeper = logs.subscribe(STREAM, "router", "one")
+    poll(logs, sleeper, due=len(KEYS))
+    assert sleeper.holds()
+    logs.sleeps(sleeper)
+    logs.passes(2 * LEASE)
+    heir = logs.subscribe(STREAM, "router", "two")
+    poll(logs, heir, due=len(KEYS))
+    assert heir.holds()
+    logs.wakes(sleeper)
+    assert not sleeper.holds()
+    heir.close()
+    logs.settle([sleeper])
+    assert keys(poll(logs, sleeper, due=len(KEYS))) == sorted(KEYS)
+
+
+def test_who_asks_whether_it_holds_what_it_polled_goes_on_where_it_was(logs: Logs) -> None:
+    append(logs, *KEYS)
+    reader = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, reader, due=len(KEYS))
+    commit(reader, polled[:1])
+    assert reader.holds()
+    append(logs, "new")
+    assert keys(poll(logs, reader)) == ["new"]
+
+
 def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")

@@ -127,7 +127,7 @@ def test_nobody_follows_a_subject_without_a_head(backend: Backend) -> None:
 
 
 def test_of_two_writers_the_later_stamp_stands(backend: Backend) -> None:
-    old, new = stamp(1, 900), stamp(2, 5)
+    old, new = stamp(1), stamp(2)
     for at, place in ((new, 2), (old, 1)):
         backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], at)
         backend.sets.put_head(NOVA, SetHead(total=place, counts=(place,)), at)
@@ -138,8 +138,8 @@ def test_of_two_writers_the_later_stamp_stands(backend: Backend) -> None:
 def test_a_stamp_stands_on_what_was_loaded_and_is_not_loaded_over(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
     backend.sets.put_head(NOVA, SetHead(total=1, counts=(1,)))
-    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0, 0))
-    backend.sets.put_head(NOVA, SetHead(total=2, counts=(2,)), stamp(0, 0))
+    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0))
+    backend.sets.put_head(NOVA, SetHead(total=2, counts=(2,)), stamp(0))
     put(backend, SetKind.FOLLOWERS, NOVA, 3)
     backend.sets.put_head(NOVA, SetHead(total=3, counts=(3,)))
     assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets, members
-from notifier.domain.errors import Poison, StoreUnavailable
+from notifier.domain.errors import LogUnavailable, Poison, StoreUnavailable
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.flow.indexer import Indexer
@@ -38,7 +39,8 @@ class Graph:
     follows: MemoryFollows = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     records: list[Logged] = field(default_factory=list)
-    term: int = 0
+    others: bool = False
+    """Have the partition by now."""
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
@@ -51,7 +53,7 @@ class Graph:
             sets=self.sets,
             epochs=self.epochs,
             metrics=self.metrics,
-            term=lambda: self.term,
+            holds=lambda: not self.others,
         )
         return replace(made, **ports)
 
@@ -112,14 +114,21 @@ def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_i
     assert graph.followers() == {"ada", "bea", "cleo"}
 
 
-def test_who_gains_a_partition_begins_an_epoch_before_it_reads() -> None:
+def test_a_zombie_that_read_what_has_been_taken_back_since_doesn_t_bring_it_back() -> None:
     graph = Graph()
-    mine = graph.indexer()
-    mine([graph.say("ada")])
+    first = graph.say("ada")
     graph.indexer()([graph.say("bea")])
-    graph.term += 1
-    mine([graph.say("cleo")])
-    assert graph.followers() == {"ada", "bea", "cleo"}
+    heir = graph.indexer()
+    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.say("ada", Deed.UNFOLLOW)])))
+    zombie([first])
+    assert graph.followers() == {"bea"}
+
+
+def test_who_has_lost_the_partition_writes_nothing() -> None:
+    graph = Graph(others=True)
+    with pytest.raises(LogUnavailable):
+        graph.indexer()([graph.say("ada")])
+    assert graph.followers() == set()
 
 
 DEEDS = st.lists(

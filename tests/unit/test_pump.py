@@ -26,6 +26,7 @@ class Batches:
     """A consumer that gives these batches, and remembers what was committed."""
 
     batches: list[list[Logged]]
+    lost: bool = False
     committed: list[Mapping[str, int]] = field(default_factory=list)
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
@@ -33,6 +34,9 @@ class Batches:
 
     def commit(self, positions: Mapping[str, int]) -> None:
         self.committed.append(positions)
+
+    def holds(self) -> bool:
+        return not self.lost
 
     def lag(self) -> int:
         return sum(map(len, self.batches))
@@ -102,6 +106,16 @@ def test_an_outage_holds_the_same_batch_and_commits_nothing(outage: Exception) -
     assert [built.step(), built.step()] == [2, 1]
     assert stage.calls == [[1, 2], [1, 2], [3]]
     assert consumer.committed == [{P0: 2}, {P0: 3}]
+
+
+def test_what_somebody_else_took_over_during_an_outage_is_left_to_him() -> None:
+    stage = Stage(failures={1: [StoreUnavailable()]})
+    built, consumer, _ = pump(stage, [logged(1), logged(2)], [logged(3)])
+    with pytest.raises(StoreUnavailable):
+        built.step()
+    consumer.lost = True
+    assert built.step() == 1
+    assert (stage.calls, consumer.committed) == ([[1, 2], [3]], [{P0: 3}])
 
 
 def test_an_outage_between_the_single_records_holds_the_batch_too() -> None:

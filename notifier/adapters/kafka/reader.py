@@ -86,6 +86,13 @@ class KafkaReader:
         offsets = {_number(one): offset + 1 for one, offset in positions.items() if one.startswith(ours)}
         self._commit({number: at for number, at in offsets.items() if at > self._committed.get(number, at)})
 
+    def holds(self) -> bool:
+        if self._made_anew():
+            self.close()
+        # Said once more, what is committed moves nothing; brokers take it only from who is still a member. A new
+        # partition has no commit until it may be read.
+        return self._commit({number: at for number, at in self._committed.items() if number not in self._growth.holds})
+
     def lag(self) -> int:
         if self._made is None or not (self._committed or self._unknown):
             return 0

@@ -25,6 +25,7 @@ wakes a thread, 0.15 ms on a busy machine: with 5 ms all day, three readers of a
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
 _COMMITTED = "SELECT offset FROM commits WHERE consumer_group = ? AND partition = ?"
+_HOLDS = statement("log_holds")
 _COMMIT = statement("log_commit")
 _LAG = statement("log_lag")
 
@@ -68,6 +69,16 @@ class SqliteConsumer:
         ]
         with self._db.write() as c:
             c.executemany(_COMMIT, cells)
+
+    def holds(self) -> bool:
+        names = json.dumps(list(self._epochs))
+        with self._db.read() as c:
+            found = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_HOLDS, (self._seat.group, names))}
+            committed = {p: _offset(c.execute(_COMMITTED, (self._seat.group, p)).fetchone()) for p in self._epochs}
+        if self._epochs and all(found.get(p) == (self._seat.owner, epoch) for p, epoch in self._epochs.items()):
+            return True
+        self._polled, self._renew_at = committed, 0
+        return False
 
     def lag(self) -> int:
         with self._db.read() as c:

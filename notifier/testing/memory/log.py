@@ -81,6 +81,13 @@ class MemoryConsumer:
         commits = self._group.commits
         commits |= {p: max(offset, commits.get(p, -1)) for p, offset in positions.items() if self._holds(p)}
 
+    def holds(self) -> bool:
+        mine = list(filter(self._holds, self._polled))
+        if mine and len(mine) == len(self._polled):
+            return True
+        self._polled = {p: self._group.commits.get(p, -1) for p in mine}
+        return False
+
     def lag(self) -> int:
         commits = self._group.commits
         return sum(len(self._log.partitions[p]) - 1 - commits.get(p, -1) for p in self._polled)
