@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event as Signal
 
+from notifier import topics
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter, DeadLetters
 from notifier.ports.log import Consumer, Logged
+from notifier.system import System
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.pump")
@@ -81,6 +83,20 @@ class Pump:
         )
         self.dead_letters.put(letter)
         self.metrics.dead.labels(self.name).inc()
+
+
+def pump(system: System, stream: str) -> Pump:
+    """Of one stream, for as long as its consumer isn't closed."""
+    ports, group = system.ports, topics.GROUPS[stream]
+    consumer = ports.log.subscribe(stream, group, system.owner)
+    return Pump(
+        name=group,
+        consumer=consumer,
+        stage=system.stage(stream, consumer.holds),
+        dead_letters=ports.dead_letters,
+        clock=ports.clock,
+        metrics=system.metrics,
+    )
 
 
 BACKOFF = (0.1, 0.2, 0.5, 1.0, 2.0)

@@ -1,9 +1,10 @@
 """The system: all ports of a process, and the stages wired from them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from notifier import topics
 from notifier.config import Settings
 from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
@@ -12,6 +13,7 @@ from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Gateway
+from notifier.flow.indexer import Indexer
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.overview import Overview
@@ -29,11 +31,13 @@ from notifier.ports.cache import Activity, BacklogReport, Buckets, Pressure, Rec
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
+from notifier.ports.epochs import Epochs
+from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
-from notifier.ports.log import EventLog
+from notifier.ports.log import EventLog, Logged
 from notifier.ports.people import People
 from notifier.ports.pull import PullIndex, PullReader
 from notifier.ports.push import Sender, Sent, Spared
@@ -59,6 +63,8 @@ class Ports:
     claims: Claims
     seals: Seals
     inbox: Inbox
+    follows: Follows
+    epochs: Epochs
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent
@@ -112,6 +118,16 @@ class System:
         p = self.ports
         return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics)
 
+    def stage(self, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
+        """The one that reads a stream; `holds` says whether what was read is still its own."""
+        match topics.GROUPS[stream]:
+            case "router":
+                return self.router()
+            case "coordinator":
+                return self.coordinator()
+            case _:
+                return self.indexer(holds)
+
     def router(self) -> Router:
         p = self.ports
         return Router(
@@ -138,6 +154,12 @@ class System:
             metrics=self.metrics,
             collapse=self.settings.collapse,
             refill=self.settings.refill,
+        )
+
+    def indexer(self, holds: Callable[[], bool]) -> Indexer:
+        p = self.ports
+        return Indexer(
+            directory=p.directory, follows=p.follows, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
         )
 
     def dispatcher(self) -> Dispatcher:

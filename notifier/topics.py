@@ -12,10 +12,13 @@ MENTIONS_STANDARD = "mentions.standard"
 FOLLOWS = "follows"
 """What the graph service says of two accounts; key: the one who is followed, so that a subject has one writer."""
 
-GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator"}
-"""Who reads each stream, in the order in which an event passes them."""
+GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator", FOLLOWS: "indexer"}
+"""Who reads each stream."""
 
-PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4}
+PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4}
+
+MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
+"""In the order in which an event of the tweet service passes them."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
 

@@ -1,4 +1,4 @@
-"""The loops of the role `pump`: router, coordinators, dispatcher, reconciler, voice, monitor, as threads."""
+"""The loops of the role `pump`: router, coordinators, indexer, dispatcher, reconciler, voice, monitor, as threads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -12,8 +12,7 @@ from notifier import topics
 from notifier.cli.attendance import STEP_WITHIN, Attendance
 from notifier.cli.beats import BEATS_EVERY
 from notifier.domain.errors import OUTAGES
-from notifier.ports.log import Logged
-from notifier.pump import Loop, Pump
+from notifier.pump import Loop, Pump, pump
 from notifier.system import System
 
 WAITS_FOR_RECORDS = timedelta(milliseconds=250)
@@ -55,11 +54,7 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
     """
     sys.setswitchinterval(TURN)
     attendance = Attendance()
-    readings = [
-        _reading(system, topics.MENTIONS, system.router()),
-        _reading(system, topics.MENTIONS_CELEBRITY, system.coordinator()),
-        _reading(system, topics.MENTIONS_STANDARD, system.coordinator()),
-    ]
+    readings = [Reading(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
 
     def loop(name: str, step: Callable[[], object], idle: timedelta, within: float = STEP_WITHIN) -> Loop:
         signed = attendance.signed(name, step, idle.total_seconds(), within)
@@ -86,20 +81,6 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
     for thread in closing:
         thread.start()
     _join(closing)
-
-
-def _reading(system: System, stream: str, stage: Callable[[Sequence[Logged]], None]) -> Reading:
-    ports, group = system.ports, topics.GROUPS[stream]
-    consumer = ports.log.subscribe(stream, group, system.owner)
-    pump = Pump(
-        name=group,
-        consumer=consumer,
-        stage=stage,
-        dead_letters=ports.dead_letters,
-        clock=ports.clock,
-        metrics=system.metrics,
-    )
-    return Reading(pump=pump, stream=stream)
 
 
 def _without_answer(step: Callable[[], object]) -> Callable[[], None]:

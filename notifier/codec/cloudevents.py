@@ -1,13 +1,14 @@
-"""The tweet service's events: CloudEvents 1.0 in JSON, one or a batch; unknown fields are ignored."""
+"""Events of the tweet service and of the graph service: CloudEvents 1.0 in JSON, one or a batch; unknown fields are
+ignored."""
 
-import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.event import EVENT_TYPE, checked_event
+from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE, checked_change, checked_event
+from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event
 
 LARGEST_EVENT = 64 * 1024
@@ -25,37 +26,75 @@ class _Data(msgspec.Struct):
     protected: bool = False
 
 
-class _CloudEvent(msgspec.Struct):
+class _Pair(msgspec.Struct):
+    follower: str
+    followed: str
+    sequence: int
+
+
+class _CloudEvent(msgspec.Struct, tag_field="type"):
     specversion: Literal["1.0"]
     id: str
     source: str
-    type: Annotated[str, msgspec.Meta(pattern=rf"\A{re.escape(EVENT_TYPE)}\Z")]
     time: datetime
+
+
+class _Mentioned(_CloudEvent, tag=EVENT_TYPE):
     data: _Data
 
+    def checked(self, now: datetime) -> Event:
+        return checked_event(
+            source=self.source,
+            id=self.id,
+            tweet=self.data.tweet,
+            author=self.data.author,
+            mentioned=self.data.mentions,
+            text=self.data.text,
+            protected=self.data.protected,
+            happened_at=self.time,
+            now=now,
+        )
 
-def read_event(body: bytes, now: datetime) -> Event:
-    """Raises BadEvent or TooLarge."""
-    if len(body) > LARGEST_EVENT:
-        raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
-    try:
-        raw = msgspec.json.decode(body, type=_CloudEvent)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadEvent(f"{error}.") from error
-    return checked_event(
+
+class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
+    data: _Pair
+
+    def checked(self, now: datetime) -> GraphChange:
+        return _checked(self, Deed.FOLLOW, now)
+
+
+class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
+    data: _Pair
+
+    def checked(self, now: datetime) -> GraphChange:
+        return _checked(self, Deed.UNFOLLOW, now)
+
+
+def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphChange:
+    return checked_change(
         source=raw.source,
         id=raw.id,
-        tweet=raw.data.tweet,
-        author=raw.data.author,
-        mentioned=raw.data.mentions,
-        text=raw.data.text,
-        protected=raw.data.protected,
+        follower=raw.data.follower,
+        followed=raw.data.followed,
+        deed=deed,
+        sequence=raw.data.sequence,
         happened_at=raw.time,
         now=now,
     )
 
 
-def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Event | NotifierError]:
+def read_event(body: bytes, now: datetime) -> Event | GraphChange:
+    """Raises BadEvent or TooLarge."""
+    if len(body) > LARGEST_EVENT:
+        raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
+    try:
+        raw = msgspec.json.decode(body, type=_Mentioned | _Followed | _Unfollowed)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadEvent(f"{error}.") from error
+    return raw.checked(now)
+
+
+def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Event | GraphChange | NotifierError]:
     """Each event, or what is wrong with it: one bad event doesn't spoil its batch."""
     return [_event_or_error(one, now) for one in (_split(body) if batch else [body])]
 
@@ -70,7 +109,7 @@ def _split(body: bytes) -> list[bytes]:
     return [bytes(raw) for raw in found]
 
 
-def _event_or_error(body: bytes, now: datetime) -> Event | NotifierError:
+def _event_or_error(body: bytes, now: datetime) -> Event | GraphChange | NotifierError:
     try:
         return read_event(body, now)
     except NotifierError as error:

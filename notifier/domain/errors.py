@@ -45,7 +45,7 @@ class BadSubject(Refused):
 
 
 class BadEvent(Refused):
-    """The event is not a CloudEvent about a tweet that mentions somebody."""
+    """The event is not a CloudEvent of one of the types that are taken."""
 
     code = "bad_event"
 

@@ -1,4 +1,4 @@
-"""What an event may be: the limits that the gateway holds the tweet service to."""
+"""What an event may be: the limits that the gateway holds the tweet service and the graph service to."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -6,15 +6,19 @@ from datetime import datetime, timedelta
 
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import BadEvent
+from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
 from notifier.domain.subject import UserId
 
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
+FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000
 """Characters; a longer text is cut, because only its beginning is ever shown."""
 MOST_MENTIONED = 100
+HIGHEST_SEQUENCE = 2**53 - 1
+"""Of a pair: as far as every sender's JSON counts."""
 CLOCKS_MAY_DIFFER = timedelta(minutes=5)
 
 
@@ -48,6 +52,33 @@ def checked_event(
     )
 
 
+def checked_change(
+    *,
+    source: str,
+    id: str,
+    follower: str,
+    followed: str,
+    deed: Deed,
+    sequence: int,
+    happened_at: datetime,
+    now: datetime,
+) -> GraphChange:
+    """The change, or BadEvent with the field that is wrong."""
+    if follower == followed:
+        raise BadEvent(f"data.follower and data.followed are both {follower}.")
+    if not 1 <= sequence <= HIGHEST_SEQUENCE:
+        raise BadEvent(f"data.sequence is {sequence}; it counts from 1 to {HIGHEST_SEQUENCE}.")
+    return GraphChange(
+        id=EventId(_name("source", source), _name("id", id)),
+        follower=UserId(_name("data.follower", follower)),
+        followed=UserId(_name("data.followed", followed)),
+        deed=deed,
+        sequence=sequence,
+        # A clock that is ahead mustn't hide what comes meanwhile.
+        at=min(_happened(happened_at, now), now),
+    )
+
+
 def _name(field: str, value: str) -> str:
     if not value:
         raise BadEvent(f"{field} is empty.")
@@ -63,10 +94,14 @@ def _shown(text: str) -> str:
 
 
 def _within_retention(happened_at: datetime, now: datetime) -> datetime:
-    if happened_at.tzinfo is None:
-        raise BadEvent("time has no time zone.")
-    if happened_at > now + CLOCKS_MAY_DIFFER:
-        raise BadEvent("time is in the future.")
-    if happened_at <= now - RETENTION:
+    if _happened(happened_at, now) <= now - RETENTION:
         raise BadEvent("time is more than 90 days ago.")
     return happened_at
+
+
+def _happened(at: datetime, now: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise BadEvent("time has no time zone.")
+    if at > now + CLOCKS_MAY_DIFFER:
+        raise BadEvent("time is in the future.")
+    return at

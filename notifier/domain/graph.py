@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from notifier.domain.follow import LEFT, Follow
+from notifier.domain.mention import EventId
 from notifier.domain.subject import Kind, Member, Subject, UserId
 
 
@@ -15,6 +16,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphChange:
+    id: EventId
     follower: UserId
     followed: UserId
     deed: Deed

@@ -113,7 +113,7 @@ class Fates:
     def _looked_through(self, source: str | None, id: str) -> bool:
         """Along the way of an event, so that one that moves on meanwhile is met at the next look."""
         whole = True
-        for stream in topics.GROUPS:
+        for stream in topics.MENTIONS_PASS:
             found = self._waits_in(stream, source, id)
             if found:
                 return True

@@ -1,4 +1,4 @@
-"""The gateway: an event is validated, made durable and answered; the tweet service never waits for more."""
+"""The gateway: an event is validated, made durable and answered; who sent it never waits for more."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,6 +10,7 @@ from hashlib import blake2b
 from notifier import topics
 from notifier.codec import pack, read_events
 from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
+from notifier.domain.graph import GraphChange
 from notifier.domain.mention import Event, EventId
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
@@ -52,15 +53,18 @@ class Gateway:
             if isinstance(event, Event) and receipt.answer is Answer.ACCEPTED:
                 before[event.id] = fresh[event] = digest(event)
             receipts.append(receipt)
-        self._accept(fresh)
+        self._accept(fresh, [change for change in found if isinstance(change, GraphChange)])
         for receipt in receipts:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
 
-    def _accept(self, fresh: Mapping[Event, str]) -> None:
-        if not fresh:
+    def _accept(self, fresh: Mapping[Event, str], changes: Collection[GraphChange]) -> None:
+        if not fresh and not changes:
             return
-        self.log.append([Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh])
+        mentions = [Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh]
+        # Whoever says a change twice says nothing new: its pair has a sequence.
+        follows = [Record(stream=topics.FOLLOWS, key=change.followed, value=pack(change)) for change in changes]
+        self.log.append([*mentions, *follows])
         # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
         # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
         with suppress(CacheUnavailable):
@@ -81,9 +85,11 @@ def digest(event: Event) -> str:
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _receipt(event: Event | NotifierError, before: Mapping[EventId, str]) -> Receipt:
+def _receipt(event: Event | GraphChange | NotifierError, before: Mapping[EventId, str]) -> Receipt:
     if isinstance(event, NotifierError):
         return Receipt(answer=Answer.REFUSED, error=event)
+    if isinstance(event, GraphChange):
+        return Receipt(answer=Answer.ACCEPTED, event=event.id)
     match before.get(event.id):
         case None:
             return Receipt(answer=Answer.ACCEPTED, event=event.id)

@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+import numpy as np
+
 from notifier.codec import pack_seal
 from notifier.domain.audience import TIERS
-from notifier.domain.bits import everybody, from_offsets, same
+from notifier.domain.bits import everybody, from_offsets
 from notifier.domain.seal import KEPT_FOR, Seal
 from notifier.domain.subject import BurstKey
 from tests.contracts.flow_stores import Store, reopened
@@ -39,8 +41,8 @@ def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
         for one in made:
             part = parts[one.shard]
             assert (part.shard, part.threshold) == (one.shard, one.threshold)
-            assert same(part.members, one.tiers[tier])
-            assert same(alerted[one.shard], one.tiers[tier] & one.push)
+            assert np.array_equal(part.members, one.tiers[tier])
+            assert np.array_equal(alerted[one.shard], one.tiers[tier] & one.push)
     assert store.seals.tallies(KEY, asked) == {one.shard: one.tally() for one in made}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.audience import Tier
-from notifier.domain.event import EVENT_TYPE
+from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.outcome import Outcome
 from notifier.domain.slice import Pool, Slice
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
@@ -18,7 +18,7 @@ from notifier.flow.gateway import Answer, Receipt
 from notifier.flow.page import Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
-from notifier.pump import Pump
+from notifier.pump import Pump, pump
 from notifier.system import Ports, System
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground
@@ -54,6 +54,8 @@ class Stage:
             claims=g.claims,
             seals=g.seals,
             inbox=g.inbox,
+            follows=g.follows,
+            epochs=g.epochs,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             sent=g.sent,
@@ -88,17 +90,17 @@ class Stage:
         assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
         return receipt
 
+    def followed(self, follower: str, followed: str, *, sequence: int, ended: bool = False) -> None:
+        """By the graph service's word, which the indexer has taken when this returns."""
+        data = {"follower": follower, "followed": followed, "sequence": sequence}
+        event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
+        event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
+        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        assert receipt.answer is Answer.ACCEPTED
+        self.sequence()
+
     def pump(self, stream: str, **ports: Any) -> Pump:
-        system = self.system(**ports)
-        stage = system.router() if stream == topics.MENTIONS else system.coordinator()
-        return Pump(
-            name=stream,
-            consumer=self.ground.log.subscribe(stream, "test", "test"),
-            stage=stage,
-            dead_letters=self.ground.dead_letters,
-            clock=self.ground.clock,
-            metrics=Metrics(),
-        )
+        return pump(self.system(**ports), stream)
 
     def sequence(self) -> None:
         """Everything in the log is routed, numbered and published."""

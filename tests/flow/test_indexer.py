@@ -14,6 +14,7 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets, members
 from notifier.domain.errors import LogUnavailable, Poison, StoreUnavailable
 from notifier.domain.graph import Deed, GraphChange
+from notifier.domain.mention import EventId
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.flow.indexer import Indexer
 from notifier.ports.log import Logged, Record
@@ -59,7 +60,12 @@ class Graph:
 
     def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
         change = GraphChange(
-            follower=UserId(follower), followed=of, deed=deed, sequence=sequence or len(self.records) + 1, at=START
+            id=EventId("graph", str(len(self.records))),
+            follower=UserId(follower),
+            followed=of,
+            deed=deed,
+            sequence=sequence or len(self.records) + 1,
+            at=START,
         )
         record = Record(stream=topics.FOLLOWS, key=of, value=pack(change))
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
@@ -27,8 +27,8 @@ from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
-from notifier.ports.log import Consumer, Logged
 from notifier.ports.sets import ShardBlob
+from notifier.pump import pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.archive import MemoryArchive
@@ -39,6 +39,8 @@ from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
@@ -98,6 +100,8 @@ class House:
             claims=claims,
             seals=seals,
             inbox=inbox,
+            follows=MemoryFollows(self.people, self.sets),
+            epochs=MemoryEpochs(),
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
             sent=MemorySent(),
@@ -124,10 +128,7 @@ class House:
             clock=clock,
         )
         self.system = System(ports=self.ports, settings=settings or Settings(), metrics=Metrics(), owner="a test")
-        log = self.ports.log
-        self._readings: list[tuple[Consumer, Callable[[Sequence[Logged]], None]]] = [
-            (log.subscribe(stream, group, "a test"), self._stage(stream)) for stream, group in topics.GROUPS.items()
-        ]
+        self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
         self.system.voice.speak()  # as a pump does when it begins
 
@@ -136,15 +137,13 @@ class House:
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""
-        for number in range(len(self._readings)):
+        for number in range(len(self._pumps)):
             self.pump(number)
 
     def pump(self, number: int) -> None:
         """All that waits in one stream: the first is the router's."""
-        consumer, stage = self._readings[number]
-        while records := consumer.poll(100, timedelta(0)):
-            stage(records)
-            consumer.commit({logged.partition: logged.offset for logged in records})
+        while self._pumps[number].step():
+            pass
 
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
@@ -156,9 +155,6 @@ class House:
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)
-
-    def _stage(self, stream: str) -> Callable[[Sequence[Logged]], None]:
-        return self.system.router() if stream == topics.MENTIONS else self.system.coordinator()
 
     def token(self, user: str) -> str:
         return issue(self.keys, UserId(user), self.clock.now())

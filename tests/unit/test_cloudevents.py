@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 
 from notifier.codec import read_events
 from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
+from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
 from tests.unit.examples import NOON
 
@@ -26,7 +28,7 @@ def raw(*, data: Mapping[str, object] | None = None, **fields: object) -> dict[s
     return {**event, **fields}
 
 
-def read(body: object) -> Event | NotifierError:
+def read(body: object) -> Event | GraphChange | NotifierError:
     (found,) = read_events(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON, batch=False)
     return found
 
@@ -53,7 +55,7 @@ def test_text_and_protection_may_be_missing_and_unknown_fields_are_ignored() -> 
         (b"", "truncated"),
         (b"{", "truncated"),
         (b"[]", "object"),
-        (b'{"id": "\xff"}', "utf-8"),
+        (b'{"type": "notifier.tweet.mentioned.v1", "id": "\xff"}', "utf-8"),
         (b"[" * 50_000, "object"),
         (raw(specversion="0.3"), "specversion"),
         (raw(type="notifier.tweet.mentioned.v2"), "type"),
@@ -83,6 +85,52 @@ def test_a_missing_field_is_named() -> None:
 def test_an_event_that_is_too_large_isn_t_even_parsed() -> None:
     assert isinstance(read(b"x" * (LARGEST_EVENT + 1)), TooLarge)
     assert isinstance(read(b"x" * LARGEST_EVENT), BadEvent)
+
+
+def change(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.followed.v1") | {"data": {"follower": "ada", "followed": "nova", **data}}
+
+
+def test_a_follow_is_read_and_what_ends_it() -> None:
+    found = read(change(sequence=7))
+    assert isinstance(found, GraphChange)
+    assert (found.follower, found.followed, found.deed, found.sequence) == ("ada", "nova", Deed.FOLLOW, 7)
+    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
+    ended = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
+    assert isinstance(ended, GraphChange)
+    assert (ended.deed, ended.sequence) == (Deed.UNFOLLOW, 8)
+
+
+def test_a_follow_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
+    found = read(change(sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(found, GraphChange)
+    assert found.at == NOON
+
+
+def test_a_follow_of_long_ago_is_read() -> None:
+    found = read(change(sequence=7) | {"time": "2011-01-05T12:00:00Z"})
+    assert isinstance(found, GraphChange)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (change(), "sequence"),
+        (change(sequence=0), "data.sequence"),
+        (change(sequence=2**53), "data.sequence"),
+        (change(sequence="7"), "data.sequence"),
+        (change(sequence=7, follower="nova"), "data.follower"),
+        (change(sequence=7, followed=""), "data.followed"),
+        (change(sequence=7, follower="a" * 1_000), "data.follower"),
+        (change(sequence=7) | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+        (change(sequence=7) | {"time": "2026-01-05T12:00:00"}, "zone"),
+        (raw(type="notifier.account.followed.v1"), "follower"),
+    ],
+)
+def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
 
 
 def test_one_bad_event_doesn_t_spoil_its_batch() -> None:

@@ -6,12 +6,14 @@ from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.entry import security
+from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.inbox import CassandraInbox
 from notifier.adapters.cassandra.inspection import Node, Nodes, look
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
+from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
@@ -31,6 +33,8 @@ __all__ = [
     "CassandraClaims",
     "CassandraDeadLetters",
     "CassandraDirectory",
+    "CassandraEpochs",
+    "CassandraFollows",
     "CassandraHeads",
     "CassandraInbox",
     "CassandraLeases",

@@ -6,7 +6,9 @@ from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.directory import SqliteDirectory
+from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
@@ -30,6 +32,8 @@ __all__ = [
     "SqliteClaims",
     "SqliteDeadLetters",
     "SqliteDirectory",
+    "SqliteEpochs",
+    "SqliteFollows",
     "SqliteHeads",
     "SqliteInbox",
     "SqliteLeases",

@@ -9,6 +9,8 @@ from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
@@ -46,12 +48,14 @@ class Ground:
         self.ledger = MemoryLedger(self.claims)
         self.seals = MemorySeals(self.clock)
         self.inbox = MemoryInbox(self.seals)
+        self.epochs = MemoryEpochs()
         self.throttles = MemoryThrottles()
         self.dead_letters = MemoryDeadLetters()
         self.sent = MemorySent()
         self.leases = MemoryLeases()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory, self.sets)
+        self.follows = MemoryFollows(self.people, self.sets)
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)

@@ -1,6 +1,6 @@
 """The roles of the system as processes of the simulation, wired as the real ones are: stages, pumps, loops, runners."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event as Signal
@@ -9,8 +9,8 @@ from typing import Any, cast
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.slice import Pool
-from notifier.ports.log import Consumer, EventLog, Logged
-from notifier.pump import Loop, Pump
+from notifier.ports.log import Consumer, EventLog
+from notifier.pump import Loop, pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.cache import MemoryActivity
@@ -26,6 +26,12 @@ from workers.runner import Runner
 POLLS_EVERY = timedelta(seconds=0.2)
 DISPATCHES_EVERY = timedelta(seconds=0.3)
 RECONCILES_EVERY = timedelta(seconds=1)
+READS = {
+    "router": topics.MENTIONS,
+    "celebrity": topics.MENTIONS_CELEBRITY,
+    "standard": topics.MENTIONS_STANDARD,
+}
+"""The loops that read the log, and what each reads."""
 
 Threads = dict[str, Callable[[], None]]
 
@@ -82,14 +88,8 @@ class Roles:
 
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
-        readings: dict[str, tuple[str, str, Callable[[Sequence[Logged]], None]]] = {
-            "router": (topics.MENTIONS, "router", system.router()),
-            "celebrity": (topics.MENTIONS_CELEBRITY, "coordinator", system.coordinator()),
-            "standard": (topics.MENTIONS_STANDARD, "coordinator", system.coordinator()),
-        }
         threads = {
-            f"{name}/{lane}": self._loop(lane, self._pump(system, stream, group, stage).step, POLLS_EVERY)
-            for lane, (stream, group, stage) in readings.items()
+            f"{name}/{loop}": self._loop(loop, pump(system, stream).step, POLLS_EVERY) for loop, stream in READS.items()
         }
         monitor = system.monitor()
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
@@ -111,17 +111,6 @@ class Roles:
             return {process.name: self._loop(process.name, step, POLLS_EVERY)}
 
         return starts
-
-    def _pump(self, system: System, stream: str, group: str, stage: Callable[[Sequence[Logged]], None]) -> Pump:
-        ports = system.ports
-        return Pump(
-            name=group,
-            consumer=ports.log.subscribe(stream, group, system.owner),
-            stage=stage,
-            dead_letters=ports.dead_letters,
-            clock=ports.clock,
-            metrics=self.metrics,
-        )
 
     def _loop(self, name: str, step: Callable[[], object], idle: timedelta) -> Callable[[], None]:
         sleeper = cast(Signal, Sleeper(self.scheduler))
@@ -147,6 +136,8 @@ class Roles:
             claims=OwnClaims(store("claims"), self.ringing),
             seals=store("seals"),
             inbox=store("inbox"),
+            follows=store("follows"),
+            epochs=store("epochs"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
             sent=OwnSent(store("sent"), self.ringing, owner),
