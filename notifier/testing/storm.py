@@ -65,7 +65,7 @@ REHEARSED = 200
 
 
 def rehearsal(world: World, seed: int) -> list[Tweet]:
-    """Mentions of the second half of the celebrities, one after the other; what is left to the storm is the first."""
+    """Mentions of the second half of the celebrities, one after the other: the first have their budgets whole."""
     chance = random.Random(seed)
     named = world.names[world.celebrities - world.celebrities // 2 :]
     each = [named[number % len(named)] for number in range(REHEARSED if named else 0)]

@@ -12,6 +12,7 @@ from notifier.testing.world import World
 
 P0_P95_S = 1.0
 P0_LARGE_P95_S = 4.0
+P0_COLD_P95_S = 10.0
 LARGE = 10_000_000
 """Followers above which P0 may take longer."""
 
@@ -22,7 +23,7 @@ def times(accounts: Sequence[Account], sent: Sent, world: World, *, since: datet
     small = latency.waits(warm, [Tier.P0], most_followers=LARGE)
     yield _time("p0_p95_s", small, P0_P95_S if judged else None)
     if cold := latency.waits((account for account in accounts if account.plan.accepted_at < since), [Tier.P0]):
-        yield _time("p0_cold_p95_s", cold)
+        yield _time("p0_cold_p95_s", cold, P0_COLD_P95_S if judged else None)
     if world.followers > LARGE:
         yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if judged else None)
     for tier in (Tier.P1, Tier.P2):

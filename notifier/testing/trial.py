@@ -129,23 +129,31 @@ class Trial:
         Load(directory=self.ports.directory, sets=self.ports.sets)(self.script.world)
         self.tell("starting")
         with self.instance:
-            self._rehearse()
+            slow = self._rehearse()
             self._rage()
             self.tell("waiting until everything is delivered")
-            slow = self._drain()
+            slow += self._drain()
             self.tell("comparing rows, seals, ledger and tabs with the formulas")
             return [*self._judge(), *slow]
 
-    def _rehearse(self) -> None:
+    def _rehearse(self) -> list[Finding]:
         """Where times are judged: what was just started takes its first mentions slowly, and a service rarely was."""
         script = self.script
         if script.profile == "embedded" or script.faults or not (written := rehearsal(script.world, script.seed)):
-            return
+            return []
         self.tell(f"rehearsing: {len(written)} mentions in {REHEARSED_FOR:.0f} s")
         sent = replace(self.storm, tweets=written, lasting=REHEARSED_FOR, sent=Sent())()
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
-        self._drain()
+        slow = self._drain()
+        # The storm is to open bursts, not to join those of the rehearsal.
+        self.tell("waiting until its windows are over")
+        time.sleep(self._window())
+        return slow
+
+    def _window(self) -> float:
+        collapse = self.script.collapse
+        return MENTION.collapse.total_seconds() if collapse is None else collapse
 
     def _rage(self) -> None:
         lasting, saboteur = self.script.lasting, self._saboteur()

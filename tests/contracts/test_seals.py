@@ -53,6 +53,19 @@ def test_the_first_seal_of_a_shard_stands_and_the_loser_gets_it(store: Store) ->
     assert packed(store.seals.read(KEY, [3]).values()) == packed([first])
 
 
+def test_two_who_seal_neighbours_find_each_other_s(store: Store) -> None:
+    mine, theirs = seal(3), seal(5, p0=from_offsets([2]))
+    store.seals.insert(KEY, [mine])
+    store.seals.insert(KEY, [theirs])
+    assert packed(store.seals.read(KEY, [3, 5]).values()) == packed([mine, theirs])
+    assert store.seals.tallies(KEY, [3, 5]) == {3: mine.tally(), 5: theirs.tally()}
+    for tier in TIERS:
+        parts, alerted = store.seals.parts(KEY, [3, 5], tier), store.seals.alerted(KEY, [3, 5], tier)
+        for one in (mine, theirs):
+            assert np.array_equal(parts[one.shard].members, one.tiers[tier])
+            assert np.array_equal(alerted[one.shard], one.tiers[tier] & one.push)
+
+
 def test_each_burst_has_seals_of_its_own(store: Store) -> None:
     store.seals.insert(KEY, [seal(3)])
     assert store.seals.read(BurstKey(NOVA, 2), [3]) == {}

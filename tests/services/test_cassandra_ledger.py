@@ -10,7 +10,8 @@ from notifier.adapters.cassandra import (
     CassandraLedger,
     Cluster,
 )
-from notifier.adapters.cassandra.openings import AHEAD, FORGOTTEN, SLOT, OpenBursts
+from notifier.adapters.cassandra.openings import AHEAD, OpenBursts
+from notifier.adapters.cassandra.remembered import ANEW, SLOT
 from notifier.adapters.cassandra.session import PLAIN
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Entry, Fact
@@ -121,7 +122,7 @@ def test_what_is_listed_in_time_or_by_oneself_is_found_by_the_next_look(cluster:
 
 WHOLE = 8 * 24 + 2
 """Hours that a first look may ask for."""
-ROUND = WHOLE // FORGOTTEN + 1
+ROUND = WHOLE // ANEW + 1
 """Looks until each hour was read anew."""
 
 
@@ -135,7 +136,7 @@ def test_where_nothing_was_ever_listed_a_look_asks_for_hours_alone_and_then_for_
     before = counting.hours
     for _ in range(10):
         ledger.open()
-    assert counting.hours - before <= 10 * (FORGOTTEN + 2)
+    assert counting.hours - before <= 10 * (ANEW + 2)
     assert counting.slots == 0
     ledger.open(START - timedelta(seconds=2))
     assert counting.slots <= 2
@@ -167,12 +168,11 @@ def test_what_has_opened_by_a_clock_that_is_ahead_is_found_by_a_look_at_the_late
     cluster: Cluster, clock: ManualClock
 ) -> None:
     ledger = CassandraLedger(cluster, clock)
-    for seconds in range(40):
-        opened = START + timedelta(seconds=seconds)
-        ledger.plan([plan(BurstKey(NOVA, seconds + 1), opened_at=opened + AHEAD)])
+    for seconds in range(40):  # over the turn of a slot
+        key = BurstKey(NOVA, seconds + 1)
+        ledger.plan([plan(key, opened_at=clock.now() + AHEAD)])
+        assert key in ledger.open(clock.now() - timedelta(seconds=2))
         clock.advance(timedelta(seconds=1))
-    clock.advance(START + timedelta(seconds=39) - clock.now())
-    assert BurstKey(NOVA, 40) in ledger.open(clock.now() - timedelta(seconds=2))
 
 
 def test_a_burst_whose_slot_could_not_be_noted_is_not_listed_either_and_is_once_it_can(
@@ -197,12 +197,12 @@ def test_a_look_that_fails_forgets_nothing_of_where_open_bursts_begin(
     counting = Counting(cluster)
     opened = OpenBursts(counting, clock)
     opened.all()
-    known, hours = dict(opened._first), list(opened._hours)
+    known = dict(opened._remembered.first)
     counting.refusing = part
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             opened.all()
-    assert (opened._first, list(opened._hours)) == (known, hours)
+    assert opened._remembered.first == known
     counting.refusing = ""
     assert list(opened.all()) == [KEY]
 
