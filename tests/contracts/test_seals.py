@@ -57,7 +57,8 @@ def test_two_who_seal_neighbours_find_each_other_s(store: Store) -> None:
     mine, theirs = seal(3), seal(5, p0=from_offsets([2]))
     store.seals.insert(KEY, [mine])
     store.seals.insert(KEY, [theirs])
-    assert packed(store.seals.read(KEY, [3, 5]).values()) == packed([mine, theirs])
+    found = store.seals.read(KEY, [3, 5])
+    assert packed([found[3], found[5]]) == packed([mine, theirs])
     assert store.seals.tallies(KEY, [3, 5]) == {3: mine.tally(), 5: theirs.tally()}
     for tier in TIERS:
         parts, alerted = store.seals.parts(KEY, [3, 5], tier), store.seals.alerted(KEY, [3, 5], tier)
