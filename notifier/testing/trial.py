@@ -204,7 +204,9 @@ class Trial:
             yield at_most("storm_fanouts", fanouts, self._most_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
         # With faults, times are told and not judged: what was killed takes its seconds to come back.
         judged = not self.script.faults
-        yield from times(self.accounts(), sent, self.script.world, since=self.began, judged=judged)
+        yield from times(
+            self.accounts(), sent, self.script.world, since=self.began, judged=judged, shared=self.engines is not None
+        )
         yield from self._judge_faults()
 
     def _judge_tabs(self, outside: Outside, truth: Truth) -> Iterator[Finding]:
