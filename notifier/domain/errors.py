@@ -4,6 +4,7 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
+│   ├── NumberTaken
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
@@ -114,6 +115,12 @@ class NotSupported(Refused):
     """This service can't do that yet; nothing was done."""
 
     code = "not_supported"
+
+
+class NumberTaken(Refused):
+    """Everybody has one number, and nobody another's."""
+
+    code = "number_taken"
 
 
 class BadThrottle(Refused):

@@ -1,13 +1,17 @@
 """Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
+from notifier.domain.errors import NumberTaken
 from notifier.domain.subject import Member, UserId
 
-_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,17})")
+_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,18})")
 """A prefix and a number as `str` writes it: `u7`, never `u07`."""
+HIGHEST = 2**63 - 1
+"""Of an outside id's number, as stores count."""
 
 BUCKETS = 4_096
 """That outside ids are spread over, for ever: of a billion a quarter of a million are in each, some 15 MB, and a batch
@@ -24,10 +28,30 @@ class IdRange:
     member: Member
     """Of the first."""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for ids that would never be found in it."""
+        for number in (self.first, self.last):
+            if self.count < 1 or numbered(UserId(f"{self.prefix}{number}")) != (self.prefix, number):
+                raise ValueError(f"{self.prefix}{self.first} and {self.count - 1} more are no range of ids.")
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
+
     @property
     def end(self) -> Member:
         """The first number after the range's."""
         return Member(self.member + self.count)
+
+    def require_apart(self, other: "IdRange") -> None:
+        """Raises NumberTaken where some of its ids or numbers are the other's, unless they are the same range."""
+        ids = self.prefix == other.prefix and self.first <= other.last and other.first <= self.last
+        members = self.member < other.end and other.member < self.end
+        if self != other and (ids or members):
+            raise NumberTaken(f"{self} overlaps with {other}.")
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.member}"
 
     def member_of(self, number: int) -> Member | None:
         place = number - self.first
@@ -41,7 +65,20 @@ class IdRange:
 def numbered(user: UserId) -> tuple[str, int] | None:
     """Its prefix and its number, with which it may be in a range."""
     parts = _NUMBERED.fullmatch(user)
-    return None if parts is None else (parts[1], int(parts[2]))
+    return None if parts is None or int(parts[2]) > HIGHEST else (parts[1], int(parts[2]))
+
+
+def require_own(
+    wanted: Mapping[UserId, Member], known: Mapping[UserId, Member], named: Mapping[Member, UserId]
+) -> None:
+    """Raises NumberTaken where somebody would have a second number, or two the same, by what stands."""
+    for user, member in wanted.items():
+        if known.get(user, member) != member:
+            raise NumberTaken(f"{user} is {known[user]}, not {member}.")
+        if named.get(member, user) != user:
+            raise NumberTaken(f"{member} is {named[member]}, not {user}.")
+    if len(set(wanted.values())) < len(wanted):
+        raise NumberTaken("Two are given the same.")
 
 
 def bucket_of(user: UserId) -> int:

@@ -9,7 +9,7 @@ from notifier.domain.reach import MentionsAllowed, Verdict
 from notifier.domain.subject import Member, UserId
 
 LEASED = 1_024
-"""Numbers that a process takes at a time, at least; those that it hasn't given when it ends are never given."""
+"""Numbers that a process takes at a time, at least; those that it hasn't given when it ends are nobody's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,25 @@ class Directory(Protocol):
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Of everybody, for ever: who has none is given one. The empty name is nobody's.
 
-        Cut off, or done twice at once, all who ask are told the same; a number may be left over, and is nobody's.
+        Cut off, or done twice at once, all who ask are told the same; a number may be left over, and is in no set.
         """
         ...
 
     def lease(self, count: int) -> Member:
-        """The first of so many numbers, one after the other, that are nobody's but whose the caller makes them."""
+        """The first of so many numbers, at least one, that are nobody's but whose the caller makes them."""
         ...
 
     def enrol(self, accounts: Collection[Account]) -> None:
-        """Writes them as given, replacing what was known of the same users.
+        """Writes what is known of them, replacing what was known before.
 
-        Their numbers are their own or leased, or beyond all that were given, and then below all that will be.
+        Their numbers are their own, leased by the caller, or beyond all that anybody was given or has leased; these are
+        leased by it. Raises NumberTaken where one is somebody else's, or another is their own.
         """
         ...
 
     def enrol_range(self, ids: IdRange) -> None:
-        """One entry, whatever its size; single accounts within it override it. Of its numbers the same is true."""
+        """One entry, whatever its size, before any of its ids has a number; single accounts within it override it.
+
+        Of its numbers the same is true. Raises NumberTaken where it overlaps with another one.
+        """
         ...

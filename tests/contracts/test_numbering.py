@@ -3,6 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import pytest
+
+from notifier.domain.errors import NumberTaken
 from notifier.domain.numbers import IdRange
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Member, UserId
@@ -66,8 +69,72 @@ def test_nobody_is_given_what_was_enrolled(backend: Backend) -> None:
     assert backend.directory.number([UserId("ada")])[UserId("ada")] > 7
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
     assert backend.directory.lease(1) >= 15_000
-    backend.directory.enrol([Account(user=UserId("early"), member=Member(9))])
-    assert backend.directory.lease(1) > 15_000
+
+
+def test_nobody_has_two_numbers(backend: Backend) -> None:
+    ada = UserId("ada")
+    member = backend.directory.number([ada])[ada]
+    other = backend.directory.lease(1)
+    with pytest.raises(NumberTaken):
+        backend.directory.enrol([Account(user=ada, member=other)])
+    assert backend.directory.number([ada]) == {ada: member}
+    assert backend.directory.users([member]) == {member: ada}
+
+
+def test_nobody_has_another_s_number(backend: Backend) -> None:
+    ada, bea, cleo = UserId("ada"), UserId("bea"), UserId("cleo")
+    member = backend.directory.number([ada])[ada]
+    with pytest.raises(NumberTaken):
+        backend.directory.enrol([Account(user=bea, member=member)])
+    other = backend.directory.lease(1)
+    with pytest.raises(NumberTaken):
+        backend.directory.enrol([Account(user=bea, member=other), Account(user=cleo, member=other)])
+    assert backend.directory.users([member, other]) == {member: ada}
+    assert backend.directory.accounts([bea, cleo]) == {}
+
+
+def test_what_is_leased_can_be_given_to_somebody(backend: Backend) -> None:
+    first = backend.directory.lease(2)
+    backend.directory.enrol([Account(user=UserId("bea"), member=Member(first + 1))])
+    assert backend.directory.number([UserId("bea")]) == {UserId("bea"): first + 1}
+
+
+@pytest.mark.parametrize("count", [0, -5])
+def test_no_number_is_no_lease(backend: Backend, count: int) -> None:
+    with pytest.raises(ValueError, match="leased"):
+        backend.directory.lease(count)
+    first = backend.directory.lease(1)
+    assert backend.directory.lease(1) == first + 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        IdRange(prefix="u", first=14, count=1, member=Member(5_000)),
+        IdRange(prefix="u", first=0, count=11, member=Member(5_000)),
+        IdRange(prefix="u", first=10, count=6, member=Member(1_000)),
+        IdRange(prefix="v", first=0, count=1, member=Member(1_004)),
+        IdRange(prefix="v", first=0, count=1_001, member=Member(0)),
+    ],
+    ids=str,
+)
+def test_a_range_that_overlaps_with_another_is_refused_and_the_same_is_not(backend: Backend, other: IdRange) -> None:
+    ids = IdRange(prefix="u", first=10, count=5, member=Member(1_000))
+    for _ in range(2):
+        backend.directory.enrol_range(ids)
+    with pytest.raises(NumberTaken):
+        backend.directory.enrol_range(other)
+    assert backend.directory.number([UserId("u14")]) == {UserId("u14"): Member(1_004)}
+    backend.directory.enrol_range(IdRange(prefix="u", first=15, count=5, member=Member(2_000)))
+    backend.directory.enrol_range(IdRange(prefix="v", first=0, count=5, member=Member(1_005)))
+    assert backend.directory.users([Member(1_005), Member(2_000)]) == {Member(1_005): "v0", Member(2_000): "u15"}
+
+
+def test_few_numbers_are_left_out_when_many_come_in_turns(backend: Backend) -> None:
+    given = [backend.directory.number(CROWD[n * 600 : n * 600 + 600]) for n in range(5)]
+    numbers = {member for some in given for member in some.values()}
+    assert len(numbers) == len(CROWD)
+    assert max(numbers) - min(numbers) < len(CROWD) + LEASED
 
 
 def test_what_is_leased_is_nobody_else_s(backend: Backend) -> None:

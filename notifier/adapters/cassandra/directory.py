@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.together import batches, together
 from notifier.codec import pack, unpack
 from notifier.domain.bits import block_of, shard_of
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.numbers import IdRange, bucket_of, numbered
+from notifier.domain.numbers import IdRange, bucket_of, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -86,6 +86,10 @@ class CassandraDirectory:
         # deleted is silent before it, and who is back is heard after it: no phone rings in between.
         latest = {account.user: account for account in accounts}.values()
         places = {account: (shard_of(account.member), account.member) for account in latest}
+        wanted = {account.user: account.member for account in latest}
+        known = {user: account.member for user, account in self.accounts(wanted).items()}
+        require_own(wanted, known, self.users(wanted.values()))
+        self._numbers.require_given(wanted.values())
         self._numbers.pass_over(max((account.member + 1 for account in latest), default=0))
         self._put_members({one.user: one.member for one in latest})
         self._cluster.ask_each(_PUT_DELETED, [place for one, place in places.items() if one.deleted])
@@ -94,6 +98,9 @@ class CassandraDirectory:
 
     def enrol_range(self, ids: IdRange) -> None:
         # The way back first, as above. Cut off, it is enrolled again.
+        near = [(RANGE_OF_ID, (ids.prefix, ids.last)), (_RANGE_OF_MEMBER, (ids.end - 1,))]
+        for others in (rows for ask, place in near if (rows := self._cluster.ask(ask, place))):
+            ids.require_apart(id_range(others))
         self._numbers.pass_over(ids.end)
         self._cluster.ask(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
         self._cluster.ask(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))

@@ -1,8 +1,10 @@
 """Free numbers: leased by compare-and-set, some at a time, and given out by this process from its own lease."""
 
+from collections.abc import Collection, Sequence
 from threading import Lock
 
 from notifier.adapters.cassandra.session import SERIAL, Cluster
+from notifier.domain.errors import NumberTaken
 from notifier.domain.subject import Member
 from notifier.ports.directory import LEASED
 
@@ -20,7 +22,9 @@ class Book:
         self._name = name
 
     def lease(self, count: int) -> int:
-        """The first of so many that nobody else has."""
+        """The first of so many that nobody else has, at least one."""
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
         while not self._moved(free := self._free(), free + count):
             pass  # another came first
         return free
@@ -31,6 +35,7 @@ class Book:
             pass
 
     def _free(self) -> int:
+        """Never 0 once anybody has any."""
         rows = self._cluster.ask(_FREE, (self._name,), profile=SERIAL)
         return rows[0].free if rows else 0
 
@@ -48,15 +53,23 @@ class Numbers:
         self._own = range(0)
         self._lock = Lock()
 
-    def take(self, count: int) -> range:
-        """So many, one after the other. What is left of a lease that is too short is left out for ever."""
+    def take(self, count: int) -> Sequence[int]:
+        """So many: first those that are left of the last lease."""
         with self._lock:
-            if len(self._own) < count:
-                leased = max(count, LEASED)
-                first = self._book.lease(leased)
-                self._own = range(first, first + leased)
-            taken, self._own = self._own[:count], self._own[count:]
-            return taken
+            rest = self._own[:count]
+            self._own = self._own[count:]
+            if not (wanted := count - len(rest)):
+                return rest
+            leased = max(wanted, LEASED)
+            first = self._book.lease(leased)
+            self._own = range(first + wanted, first + leased)
+            return [*rest, *range(first, first + wanted)]
+
+    def require_given(self, members: Collection[Member]) -> None:
+        """Raises NumberTaken for those that this process is about to give to others."""
+        with self._lock:
+            if mine := [member for member in members if member in self._own]:
+                raise NumberTaken(f"{mine[0]} is to be somebody else's.")
 
     def lease(self, count: int) -> Member:
         return Member(self._book.lease(count))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.numbers import IdRange, numbered
+from notifier.domain.numbers import IdRange, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -29,15 +29,11 @@ class SqliteDirectory:
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
         with self._db.read() as c:
-            return accounts(c, users)
+            return accounts_of(c, users)
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         with self._db.read() as c:
-            found = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
-            for member in members:
-                if member not in found and (user := _from_range(c, member)) is not None:
-                    found[member] = user
-        return found
+            return _users(c, members)
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         # Whoever has a number keeps it, so that nobody who needs none waits for the writer before.
@@ -45,34 +41,50 @@ class SqliteDirectory:
         if all(user in found for user in users if user):
             return found
         with self._db.write() as c:
-            known = accounts(c, users)
+            known = accounts_of(c, users)
             new = [user for user in dict.fromkeys(users) if user and user not in known]
             first = _lease(c, len(new))
             _enrol(c, [Account(user=user, member=Member(first + n)) for n, user in enumerate(new)])
-            return {user: account.member for user, account in accounts(c, users).items()}
+            return {user: account.member for user, account in accounts_of(c, users).items()}
 
     def lease(self, count: int) -> Member:
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
         with self._db.write() as c:
             return _lease(c, count)
 
     def enrol(self, accounts: Collection[Account]) -> None:
+        wanted = {account.user: account.member for account in accounts}
         with self._db.write() as c:
+            known = {user: account.member for user, account in accounts_of(c, wanted).items()}
+            require_own(wanted, known, _users(c, wanted.values()))
             _enrol(c, accounts)
             c.executemany(_MOVE, [(account.member + 1,) for account in accounts])
 
     def enrol_range(self, ids: IdRange) -> None:
         with self._db.write() as c:
+            for found in (c.execute(_RANGE_OF_ID, (ids.prefix, ids.last)), c.execute(_RANGE_OF_MEMBER, (ids.end - 1,))):
+                for row in found.fetchall():
+                    ids.require_apart(_range(row))
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
             c.execute(_MOVE, (ids.end,))
 
 
-def accounts(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
+def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
     """Within the caller's transaction; single accounts come before ranges."""
     rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
     found = {UserId(user): unpack(Account, blob) for user, blob in rows}
     for user in users:
         if user not in found and (member := _in_range(c, user)) is not None:
             found[user] = Account(user=user, member=member)
+    return found
+
+
+def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
+    found = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
+    for member in members:
+        if member not in found and (user := _from_range(c, member)) is not None:
+            found[member] = user
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.directory import accounts
+from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
@@ -48,7 +48,7 @@ class SqlitePeople:
 
     def _member(self, user: UserId) -> Member | None:
         with self._db.read() as c:
-            account = accounts(c, [user]).get(user)
+            account = accounts_of(c, [user]).get(user)
         return None if account is None or account.deleted else account.member
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.directory import accounts
+from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind, ShardSets
@@ -112,7 +112,7 @@ def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, B
 
 
 def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
-    account = accounts(c, [user]).get(user)
+    account = accounts_of(c, [user]).get(user)
     return None if account is None or account.deleted else account.member
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from threading import Lock
 
-from notifier.domain.numbers import IdRange, numbered
+from notifier.domain.numbers import IdRange, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -33,18 +33,25 @@ class MemoryDirectory:
             return {user: account.member for user, account in self.accounts(users).items()}
 
     def lease(self, count: int) -> Member:
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
         with self._lock:
             first = Member(self._free)
             self._free += count
             return first
 
     def enrol(self, accounts: Collection[Account]) -> None:
+        wanted = {account.user: account.member for account in accounts}
+        known = {user: account.member for user, account in self.accounts(wanted).items()}
+        require_own(wanted, known, self.users(wanted.values()))
         self._accounts |= {account.user: account for account in accounts}
         self._users |= {account.member: account.user for account in accounts}
         self._free = max(self._free, *(account.member + 1 for account in accounts), 0)
 
     def enrol_range(self, ids: IdRange) -> None:
-        self._ranges.append(ids)
+        for other in self._ranges:
+            ids.require_apart(other)
+        self._ranges = [*(other for other in self._ranges if other != ids), ids]
         self._free = max(self._free, ids.end)
 
     def deleted(self) -> Collection[Member]:

@@ -1,0 +1,30 @@
+"""Outside ids that end in a number, and ranges of them."""
+
+import pytest
+
+from notifier.domain.numbers import IdRange, numbered
+from notifier.domain.subject import Member, UserId
+
+
+@pytest.mark.parametrize(
+    ("user", "parts"),
+    [
+        ("u7", ("u", 7)),
+        ("u0", ("u", 0)),
+        ("7", ("", 7)),
+        ("1234567890123456789", ("", 1_234_567_890_123_456_789)),
+        ("1000000000000000000", ("", 10**18)),
+        ("u07", ("u0", 7)),
+        ("9999999999999999999", None),
+        ("ada", None),
+        ("u٧", None),
+    ],
+)
+def test_an_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] | None) -> None:
+    assert numbered(UserId(user)) == parts
+
+
+@pytest.mark.parametrize(("prefix", "first", "count"), [("u1", 0, 10), ("u", -1, 5), ("u", 0, 0), ("", 2**63 - 2, 5)])
+def test_a_range_of_ids_that_nobody_would_find_is_refused(prefix: str, first: int, count: int) -> None:
+    with pytest.raises(ValueError, match="no range of ids"):
+        IdRange(prefix=prefix, first=first, count=count, member=Member(0))
