@@ -14,6 +14,7 @@ PLACES = {
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",
     "top": "notifier.cli.top:top",
+    "audience": "notifier.cli.audience:audience",
     "ledger": "notifier.cli.ledger:ledger",
     "explain": "notifier.cli.explain:explain",
     "throttle": "notifier.cli.throttle:throttle",

@@ -1,16 +1,13 @@
 """`notifier fixture`: loads a world of people and celebrities by a documented formula."""
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for, words_for
 from notifier.cli.output import print_json, print_sentence
-from notifier.cli.screen import console, watched
+from notifier.cli.progress import progress
 from notifier.cli.verbs import example
 
 
@@ -56,7 +53,7 @@ def fixture(
     settings = settings_for(data)
     prepare(settings.data)
     began = time.monotonic()
-    with opened(settings) as folder, progress(steps(world), quiet=as_json) as advance:
+    with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
         require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         Load(directory=folder.ports.directory, sets=folder.ports.sets)(world, advance)
@@ -76,15 +73,3 @@ def fixture(
             f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}."
         )
         print_sentence(f"{first} has {world.size(0):,} followers. Next: {words_for('up', data)}")
-
-
-@contextmanager
-def progress(steps: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar where somebody watches, silence elsewhere."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    seen = not quiet and watched(sys.stderr)
-    columns = (TextColumn("loading people"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not seen) as shown:
-        task = shown.add_task("load", total=steps)
-        yield lambda done: shown.advance(task, done)

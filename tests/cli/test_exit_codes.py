@@ -12,6 +12,7 @@ VERBS_THAT_READ = [
     ("dump", "bursts"),
     ("tab", "u1"),
     ("token", "u1"),
+    ("audience", "nova"),
     ("ledger", "mention:nova#1"),
     ("explain", "mention:nova#1", "u1"),
     ("deadletters",),
@@ -41,7 +42,13 @@ def test_a_folder_that_is_not_there_is_one_sentence_and_not_made(
 
 @pytest.mark.parametrize(
     "words",
-    [("tab", "u1"), ("token", "u1"), ("ledger", "mention:nova#1"), ("explain", "mention:nova#1", "u1")],
+    [
+        ("tab", "u1"),
+        ("token", "u1"),
+        ("audience", "u1"),
+        ("ledger", "mention:nova#1"),
+        ("explain", "mention:nova#1", "u1"),
+    ],
     ids=str,
 )
 def test_what_does_not_exist_is_wrong_usage(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:

@@ -38,6 +38,7 @@ BOXES = re.compile("[\u2500-\u259f]")
 BURST = "mention:nova#1"
 SHOWS = [
     ("tab", "u7"),
+    ("audience", "@nova"),
     ("ledger", BURST),
     ("explain", BURST, "u42"),
     ("throttle", "list"),

@@ -1,0 +1,73 @@
+"""The census of a subject: how many people each tier has, and whom a rule leaves out, by the sets as they stand now."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from notifier.domain.audience import SetKind, ShardSets, Tier, divide
+from notifier.domain.bits import count
+from notifier.domain.subject import Lane, Subject
+from notifier.ports.sets import MemberSets
+
+AT_ONCE = 32
+"""Shards: ten sets of each are some 5 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Everybody who follows is in a tier or is left out by a rule."""
+
+    subject: Subject
+    lane: Lane
+    head: int
+    """Followers by the head, which is what planning reads."""
+    shards: int
+    """Those in which somebody follows."""
+    tiers: Mapping[Tier, int]
+    phones: Mapping[Tier, int]
+    """Of the tier's people those whose phone may ring."""
+    suppressed: Mapping[str, int]
+    first: int
+    """Of the tiers' people those who want the first burst of a day alone."""
+
+    @property
+    def followers(self) -> int:
+        """By the bitmaps."""
+        return sum(self.tiers.values()) + sum(self.suppressed.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    sets: MemberSets
+
+    def __call__(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
+        """Tells `advance` of shards that are counted. Raises StoreUnavailable, and Poison where a set can't be read."""
+        head = self.sets.head(subject)
+        shards = [shard for shard, n in enumerate(head.counts) if n]
+        tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
+        first = 0
+        for begin in range(0, len(shards), AT_ONCE):
+            some = shards[begin : begin + AT_ONCE]
+            for live in self.sets.live(subject, some):
+                first += _count(live, lane, tiers, phones, suppressed)
+            advance(len(some))
+        return Counted(
+            subject=subject,
+            lane=lane,
+            head=head.total,
+            shards=len(shards),
+            tiers={tier: tiers[tier] for tier in Tier},
+            phones={tier: phones[tier] for tier in Tier},
+            suppressed=dict(suppressed),
+            first=first,
+        )
+
+
+def _count(live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]) -> int:
+    """Adds one shard; returns how many of its tiers want the first burst of a day alone."""
+    found = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD)
+    for tier, people in found.tiers.items():
+        tiers[tier] += count(people)
+        phones[tier] += count(people & live[SetKind.PUSH])
+    suppressed.update(found.suppressed)
+    return sum(count(people & live[SetKind.FIRST]) for people in found.tiers.values())
