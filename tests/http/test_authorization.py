@@ -1,0 +1,125 @@
+"""The authorization matrix: every route, by everybody who may come. A route that isn't in it fails it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import jwt
+import pytest
+from litestar import Litestar
+from litestar.routes import HTTPRoute
+
+from notifier.api.identity import issue
+from notifier.api.keys import Keys
+from notifier.config import Settings
+from notifier.domain.subject import UserId
+from tests.http.house import SECRET, SERVICE_KEY, Edge, House, assert_problem, event
+
+Route = tuple[str, str]
+OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
+MATRIX: Mapping[Route, str] = {
+    ("POST", "/v1/events"): SERVICE,
+    ("GET", "/v1/events/{id}"): SERVICE,
+    ("GET", "/v1/inbox"): PERSON,
+    ("GET", "/v1/inbox/unread"): PERSON,
+    ("PUT", "/v1/inbox/seen"): PERSON,
+    ("PUT", "/v1/inbox/marks"): PERSON,
+    ("GET", "/v1/inbox/stream"): PERSON,
+    ("GET", "/v1/system"): SERVICE,
+    ("GET", "/v1/system/stream"): SERVICE,
+    ("GET", "/healthz"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/openapi.json"): OPEN,
+    ("GET", "/static/{path}"): OPEN,
+    ("GET", "/metrics"): HERE,
+}
+OF_A_DEMO: Mapping[Route, str] = {
+    ("GET", "/"): HERE,
+    ("GET", "/demo/people"): VISITOR,
+    ("POST", "/demo/storm"): VISITOR,
+    ("POST", "/demo/pause"): VISITOR,
+    ("DELETE", "/demo/pause"): VISITOR,
+    ("POST", "/demo/kill"): VISITOR,
+    ("POST", "/demo/empty"): VISITOR,
+}
+STREAMS = {route for route in MATRIX if route[1].endswith("/stream")}
+"""They answer for as long as they are read: who may is shown by their own tests."""
+
+
+def routes(app: Litestar) -> set[Route]:
+    found = set[Route]()
+    for route in app.routes:
+        assert isinstance(route, HTTPRoute)
+        path = route.path_format
+        found |= {(method, path) for method in route.methods if method not in ("OPTIONS", "HEAD")}
+    return found
+
+
+def callers(edge: Edge) -> Mapping[str, str | None]:
+    """What each brings; only the first two are anybody."""
+    now = edge.house.clock.now()
+    claims = {"sub": "u1", "aud": "notifier", "iat": int(now.timestamp()), "exp": int(now.timestamp()) + 900}
+    others = Keys(secret="another house's secret, as long as ours", service_key="another house's key")
+    return {
+        PERSON: edge.house.token("u1"),
+        SERVICE: SERVICE_KEY,
+        "nobody": None,
+        "late": issue(edge.house.keys, UserId("u1"), now - timedelta(hours=1)),
+        "of another house": issue(others, UserId("u1"), now),
+        "another house's service": others.service_key,
+        "unsigned": jwt.encode(claims, "", algorithm="none"),
+        "for another audience": jwt.encode(claims | {"aud": "tweets"}, SECRET),
+        "who says no name": jwt.encode(claims | {"sub": ""}, SECRET),
+    }
+
+
+CALLERS = (
+    *(PERSON, SERVICE, "nobody", "late", "of another house", "another house's service", "unsigned"),
+    *("for another audience", "who says no name"),
+)
+
+
+def status(edge: Edge, route: Route, caller: str) -> int:
+    method, path = route
+    brought = callers(edge)[caller]
+    headers = {} if brought is None else {"Authorization": f"Bearer {brought}"}
+    at = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
+    return edge.client.request(method, at, headers=headers, content=b"").status_code
+
+
+def test_every_route_is_in_the_matrix(edge: Edge) -> None:
+    assert routes(edge.client.app) == set(MATRIX)
+
+
+def test_every_route_of_a_demo_is_in_the_matrix() -> None:
+    assert routes(House(Settings(demo="nova")).app()) == {*MATRIX, *OF_A_DEMO}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("route", MATRIX, ids=" ".join)
+def test_who_may_is_let_in_and_nobody_else(edge: Edge, route: Route, caller: str) -> None:
+    edge.post(event())
+    wanted = MATRIX[route]
+    if wanted == caller and route in STREAMS:
+        return
+    if wanted in (OPEN, caller):
+        assert status(edge, route, caller) not in (401, 403)
+    elif wanted == HERE:  # a test's caller has no address, so he comes from elsewhere
+        assert status(edge, route, caller) == (200 if caller == SERVICE else 403 if caller == PERSON else 401)
+    else:
+        assert status(edge, route, caller) == (403 if caller in (PERSON, SERVICE) else 401)
+
+
+def test_nothing_of_one_s_own_opens_another_s(edge: Edge) -> None:
+    """Cursors, seen tokens and items of one person say nothing to anybody in another one's name."""
+    for _ in range(2):
+        edge.mention()
+        edge.house.clock.advance(timedelta(minutes=2))
+    edge.house.deliver()
+    mine = edge.inbox("u1", limit=1).json()
+    assert_problem(edge.inbox("u2", cursor=mine["next"]), 400, "bad_cursor")
+    assert_problem(edge.put("/v1/inbox/seen", "u2", {"token": mine["seen"]}), 400, "bad_seen")
+    before = [edge.unread("u1"), edge.inbox("u1").json()["items"]]
+    others = {"bursts": [mine["items"][0]["burst"]], "mark": "hidden"}
+    assert_problem(edge.put("/v1/inbox/marks", "u2", others), 400, "bad_mark")
+    assert [edge.unread("u1"), edge.inbox("u1").json()["items"]] == before
+    assert len(edge.inbox("u2").json()["items"]) == 2
