@@ -4,13 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
+import numpy as np
+
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, Bits, changed, from_bytes
+from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """`visible_from` of a subject that is followed and muted."""
 LEFT = NEVER + timedelta(days=1)
 """`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
+
+
+MUTED_BLOCK = LEFT + timedelta(days=1)
+"""The same as NEVER of many members of a block in one row, which never changes: whoever asks what has changed lately
+asks for nothing behind LEFT."""
+MUTED_SLOT = BLOCK_SLOT + 1
+"""Of that row, beside the block's other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +43,7 @@ class FollowRow:
     slot: int
     visible_from: datetime
     members: bytes | None
-    """None: it is a member's own."""
+    """None: it is a member's own. A block may have two of the others, of different members."""
 
     @property
     def place(self) -> int:
@@ -43,14 +53,13 @@ class FollowRow:
 
 def followers(rows: Iterable[FollowRow]) -> Bits:
     """Of one subject in one shard: the blocks' members, and then what each says for itself."""
-    shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
+    shared, own = np.zeros((SHARD_BLOCKS, BLOCK_BYTES), np.uint8), dict[int, bool]()
     for row in rows:
         if row.members is None:
             own[row.place] = row.visible_from < LEFT
         else:
-            first = row.block % SHARD_BLOCKS * BLOCK_BYTES
-            shared[first : first + BLOCK_BYTES] = row.members
-    return changed(from_bytes(shared), own)
+            shared[row.block % SHARD_BLOCKS] |= np.frombuffer(row.members, np.uint8)
+    return changed(from_bytes(shared.tobytes()), own)
 
 
 def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
@@ -60,5 +69,5 @@ def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
         if row.members is None and row.slot == slot:
             return row.visible_from < LEFT
         if row.members is not None:
-            shared = bool(row.members[slot // 8] >> slot % 8 & 1)
+            shared |= bool(row.members[slot // 8] >> slot % 8 & 1)
     return shared

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
+from notifier.domain.follow import MUTED_BLOCK
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Member
@@ -74,21 +76,24 @@ def _of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
 
 
 def _follows(crowd: Crowd, advance: Advance) -> Iterator[BlockFollows]:
-    """A muted subject is none that the viewer follows: the predicate says the same as the sets."""
+    """Who muted a subject follows it and sees nothing: the predicate says the same as the sets."""
     for shard in range(crowd.world.shards):
         for star in range(crowd.world.celebrities):
-            seeing: Bits = crowd.followers(star, shard) & ~crowd.muting(star, shard)
-            yield from _blocks(crowd, star, shard, seeing)
+            followers, muting = crowd.followers(star, shard), crowd.muting(star, shard)
+            seeing: Bits = followers & ~muting
+            silent: Bits = followers & muting
+            yield from _blocks(crowd, star, shard, seeing, SINCE)
+            yield from _blocks(crowd, star, shard, silent, MUTED_BLOCK)
             advance(1)
 
 
-def _blocks(crowd: Crowd, star: int, shard: int, seeing: Bits) -> Iterator[BlockFollows]:
-    subject, bitmaps = crowd.world.subject(star), seeing.tobytes()
-    for block in np.flatnonzero(np.any(seeing.reshape(SHARD_BLOCKS, -1), axis=1)).tolist():
+def _blocks(crowd: Crowd, star: int, shard: int, some: Bits, since: datetime) -> Iterator[BlockFollows]:
+    subject, bitmaps = crowd.world.subject(star), some.tobytes()
+    for block in np.flatnonzero(np.any(some.reshape(SHARD_BLOCKS, -1), axis=1)).tolist():
         yield BlockFollows(
             subject=subject,
             block=shard * SHARD_BLOCKS + block,
-            visible_from=SINCE,
+            visible_from=since,
             members=bitmaps[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES],
         )
 

@@ -13,7 +13,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
-from notifier.domain.follow import NEVER
+from notifier.domain.follow import MUTED_BLOCK, MUTED_SLOT, NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
@@ -62,20 +62,20 @@ class CassandraPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
         follows, blocks, volumes, seen, marks = await gather(
-            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT, MUTED_SLOT])),
             self._reader(_BLOCKS, (block, member)),
             self._reader(_VOLUMES, (block, member)),
             self._reader(_SEEN, (shard_of(member), member)),
             self._reader(_MARKS, (block, member)),
         )
-        since, never = _follows(slot, follows), to_ms(NEVER)
+        since, never, muted = _follows(slot, follows), to_ms(NEVER), (to_ms(NEVER), to_ms(MUTED_BLOCK))
         return Viewer(
             user=user,
             follows={Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < never},
             blocked=frozenset(UserId(row.other) for row in blocks),
             volume={Subject.parse(row.subject): Volume(row.volume) for row in volumes},
             marks=_marks(seen, marks),
-            muted=frozenset(Subject.parse(subject) for subject, at in since.items() if at == never),
+            muted=frozenset(Subject.parse(subject) for subject, at in since.items() if at in muted),
         )
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

@@ -14,7 +14,6 @@ from notifier.adapters.cassandra.together import TOGETHER, Row, batches, togethe
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
-from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
@@ -157,7 +156,7 @@ def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
 
 
 def _of_block(follow: BlockFollows) -> Row:
-    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+    return follow.block, follow.slot, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _of_subject(follow: BlockFollows) -> Row:

@@ -18,7 +18,10 @@ _BLOCKS = "SELECT member FROM blocks_of_account WHERE other = ? AND shard = ?"
 _DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
 _VOLUMES = "SELECT member, volume FROM volumes_of_subject WHERE subject = ? AND shard = ?"
 # Followed, unmuted or back since the opening; muted; left.
-_LATE = "SELECT block, slot, members FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
+_LATE = """
+    SELECT block, slot, members FROM follows_of_subject
+    WHERE subject = ? AND shard = ? AND visible_from > ? AND visible_from <= ?
+"""
 # Left the protected author; muting him changes nothing.
 _LEFT = "SELECT block, slot FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
 _OF_BLOCK = "SELECT block, slot, visible_from FROM follows_of_subject WHERE subject = ? AND shard = ? AND block = ?"
@@ -34,7 +37,7 @@ class CassandraSpared:
     def read(self, burst: Burst, shard: int) -> Bits:
         subject, author, opened_at = str(burst.key.subject), burst.restricted_to, to_ms(burst.opened_at)
         questions: list[tuple[str, tuple[object, ...]]] = [
-            (_LATE, (subject, shard, opened_at)),
+            (_LATE, (subject, shard, opened_at, to_ms(LEFT))),
             (_VOLUMES, (subject, shard)),
             (_MARKED, (subject, burst.key.seq, shard)),
             (_SEEN, (shard, opened_at)),
@@ -56,7 +59,7 @@ class CassandraSpared:
         late = {row.block: set(_places(row)) for row in blocks}
         for own in self._cluster.ask_each(_OF_BLOCK, [(subject, shard, block) for block in late]):
             for row in own:
-                if row.slot != BLOCK_SLOT and row.visible_from <= opened_at:
+                if row.slot < BLOCK_SLOT and row.visible_from <= opened_at:
                     late[row.block].discard(_place(row))
         return set().union(*late.values())
 

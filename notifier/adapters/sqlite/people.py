@@ -11,12 +11,12 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import NEVER
+from notifier.domain.follow import MUTED_BLOCK, MUTED_SLOT, NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
 
-_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?, ?)"
 _BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"
 _VOLUMES = "SELECT subject, volume FROM volumes WHERE member = ?"
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
@@ -52,7 +52,7 @@ class SqlitePeople:
         return None if account is None or account.deleted else account.member
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        never = to_ms(NEVER)
+        never, muted = to_ms(NEVER), (to_ms(NEVER), to_ms(MUTED_BLOCK))
         with self._db.read() as c:
             follows = _follows(c, member)
             return Viewer(
@@ -61,7 +61,7 @@ class SqlitePeople:
                 blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
                 volume={Subject.parse(subject): Volume(v) for subject, v in c.execute(_VOLUMES, (member,))},
                 marks=_marks(c, member),
-                muted=frozenset(Subject.parse(subject) for subject, at in follows.items() if at == never),
+                muted=frozenset(Subject.parse(subject) for subject, at in follows.items() if at in muted),
             )
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -80,7 +80,7 @@ def _follows(c: sqlite3.Connection, member: Member) -> dict[str, int]:
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
-    for found, subject, visible_from, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
+    for found, subject, visible_from, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT, MUTED_SLOT)):
         if found == slot:
             own[subject] = visible_from
         elif members[slot // 8] >> slot % 8 & 1:

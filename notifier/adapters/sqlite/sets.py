@@ -14,7 +14,6 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
-from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
@@ -82,7 +81,7 @@ class SqliteMemberSets:
             c.execute(_PUT_HEAD, (str(subject), head.total, counts, stamp or 0))
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
+        rows = ((f.block, f.slot, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
         self._put(_PUT_FOLLOWS, rows)
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:

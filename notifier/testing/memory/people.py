@@ -5,7 +5,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
-from notifier.domain.follow import LEFT, NEVER
+from notifier.domain.follow import LEFT, MUTED_BLOCK, NEVER
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer, Volume
@@ -77,7 +77,7 @@ class MemoryPeople:
             blocked=frozenset(self._blocked[user]),
             volume=dict(self._volume[user]),
             marks=marks,
-            muted=frozenset(subject for subject, since in follows.items() if since == NEVER),
+            muted=frozenset(subject for subject, since in follows.items() if since in (NEVER, MUTED_BLOCK)),
         )
 
     def _member(self, user: UserId) -> Member:
@@ -87,7 +87,7 @@ class MemoryPeople:
         slot = member % BLOCK_MEMBERS
         shared = {
             subject: follow.visible_from
-            for (block, subject), follow in self._sets.follows.items()
+            for (block, _, subject), follow in self._sets.follows.items()
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
         return shared | self.own.get(member, {})

@@ -18,7 +18,7 @@ WHERE subject = :subject AND member BETWEEN :first AND :last
 UNION ALL
 -- Followed, unmuted or back since the opening; muted; left.
 SELECT block * 1024 + slot FROM follows
-WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
+WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND visible_from <= :left AND slot < 1024
 UNION ALL
 -- Deleted the account.
 SELECT member FROM users
