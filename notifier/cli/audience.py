@@ -1,29 +1,44 @@
-"""`notifier audience`: who a mention of an account would be for, drawn by tier."""
+"""`notifier audience`: who a mention of an account would be for, drawn by tier; and whether that is still right."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, print_sentence, print_table
+from notifier.cli.output import print_facts, print_json, print_sentence, print_table
 from notifier.cli.progress import progress
 from notifier.cli.screen import watched
-from notifier.cli.verbs import example
+from notifier.cli.verbs import Family, example
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.flow.census import Counted
+from notifier.flow.verification import Compared
 from notifier.system import Ports
 
 WIDEST_BAR = 40
 
 
-@click.command(epilog=example("notifier audience @nova"))
+class Accounts(Family):
+    """What is no command is an account to be shown."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((arg for arg in args if not arg.startswith("-")), None)
+        shown = first is not None and first not in self.commands
+        return super().parse_args(ctx, ["show", *args] if shown else args)
+
+
+@click.group(cls=Accounts, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
+def audience() -> None:
+    """Show who a mention of an account would be for, and verify it."""
+
+
+@audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))
 @click.argument("account")
 @data_option
 @json_option
-def audience(account: str, data: Path | None, as_json: bool) -> None:
+def show(account: str, data: Path | None, as_json: bool) -> None:
     """Count an account's followers by tier, and those whom a mute or a volume leaves out, as of now."""
     from notifier.cli.opening import opened
 
@@ -36,13 +51,78 @@ def audience(account: str, data: Path | None, as_json: bool) -> None:
         _print(found)
 
 
+@audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
+@click.argument("account")
+@click.option("--sample", type=click.IntRange(1), default=None, help="Followers to compare, at random.  [default: all]")
+@click.option("--repair", is_flag=True, help="Have what is wrong made again, by whoever runs.")
+@data_option
+@json_option
+@click.pass_context
+def verify(
+    ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
+) -> None:
+    """Compare an account's bitmaps and head with the rows of its follows. Exit code 1 when they differ."""
+    from notifier.cli.opening import opened
+    from notifier.flow.verification import Verification
+
+    user = UserId(account.removeprefix("@"))
+    with opened(settings_for(data)) as folder:
+        p = folder.ports
+        verification = Verification(directory=p.directory, follows=p.follows, sets=p.sets, log=p.log)
+        require(p, user)
+        with progress("comparing", verification.shards(user), quiet=as_json) as advance:
+            found = verification(user, sample, advance)
+        asked = verification.repair(user, found) if repair else 0
+    told = drift(user, found, asked)
+    if as_json:
+        print_json(told)
+    else:
+        _print_drift(told)
+    if told["wrong_shards"]:
+        ctx.exit(1)
+
+
+def drift(user: UserId, found: Sequence[Compared], asked: int) -> Mapping[str, object]:
+    return {
+        "account": user,
+        "shards": len(found),
+        "followers": sum(one.followers for one in found),
+        "wrong_shards": [one.shard for one in found if one.wrong],
+        "missing": sum(one.missing for one in found),
+        "strangers": sum(one.strangers for one in found),
+        "unreadable": sum(one.unreadable for one in found),
+        "wrong_in_head": sum(one.head != one.followers for one in found),
+        "repairing": asked,
+    }
+
+
+def _print_drift(told: Mapping[str, object]) -> None:
+    print_sentence(f"@{told['account']}: {told['followers']:,} followers in {told['shards']:,} shards were compared.")
+    if not (wrong := told["wrong_shards"]):
+        print_sentence("Bitmaps, head and rows agree.")
+        return
+    assert isinstance(wrong, list)
+    names = {"missing": "missing in bitmaps", "strangers": "strangers in bitmaps", "unreadable": "unreadable bitmaps"}
+    names |= {"wrong_in_head": "wrong counts in the head"}
+    print_facts({"wrong shards": len(wrong)} | {words: told[name] for name, words in names.items() if told[name]})
+    if told["repairing"]:
+        print_sentence("They are made again by whoever runs `notifier up` or a pump; verify again in a moment.")
+    else:
+        print_sentence("With --repair they are made again from the rows.")
+
+
+def require(ports: Ports, user: UserId) -> None:
+    """Raises NotFound for an account that doesn't exist."""
+    if user not in ports.directory.accounts([user]):
+        raise NotFound(f"The account is {user}.")
+
+
 def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> Counted:
     """Raises NotFound for an account that doesn't exist."""
     from notifier.flow.census import Census
     from notifier.flow.router import lane_of
 
-    if user not in ports.directory.accounts([user]):
-        raise NotFound(f"The account is {user}.")
+    require(ports, user)
     subject = Subject(Kind.MENTION, user)
     head = ports.sets.head(subject)
     lane = lane_of(head.total, settings.threshold, was=Lane.STANDARD)

@@ -1,4 +1,4 @@
-"""What the graph service says of two accounts."""
+"""What the graph service says of two accounts, and what is asked of whoever keeps the audiences by it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,3 +32,23 @@ class GraphChange:
         """As the follower's own."""
         since = LEFT if self.deed is Deed.UNFOLLOW else self.at
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuild:
+    """The bitmaps of these shards are to be made again from the rows of follows."""
+
+    followed: UserId
+    shards: tuple[int, ...]
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(Kind.MENTION, self.followed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRecord:
+    """What the stream carries: one of both."""
+
+    change: GraphChange | None = None
+    rebuild: Rebuild | None = None

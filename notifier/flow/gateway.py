@@ -10,7 +10,7 @@ from hashlib import blake2b
 from notifier import topics
 from notifier.codec import pack, read_events
 from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
-from notifier.domain.graph import GraphChange
+from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
@@ -63,7 +63,10 @@ class Gateway:
             return
         mentions = [Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh]
         # Whoever says a change twice says nothing new: its pair has a sequence.
-        follows = [Record(stream=topics.FOLLOWS, key=change.followed, value=pack(change)) for change in changes]
+        follows = [
+            Record(stream=topics.FOLLOWS, key=change.followed, value=pack(GraphRecord(change=change)))
+            for change in changes
+        ]
         self.log.append([*mentions, *follows])
         # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
         # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.

@@ -45,6 +45,10 @@ class Directory(Protocol):
         """The first of so many numbers, at least one, that are nobody's but whose the caller makes them."""
         ...
 
+    def end(self) -> Member:
+        """Beyond all numbers that anybody was given or has leased."""
+        ...
+
     def enrol(self, accounts: Collection[Account]) -> None:
         """Writes what is known of them, replacing what was known before.
 

@@ -1,10 +1,13 @@
 """`notifier audience` agrees with the world that was loaded."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from notifier.testing.world import World
 from tests.cli.conftest import Notifier
+from tests.cli.delivered import sequence
 
 
 def test_an_audience_is_counted_as_the_fixture_made_it(folder: Path, notifier: Notifier) -> None:
@@ -24,3 +27,25 @@ def test_of_whom_nobody_follows_one_sentence_is_said(folder: Path, notifier: Not
     assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
     text = notifier("audience", "u7", "--data", str(folder)).stdout
     assert text.splitlines() == ["@u7 is in the standard lane, with 0 followers (shards of them: 0)."]
+
+
+def test_what_was_loaded_is_verified_and_a_flipped_bit_is_found_and_made_right(
+    folder: Path, notifier: Notifier
+) -> None:
+    words = ("--followers", "2000", "--universe", "4000", "--celebrities", "2")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    fine = notifier("audience", "verify", "@nova", "--data", str(folder))
+    assert (fine.exit_code, fine.stdout.splitlines()[-1]) == (0, "Bitmaps, head and rows agree.")
+    with closing(sqlite3.connect(folder / "core.db")) as core, core:
+        changed = "UPDATE member_sets SET blob = zeroblob(20) WHERE owner = 'mention:nova' AND kind = 'followers'"
+        assert core.execute(changed).rowcount == 1
+    found = notifier("audience", "verify", "@nova", "--repair", "--json", "--data", str(folder))
+    assert found.exit_code == 1
+    told = json.loads(found.stdout)
+    assert (told["wrong_shards"], told["missing"], told["unreadable"], told["repairing"]) == ([0], 2_000, 1, 1)
+    sequence(folder)
+    assert notifier("audience", "verify", "@nova", "--sample", "100", "--data", str(folder)).exit_code == 0
+
+
+def test_an_account_that_is_not_there_is_not_verified(folder: Path, notifier: Notifier) -> None:
+    assert notifier("audience", "verify", "nobody", "--data", str(folder)).exit_code == 2

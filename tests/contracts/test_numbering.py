@@ -130,6 +130,14 @@ def test_a_range_that_overlaps_with_another_is_refused_and_the_same_is_not(backe
     assert backend.directory.users([Member(1_005), Member(2_000)]) == {Member(1_005): "v0", Member(2_000): "u15"}
 
 
+def test_all_numbers_are_below_the_end(backend: Backend) -> None:
+    assert backend.directory.end() == 0
+    given = backend.directory.number(CROWD[:10]).values()
+    backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
+    assert max(given) < backend.directory.end() == 15_000
+    assert backend.directory.lease(3) + 3 == backend.directory.end()
+
+
 def test_few_numbers_are_left_out_when_many_come_in_turns(backend: Backend) -> None:
     given = [backend.directory.number(CROWD[n * 600 : n * 600 + 600]) for n in range(5)]
     numbers = {member for some in given for member in some.values()}

@@ -13,8 +13,9 @@ from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets, members
 from notifier.domain.errors import LogUnavailable, Poison, StoreUnavailable
-from notifier.domain.graph import Deed, GraphChange
+from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild
 from notifier.domain.mention import EventId
+from notifier.domain.stamp import stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.flow.indexer import Indexer
 from notifier.ports.log import Logged, Record
@@ -67,9 +68,19 @@ class Graph:
             sequence=sequence or len(self.records) + 1,
             at=START,
         )
-        record = Record(stream=topics.FOLLOWS, key=of, value=pack(change))
+        record = Record(stream=topics.FOLLOWS, key=of, value=pack(GraphRecord(change=change)))
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
         return self.records[-1]
+
+    def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
+        record = Record(
+            stream=topics.FOLLOWS, key=of, value=pack(GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
+        )
+        self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
+        return self.records[-1]
+
+    def counted(self, metric: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
 
     def followers(self, of: UserId = NOVA) -> set[str]:
         """By the bitmaps, which have to agree with the head."""
@@ -109,7 +120,18 @@ def test_a_bitmap_that_can_t_be_read_is_made_again_from_the_rows() -> None:
     graph.indexer()([graph.say("ada"), graph.say("bea")])
     graph.indexer(sets=Spoilt(graph.sets))([graph.say("cleo")])
     assert graph.followers() == {"ada", "bea", "cleo"}
-    assert graph.metrics.registry.get_sample_value("notifier_bitmaps_rebuilt_total") == 1
+    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1, 3)
+
+
+def test_a_bitmap_is_made_again_from_the_rows_when_that_is_asked_for() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.say("bea")])
+    subject = Subject(Kind.MENTION, NOVA)
+    spoilt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([1, 7, 9]))
+    graph.sets.put([spoilt], stamp(0))
+    graph.indexer()([graph.rebuild(0), graph.say("cleo"), graph.say("dan", of=LYRA)])
+    assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
+    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1, 4)
 
 
 def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_is_lost_with_it() -> None:

@@ -81,6 +81,9 @@ class CassandraDirectory:
     def lease(self, count: int) -> Member:
         return self._numbers.lease(count)
 
+    def end(self) -> Member:
+        return self._numbers.end()
+
     def enrol(self, accounts: Collection[Account]) -> None:
         # Whoever is cut off enrols again, and writes the same. The account comes when everything is known of it; who is
         # deleted is silent before it, and who is back is heard after it: no phone rings in between.

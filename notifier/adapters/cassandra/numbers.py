@@ -25,16 +25,16 @@ class Book:
         """The first of so many that nobody else has, at least one."""
         if count < 1:
             raise ValueError(f"{count} numbers can't be leased.")
-        while not self._moved(free := self._free(), free + count):
+        while not self._moved(free := self.free(), free + count):
             pass  # another came first
         return free
 
     def pass_over(self, end: int) -> None:
         """Whatever is below is somebody's."""
-        while (free := self._free()) < end and not self._moved(free, end):
+        while (free := self.free()) < end and not self._moved(free, end):
             pass
 
-    def _free(self) -> int:
+    def free(self) -> int:
         """Never 0 once anybody has any."""
         rows = self._cluster.ask(_FREE, (self._name,), profile=SERIAL)
         return rows[0].free if rows else 0
@@ -76,6 +76,9 @@ class Numbers:
 
     def pass_over(self, end: int) -> None:
         self._book.pass_over(end)
+
+    def end(self) -> Member:
+        return Member(self._book.free())
 
 
 class CassandraEpochs:

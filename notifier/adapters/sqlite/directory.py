@@ -53,6 +53,10 @@ class SqliteDirectory:
         with self._db.write() as c:
             return _lease(c, count)
 
+    def end(self) -> Member:
+        with self._db.read() as c:
+            return Member(c.execute(_FREE).fetchone()[0])
+
     def enrol(self, accounts: Collection[Account]) -> None:
         wanted = {account.user: account.member for account in accounts}
         with self._db.write() as c:

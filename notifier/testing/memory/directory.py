@@ -40,6 +40,9 @@ class MemoryDirectory:
             self._free += count
             return first
 
+    def end(self) -> Member:
+        return Member(self._free)
+
     def enrol(self, accounts: Collection[Account]) -> None:
         wanted = {account.user: account.member for account in accounts}
         known = {user: account.member for user, account in self.accounts(wanted).items()}

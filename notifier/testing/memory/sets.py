@@ -50,6 +50,14 @@ class MemoryMemberSets:
         if self._stands(subject, stamp):
             self._heads[subject] = head
 
+    def force(self, value: ShardBlob | SetHead, of: Subject | None = None) -> None:
+        """As a disk that forgets or makes something up."""
+        if isinstance(value, SetHead):
+            assert of is not None
+            self._heads[of] = value
+        else:
+            self._sets[value.kind, value.owner, value.shard] = value.bits
+
     def _stands(self, name: object, stamp: int | None) -> bool:
         later = (stamp or 0) >= self._stamps.get(name, 0)
         if later:

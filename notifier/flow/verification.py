@@ -1,0 +1,98 @@
+"""Verification of an audience: whether its head and its bitmaps say what the rows of its follows say."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, count, nobody
+from notifier.domain.errors import Poison
+from notifier.domain.graph import GraphRecord, Rebuild
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.ports.directory import Directory
+from notifier.ports.follows import Follows
+from notifier.ports.log import EventLog, Record
+from notifier.ports.sets import MemberSets
+
+AT_ONCE = 512
+"""Shards that one record asks to be made again: a few seconds of the indexer's time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One shard."""
+
+    shard: int
+    followers: int
+    """By the rows."""
+    missing: int
+    """Of them those whom the bitmap hasn't."""
+    strangers: int
+    """Whom the bitmap has and no row."""
+    unreadable: bool
+    head: int
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.missing or self.strangers or self.unreadable or self.head != self.followers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    directory: Directory
+    follows: Follows
+    sets: MemberSets
+    log: EventLog
+
+    def __call__(
+        self, user: UserId, sample: int | None = None, advance: Callable[[int], object] = lambda _: None
+    ) -> Sequence[Compared]:
+        """Shard by shard, all of them, or some at random until so many followers were compared."""
+        subject, found, compared = Subject(Kind.MENTION, user), list[Compared](), 0
+        head = self.sets.head(subject)
+        for shard in self._shards(head, sample):
+            found.append(self._compare(subject, shard, head))
+            compared += found[-1].followers
+            advance(1)
+            if sample is not None and compared >= sample:
+                break
+        return found
+
+    def repair(self, user: UserId, found: Sequence[Compared]) -> int:
+        """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
+        wrong = [one.shard for one in found if one.wrong]
+        runs = [tuple(wrong[n : n + AT_ONCE]) for n in range(0, len(wrong), AT_ONCE)]
+        asked = [pack(GraphRecord(rebuild=Rebuild(followed=user, shards=run))) for run in runs]
+        self.log.append([Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked])
+        return len(wrong)
+
+    def shards(self, user: UserId) -> int:
+        """In which anybody may follow."""
+        return self._end(self.sets.head(Subject(Kind.MENTION, user)))
+
+    def _shards(self, head: SetHead, sample: int | None) -> Sequence[int]:
+        shards = list(range(self._end(head)))
+        if sample is not None:
+            Random().shuffle(shards)
+        return shards
+
+    def _end(self, head: SetHead) -> int:
+        return max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS))
+
+    def _compare(self, subject: Subject, shard: int, head: SetHead) -> Compared:
+        rows, unreadable = self.follows.followers(subject, shard), False
+        try:
+            bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, nobody())
+        except Poison:
+            bits, unreadable = nobody(), True
+        return Compared(
+            shard=shard,
+            followers=count(rows),
+            missing=count(rows & ~bits),
+            strangers=count(bits & ~rows),
+            unreadable=unreadable,
+            head=head.counts[shard] if shard < len(head.counts) else 0,
+        )
