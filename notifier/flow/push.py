@@ -17,7 +17,7 @@ from notifier.ports.seals import Seals
 from notifier.telemetry import Metrics
 
 SHARDS_AT_ONCE = 16
-"""Their seals are a megabyte: memory must not depend on the width of a slice."""
+"""Their bitmaps are half a megabyte: memory must not depend on the width of a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ HOUR = 3_600_000
 """Milliseconds."""
 NEIGHBOURS = 8
 """Shards whose sets, and whose seals, share a partition: a slice reads them by few questions, and no answer is larger
-than half a megabyte, which a celebrity of everybody has."""
+than 640 KB, of five sets that are all dense."""
 
 
 def run_of(seq: int) -> int:
