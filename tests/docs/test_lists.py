@@ -21,6 +21,7 @@ METHODS = {"get", "put", "post", "delete", "patch"}
 NOT_OVER_HTTP = {
     "no_answer": "what the command line says of a service that doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
+    "number_taken": "whoever enrols accounts is told; no route does",
     "poison": "goes to the dead letters",
 }
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)")
