@@ -11,6 +11,7 @@ PLACES = {
     "fixture": "notifier.cli.fixture:fixture",
     "token": "notifier.cli.token:token",
     "mention": "notifier.cli.mention:mention",
+    "follow": "notifier.cli.follow:follow",
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",
     "top": "notifier.cli.top:top",

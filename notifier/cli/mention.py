@@ -1,6 +1,5 @@
 """`notifier mention`: sends one event to the running service, as the tweet service would."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,11 +7,9 @@ from secrets import token_hex
 
 import click
 
-from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json
-from notifier.cli.service import ask
+from notifier.cli.options import data_option, json_option
+from notifier.cli.sending import deliver, key_option, print_receipt, url_option, where
 from notifier.cli.verbs import example
-from notifier.config import Settings
 from notifier.domain.event import EVENT_TYPE
 
 
@@ -24,8 +21,8 @@ from notifier.domain.event import EVENT_TYPE
     "--id", "id", default=None, help="The event's id; the same id again is a duplicate.  [default: a new one]"
 )
 @click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
-@click.option("--url", default=None, help="Another service than the one of the data folder.")
-@click.option("--key", default=None, help="Its service key.")
+@url_option
+@key_option
 @data_option
 @json_option
 def mention(
@@ -41,28 +38,11 @@ def mention(
     as_json: bool,
 ) -> None:
     """Send one event, and print its receipt."""
-    url, key = (url, key) if url and key else _where(settings_for(data), url, key)
+    url, key = where(data, url, key)
     name = id or token_hex(8)
     words = text if text is not None else " ".join(["hello", *(f"@{each}" for each in mentioned)])
     body = event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC))
-    receipt = ask(f"{url}/v1/events", key, json.dumps(body).encode(), "application/cloudevents+json")
-    if as_json:
-        print_json(receipt)
-    else:
-        print_facts(receipt)
-
-
-def _where(settings: Settings, url: str | None, key: str | None) -> tuple[str, str]:
-    """Another service may share the folder's secret, whether or not anything runs on the folder."""
-    from notifier.api.keys import keys_of
-    from notifier.cli.ready import read_ready
-
-    if url:
-        if not settings.data.is_dir():
-            raise click.UsageError(f"--url needs --key: there is no folder {settings.data} whose key it could be.")
-        return url, keys_of(settings).service_key
-    ready = read_ready(settings.data)
-    return url or ready.url, key or ready.service_key
+    print_receipt(deliver(url, key, body), as_json=as_json)
 
 
 def event(

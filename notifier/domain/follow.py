@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, Bits, changed, from_bytes
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
 
@@ -53,13 +51,15 @@ class FollowRow:
 
 def followers(rows: Iterable[FollowRow]) -> Bits:
     """Of one subject in one shard: the blocks' members, and then what each says for itself."""
-    shared, own = np.zeros((SHARD_BLOCKS, BLOCK_BYTES), np.uint8), dict[int, bool]()
+    shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
     for row in rows:
         if row.members is None:
             own[row.place] = row.visible_from < LEFT
         else:
-            shared[row.block % SHARD_BLOCKS] |= np.frombuffer(row.members, np.uint8)
-    return changed(from_bytes(shared.tobytes()), own)
+            first = row.block % SHARD_BLOCKS * BLOCK_BYTES
+            block = slice(first, first + BLOCK_BYTES)
+            shared[block] = bytes(one | other for one, other in zip(shared[block], row.members, strict=True))
+    return changed(from_bytes(shared), own)
 
 
 def stands(slot: int, rows: Iterable[FollowRow]) -> bool:

@@ -78,7 +78,9 @@ def test_a_mention_needs_somebody_who_runs(folder: Path, notifier: Notifier) -> 
 
 
 @pytest.mark.parametrize(
-    "words", [("mention", "--author", "ada", "--of", "nova"), ("tab", "u1")], ids=lambda words: str(words[0])
+    "words",
+    [("mention", "--author", "ada", "--of", "nova"), ("follow", "--follower", "ada", "--of", "nova"), ("tab", "u1")],
+    ids=lambda words: str(words[0]),
 )
 def test_an_address_where_nobody_answers_is_named(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
     done = notifier(*words, "--url", "http://127.0.0.1:1", "--data", str(folder))

@@ -49,6 +49,7 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
         (running.data / "run" / "ready.json").read_text()
     )
 
+    before = _followers(notifier, data)
     receipt = notifier("mention", "--author", "ada", "--of", "nova", "--id", "e1", "--json", "--data", data)
     assert json.loads(receipt.output)["status"] == "accepted"
     again = notifier("mention", "--author", "eve", "--of", "nova", "--id", "e1", "--data", data)
@@ -62,6 +63,10 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
         **direct,
         "items": [_settled(item) for item in direct["items"]],
     }
+
+    followed = notifier("follow", "--follower", "zoe", "--of", "nova", "--json", "--data", data)
+    assert json.loads(followed.output)["status"] == "accepted"
+    until(lambda: _followers(notifier, data) == before + 1, STARTS_WITHIN)
 
     second = notifier("up", "--data", data, "--port", "0")
     assert second.exit_code == 3
@@ -163,3 +168,7 @@ def _delivered(notifier: Notifier, data: str) -> bool:
 def _settled(item: dict[str, Any]) -> dict[str, Any]:
     """People are told the second, operators the moment, and a burst has a name of its own for every person."""
     return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"]).replace(microsecond=0)}
+
+
+def _followers(notifier: Notifier, data: str) -> int:
+    return int(json.loads(notifier("audience", "nova", "--json", "--data", data).output)["followers"])
