@@ -1,6 +1,8 @@
 """`notifier audience`: who a mention of an account would be for, drawn by tier; and whether that is still right."""
 
+import random
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 import click
@@ -70,8 +72,10 @@ def verify(
         p = folder.ports
         verification = Verification(directory=p.directory, follows=p.follows, sets=p.sets, log=p.log)
         require(p, user)
-        with progress("comparing", verification.shards(user), quiet=as_json) as advance:
-            found = verification(user, sample, advance)
+        shards = verification.shards(user)
+        some = shards if sample is None else random.sample(shards, len(shards))
+        with progress("comparing", len(shards), quiet=as_json) as advance:
+            found = verification(user, some, sample or inf, advance)
         asked = verification.repair(user, found) if repair else 0
     told = drift(user, found, asked)
     if as_json:

@@ -1,8 +1,8 @@
 """Verification of an audience: whether its head and its bitmaps say what the rows of its follows say."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from random import Random
+from math import inf
 
 from notifier import topics
 from notifier.codec import pack
@@ -48,16 +48,20 @@ class Verification:
     log: EventLog
 
     def __call__(
-        self, user: UserId, sample: int | None = None, advance: Callable[[int], object] = lambda _: None
+        self,
+        user: UserId,
+        shards: Iterable[int],
+        sample: float = inf,
+        advance: Callable[[int], object] = lambda _: None,
     ) -> Sequence[Compared]:
-        """Shard by shard, all of them, or some at random until so many followers were compared."""
+        """One shard after the other, until so many followers were compared."""
         subject, found, compared = Subject(Kind.MENTION, user), list[Compared](), 0
         head = self.sets.head(subject)
-        for shard in self._shards(head, sample):
+        for shard in shards:
             found.append(self._compare(subject, shard, head))
             compared += found[-1].followers
             advance(1)
-            if sample is not None and compared >= sample:
+            if compared >= sample:
                 break
         return found
 
@@ -69,18 +73,10 @@ class Verification:
         self.log.append([Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked])
         return len(wrong)
 
-    def shards(self, user: UserId) -> int:
+    def shards(self, user: UserId) -> Sequence[int]:
         """In which anybody may follow."""
-        return self._end(self.sets.head(Subject(Kind.MENTION, user)))
-
-    def _shards(self, head: SetHead, sample: int | None) -> Sequence[int]:
-        shards = list(range(self._end(head)))
-        if sample is not None:
-            Random().shuffle(shards)
-        return shards
-
-    def _end(self, head: SetHead) -> int:
-        return max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS))
+        head = self.sets.head(Subject(Kind.MENTION, user))
+        return range(max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS)))
 
     def _compare(self, subject: Subject, shard: int, head: SetHead) -> Compared:
         rows, unreadable = self.follows.followers(subject, shard), False
