@@ -105,17 +105,22 @@ class Truth:
         return self.world.star_member(self.world.stars[subject.owner])
 
     def _sees(self, person: Person, subject: Subject, fact: Mentioned) -> bool:
-        """One's own, and of those whom one follows and has not muted; a protected author's, if that is one of them."""
+        """One's own, and of those whom one follows and has not muted; a protected author's, if one follows the author,
+        muted or not."""
         author = fact.tweet.author
-        if fact.tweet.protected and author != person.user and not self._watches(person, author):
+        if fact.tweet.protected and author != person.user and not self._follows(person, author):
             return False
-        return subject.owner == person.user if subject.kind is Kind.SELF else self._watches(person, subject.owner)
+        if subject.kind is Kind.SELF:
+            return subject.owner == person.user
+        star = self.world.stars.get(subject.owner)
+        muted = star is not None and bool(self.world.mutes(star, person.number)[0])
+        return self._follows(person, subject.owner) and not muted
 
-    def _watches(self, person: Person, owner: UserId) -> bool:
+    def _follows(self, person: Person, owner: UserId) -> bool:
         star = self.world.stars.get(owner)
         if star is None or person.member >= self.world.universe:
             return False
-        return bool(self.world.follows(star, person.number)[0] and not self.world.mutes(star, person.number)[0])
+        return bool(self.world.follows(star, person.number)[0])
 
 
 def _members(shard: int) -> Members:
