@@ -9,6 +9,7 @@ from notifier.config import Settings
 from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
 from notifier.flow.audit import Audit
+from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
@@ -39,6 +40,7 @@ from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog, Logged
 from notifier.ports.people import People
+from notifier.ports.preferences import Preferences
 from notifier.ports.pull import PullIndex, PullReader
 from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
@@ -46,6 +48,7 @@ from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.throttles import Throttles
 from notifier.ports.timeline import Timeline
+from notifier.ports.wants import Wants
 from notifier.telemetry import Metrics
 
 
@@ -64,6 +67,7 @@ class Ports:
     seals: Seals
     inbox: Inbox
     follows: Follows
+    wants: Wants
     epochs: Epochs
     throttles: Throttles
     dead_letters: DeadLetters
@@ -88,6 +92,7 @@ class Reads:
     """The read path's, all asynchronous."""
 
     people: People
+    preferences: Preferences
     timeline: Timeline
     pull: PullReader
     activity: Activity
@@ -158,8 +163,9 @@ class System:
 
     def indexer(self, holds: Callable[[], bool]) -> Indexer:
         p = self.ports
+        bitmaps = Bitmaps(follows=p.follows, wants=p.wants, sets=p.sets, metrics=self.metrics)
         return Indexer(
-            directory=p.directory, follows=p.follows, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
+            directory=p.directory, follows=p.follows, wants=p.wants, bitmaps=bitmaps, epochs=p.epochs, holds=holds
         )
 
     def dispatcher(self) -> Dispatcher:

@@ -10,7 +10,7 @@ MENTIONS_STANDARD = "mentions.standard"
 """Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
 
 FOLLOWS = "follows"
-"""What the graph service says of two accounts; key: the one who is followed, so that a subject has one writer."""
+"""Who follows an account, or wants less of it; key: the account, so that a subject has one writer."""
 
 GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator", FOLLOWS: "indexer"}
 """Who reads each stream."""

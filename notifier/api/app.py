@@ -10,7 +10,7 @@ from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler, Message, Scope
 
-from notifier.api import demo, events, files, inbox, ops, overview, stream
+from notifier.api import demo, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
@@ -86,6 +86,13 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["inbox"],
+        ),
+        Router(
+            "/v1/preferences",
+            route_handlers=[preferences.preferences, preferences.prefer],
+            guards=[people(wired)],
+            security=[{PERSON: []}],
+            tags=["preferences"],
         ),
         Router(
             "/v1/system",

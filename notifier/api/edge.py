@@ -31,10 +31,12 @@ from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub
 from notifier.flow.page import Opened
+from notifier.flow.preferences import Asking
 from notifier.flow.tab import Tab, Watch
 from notifier.flow.walk import place_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
+from notifier.ports.log import Record
 from notifier.system import Reads, System
 
 RECENT_AT_ONCE = 500
@@ -52,6 +54,7 @@ class Edge:
     gateway: Gateway
     fates: Fates
     tab: Tab
+    asking: Asking
     clock: Clock
     keys: Keys = field(repr=False)
     opaque: Opaque
@@ -80,6 +83,9 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
     async def accept(body: bytes, batch: bool) -> Sequence[Receipt]:
         call = partial(gateway, body, batch=batch)
         return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+    async def append(record: Record) -> None:
+        await asyncio.get_running_loop().run_in_executor(threads, ports.log.append, [record])
 
     async def recent(since: datetime) -> Sequence[Burst]:
         return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
@@ -119,6 +125,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
             turn=Turns(),
         ),
         tab=tab,
+        asking=Asking(people=reads.people, preferences=reads.preferences, clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,
         opaque=Opaque.of(keys),

@@ -63,14 +63,14 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def verify(
     ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Compare an account's bitmaps and head with the rows of its follows. Exit code 1 when they differ."""
+    """Compare an account's bitmaps and head with the rows of follows and wants. Exit code 1 when they differ."""
     from notifier.cli.opening import opened
     from notifier.flow.verification import Verification
 
     user = UserId(account.removeprefix("@"))
     with opened(settings_for(data)) as folder:
         p = folder.ports
-        verification = Verification(directory=p.directory, follows=p.follows, sets=p.sets, log=p.log)
+        verification = Verification(directory=p.directory, follows=p.follows, wants=p.wants, sets=p.sets, log=p.log)
         require(p, user)
         shards = verification.shards(user)
         some = shards if sample is None else random.sample(shards, len(shards))

@@ -56,7 +56,8 @@ def fixture(
     with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
         require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
-        Load(directory=folder.ports.directory, sets=folder.ports.sets)(world, advance)
+        ports = folder.ports
+        Load(directory=ports.directory, sets=ports.sets, wants=ports.wants)(world, advance)
     took = time.monotonic() - began
     if as_json:
         print_json(

@@ -4,7 +4,7 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── NumberTaken
+│   ├── BadPreference  NumberTaken
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
@@ -121,6 +121,12 @@ class NumberTaken(Refused):
     """Everybody has one number, and nobody another's."""
 
     code = "number_taken"
+
+
+class BadPreference(Refused):
+    """A preference is a volume of all, first, digest and off, or a mute, of the mentions of another account."""
+
+    code = "bad_preference"
 
 
 class BadThrottle(Refused):

@@ -2,23 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
-from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
 
-NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-"""`visible_from` of a subject that is followed and muted."""
-LEFT = NEVER + timedelta(days=1)
+LEFT = datetime(9999, 1, 2, tzinfo=UTC)
 """`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
-
-
-MUTED_BLOCK = LEFT + timedelta(days=1)
-"""The same as NEVER of many members of a block in one row, which never changes: whoever asks what has changed lately
-asks for nothing behind LEFT."""
-MUTED_SLOT = BLOCK_SLOT + 1
-"""Of that row, beside the block's other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +31,7 @@ class FollowRow:
     slot: int
     visible_from: datetime
     members: bytes | None
-    """None: it is a member's own. A block may have two of the others, of different members."""
+    """None: it is a member's own."""
 
     @property
     def place(self) -> int:
@@ -57,8 +47,7 @@ def followers(rows: Iterable[FollowRow]) -> Bits:
             own[row.place] = row.visible_from < LEFT
         else:
             first = row.block % SHARD_BLOCKS * BLOCK_BYTES
-            block = slice(first, first + BLOCK_BYTES)
-            shared[block] = bytes(one | other for one, other in zip(shared[block], row.members, strict=True))
+            shared[first : first + BLOCK_BYTES] = row.members
     return changed(from_bytes(shared), own)
 
 
@@ -69,5 +58,5 @@ def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
         if row.members is None and row.slot == slot:
             return row.visible_from < LEFT
         if row.members is not None:
-            shared |= bool(row.members[slot // 8] >> slot % 8 & 1)
+            shared = bool(row.members[slot // 8] >> slot % 8 & 1)
     return shared

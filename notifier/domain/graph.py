@@ -1,4 +1,4 @@
-"""What the graph service says of two accounts, and what is asked of whoever keeps the audiences by it."""
+"""What is said of an account by those who follow it or mute it, and asked of whoever keeps its audience by it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +7,7 @@ from enum import StrEnum
 from notifier.domain.follow import LEFT, Follow
 from notifier.domain.mention import EventId
 from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.want import Want
 
 
 class Deed(StrEnum):
@@ -36,7 +37,7 @@ class GraphChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """The bitmaps of these shards are to be made again from the rows of follows."""
+    """The bitmaps of these shards are to be made again from the rows."""
 
     followed: UserId
     shards: tuple[int, ...]
@@ -48,7 +49,8 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRecord:
-    """What the stream carries: one of both."""
+    """What the stream carries: one of them."""
 
     change: GraphChange | None = None
+    want: Want | None = None
     rebuild: Rebuild | None = None

@@ -8,16 +8,7 @@ from enum import StrEnum
 from notifier.domain.burst import Burst, expires_at
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-
-
-class Volume(StrEnum):
-    """How much of a subject a person wants."""
-
-    ALL = "all"
-    FIRST = "first"
-    """Only the first burst of a UTC day."""
-    DIGEST = "digest"
-    OFF = "off"
+from notifier.domain.want import NEVER, Volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +17,21 @@ class Viewer:
 
     user: UserId
     follows: Mapping[Subject, datetime]
-    """`visible_from` of every followed subject; a muted one is absent."""
+    """`visible_from` of every followed subject; of a muted one it is still to come."""
     blocked: Collection[UserId]
     """Whom the viewer blocked, and who blocked the viewer."""
     volume: Mapping[Subject, Volume]
     marks: Marks
-    muted: Collection[Subject] = frozenset()
-    """Followed and muted: nothing of it is visible, and yet its owner's protected tweets are still for the viewer."""
 
     @property
     def authors(self) -> Collection[UserId]:
         """Whose protected tweets are for the viewer: muting is not leaving, so who muted the author is one of them."""
-        return {subject.owner for subject in (*self.follows, *self.muted) if subject.kind is Kind.MENTION}
+        return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
+
+    @property
+    def heard(self) -> Collection[Subject]:
+        """All that the viewer follows but what is muted for good."""
+        return [subject for subject, since in self.follows.items() if since < NEVER]
 
 
 class Denied(StrEnum):
@@ -46,6 +40,7 @@ class Denied(StrEnum):
     RETRACTED = "retracted"
     EXPIRED = "expired"
     NOT_FOLLOWED = "not_followed"
+    MUTED = "muted"
     BEFORE_FOLLOW = "before_follow"
     RESTRICTED = "restricted"
     BLOCKED = "blocked"
@@ -88,34 +83,25 @@ def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now
         return Denied.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return Denied.EXPIRED
-    if (why := _not_in_audience(burst, viewer)) is not None:
+    if (why := _not_in_audience(burst, viewer, now)) is not None:
         return why
     if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
         return Denied.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return Denied.BLOCKED
-    if not _admits(viewer.volume.get(burst.key.subject, Volume.ALL), burst):
+    if not viewer.volume.get(burst.key.subject, Volume.ALL).admits(burst):
         return Denied.VOLUME
     if viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
         return Denied.HIDDEN
     return None
 
 
-def _not_in_audience(burst: Burst, viewer: Viewer) -> Denied | None:
+def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> Denied | None:
     subject = burst.key.subject
     if subject.kind is Kind.SELF:
         return None if subject.owner == viewer.user else Denied.NOT_FOLLOWED
-    since = viewer.follows.get(subject)
-    if since is None:
+    if (since := viewer.follows.get(subject)) is None:
         return Denied.NOT_FOLLOWED
-    return Denied.BEFORE_FOLLOW if burst.opened_at < since else None
-
-
-def _admits(volume: Volume, burst: Burst) -> bool:
-    match volume:
-        case Volume.ALL:
-            return True
-        case Volume.FIRST:
-            return burst.first_of_day
-        case Volume.DIGEST | Volume.OFF:
-            return False
+    if burst.opened_at >= since:
+        return None
+    return Denied.MUTED if since > now else Denied.BEFORE_FOLLOW

@@ -69,7 +69,6 @@ def _narrowed(look: Look, bursts: Sequence[Burst]) -> Look:
         viewer,
         follows={subject: since for subject, since in viewer.follows.items() if subject in subjects},
         volume={subject: volume for subject, volume in viewer.volume.items() if subject in subjects},
-        muted=subjects.intersection(viewer.muted),
         marks=marks,
     )
     return replace(look, viewer=narrowed)

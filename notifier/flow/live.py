@@ -79,8 +79,8 @@ def told(burst: Burst, before: Burst | None, look: Look, since: datetime) -> Eve
 def sight(viewer: Viewer) -> bytes:
     """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
-    rest = sorted(viewer.blocked), sorted(map(str, viewer.muted)), sorted((str(s), v) for s, v in viewer.volume.items())
-    return _digest((follows, rest))
+    volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
+    return _digest((follows, sorted(viewer.blocked), volumes))
 
 
 def marking(viewer: Viewer) -> bytes:

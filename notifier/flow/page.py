@@ -52,7 +52,7 @@ class Look:
 
     @property
     def subjects(self) -> Sequence[Subject]:
-        return Subject(Kind.SELF, self.viewer.user), *self.viewer.follows
+        return Subject(Kind.SELF, self.viewer.user), *self.viewer.heard
 
     def admits(self, burst: Burst) -> bool:
         return visible(burst, self.viewer, retracted=(), now=self.now)

@@ -1,13 +1,14 @@
-"""Verification of an audience: whether its head and its bitmaps say what the rows of its follows say."""
+"""Verification of an audience: whether its head and its bitmaps say what the rows of follows and wants say."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, count, nobody
+from notifier.domain.bits import SHARD_MEMBERS, Bits, count, nobody
 from notifier.domain.errors import Poison
 from notifier.domain.graph import GraphRecord, Rebuild
 from notifier.domain.plan import SetHead
@@ -16,6 +17,7 @@ from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog, Record
 from notifier.ports.sets import MemberSets
+from notifier.ports.wants import Wants
 
 AT_ONCE = 512
 """Shards that one record asks to be made again: a few seconds of the indexer's time."""
@@ -29,10 +31,11 @@ class Compared:
     followers: int
     """By the rows."""
     missing: int
-    """Of them those whom the bitmap hasn't."""
+    """Whom a row has and the bitmap for it hasn't."""
     strangers: int
-    """Whom the bitmap has and no row."""
-    unreadable: bool
+    """Whom a bitmap has and no row."""
+    unreadable: int
+    """Bitmaps."""
     head: int
 
     @property
@@ -44,6 +47,7 @@ class Compared:
 class Verification:
     directory: Directory
     follows: Follows
+    wants: Wants
     sets: MemberSets
     log: EventLog
 
@@ -79,16 +83,23 @@ class Verification:
         return range(max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS)))
 
     def _compare(self, subject: Subject, shard: int, head: SetHead) -> Compared:
-        rows, unreadable = self.follows.followers(subject, shard), False
-        try:
-            bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, nobody())
-        except Poison:
-            bits, unreadable = nobody(), True
+        rows = {SetKind.FOLLOWERS: self.follows.followers(subject, shard), **self.wants.sets(subject, shard)}
+        stored = {kind: self._stored(kind, subject, shard) for kind in rows}
+        pairs = [
+            (of_rows, nobody() if bits is None else bits)
+            for of_rows, bits in zip(rows.values(), stored.values(), strict=True)
+        ]
         return Compared(
             shard=shard,
-            followers=count(rows),
-            missing=count(rows & ~bits),
-            strangers=count(bits & ~rows),
-            unreadable=unreadable,
+            followers=count(rows[SetKind.FOLLOWERS]),
+            missing=sum(count(of_rows & ~bits) for of_rows, bits in pairs),
+            strangers=sum(count(bits & ~of_rows) for of_rows, bits in pairs),
+            unreadable=sum(bits is None for bits in stored.values()),
             head=head.counts[shard] if shard < len(head.counts) else 0,
         )
+
+    def _stored(self, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
+        """None where it can't be read."""
+        with suppress(Poison):
+            return self.sets.read(kind, subject, [shard]).get(shard, nobody())
+        return None

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import Bits
-from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import MUTED_BLOCK, MUTED_SLOT
 from notifier.domain.plan import SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Subject, UserId
@@ -25,18 +23,13 @@ class ShardBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFollows:
-    """Many members of a block who follow a subject since the same moment, or have muted it: one row for all of them."""
+    """Many members of a block who follow a subject since the same moment: one row for all of them."""
 
     subject: Subject
     block: int
     visible_from: datetime
-    """MUTED_BLOCK of those who follow and see nothing of it."""
     members: bytes
     """The block's bitmap."""
-
-    @property
-    def slot(self) -> int:
-        return MUTED_SLOT if self.visible_from == MUTED_BLOCK else BLOCK_SLOT
 
 
 class MemberSets(Protocol):

@@ -36,12 +36,14 @@ from notifier.adapters.sqlite import (
     SqliteLog,
     SqliteMemberSets,
     SqlitePeople,
+    SqlitePreferences,
     SqliteRecentBursts,
     SqliteSeals,
     SqliteSent,
     SqliteSpared,
     SqliteThrottles,
     SqliteTimeline,
+    SqliteWants,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
@@ -141,6 +143,7 @@ class Embedded:
             seals=SqliteSeals(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             follows=SqliteFollows(files.core),
+            wants=SqliteWants(files.core),
             epochs=SqliteEpochs(files.core),
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
@@ -165,6 +168,7 @@ class Embedded:
         self._leaving.push_async_callback(redis.aclose)
         return Reads(
             people=SqlitePeople(self._files.core, reader),
+            preferences=SqlitePreferences(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
             pull=RedisPullReader(redis, self._clock),
             activity=RedisActivity(redis),

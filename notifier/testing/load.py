@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
-from notifier.domain.follow import MUTED_BLOCK
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Member
+from notifier.domain.want import BlockMute
 from notifier.ports.directory import Account, Directory
 from notifier.ports.sets import BlockFollows, MemberSets, ShardBlob
+from notifier.ports.wants import Wants
 from notifier.testing.crowd import Crowd
 from notifier.testing.world import SINCE, World
 
@@ -33,6 +33,7 @@ def steps(world: World) -> int:
 class Load:
     directory: Directory
     sets: MemberSets
+    wants: Wants
 
     def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
         """The world is loaded when it returns; loading it again changes nothing.
@@ -46,6 +47,7 @@ class Load:
             advance(1)
         self.sets.put(_everybody(crowd, advance))
         self.sets.put(_of_celebrities(crowd, advance))
+        self.wants.write_mutes(_mutes(crowd))
         self.sets.put_follows(_follows(crowd, advance))
         self.directory.enrol(
             [Account(user=name, member=world.star_member(star)) for star, name in enumerate(world.names)]
@@ -76,26 +78,27 @@ def _of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
 
 
 def _follows(crowd: Crowd, advance: Advance) -> Iterator[BlockFollows]:
-    """Who muted a subject follows it and sees nothing: the predicate says the same as the sets."""
     for shard in range(crowd.world.shards):
         for star in range(crowd.world.celebrities):
-            followers, muting = crowd.followers(star, shard), crowd.muting(star, shard)
-            seeing: Bits = followers & ~muting
-            silent: Bits = followers & muting
-            yield from _blocks(crowd, star, shard, seeing, SINCE)
-            yield from _blocks(crowd, star, shard, silent, MUTED_BLOCK)
+            subject = crowd.world.subject(star)
+            for block, members in _blocks(shard, crowd.followers(star, shard)):
+                yield BlockFollows(subject=subject, block=block, visible_from=SINCE, members=members)
             advance(1)
 
 
-def _blocks(crowd: Crowd, star: int, shard: int, some: Bits, since: datetime) -> Iterator[BlockFollows]:
-    subject, bitmaps = crowd.world.subject(star), some.tobytes()
+def _mutes(crowd: Crowd) -> Iterator[BlockMute]:
+    """The predicate says the same as the sets."""
+    for shard in range(crowd.world.shards):
+        for star in range(crowd.world.celebrities):
+            for block, members in _blocks(shard, crowd.muting(star, shard)):
+                yield BlockMute(subject=crowd.world.subject(star), block=block, members=members)
+
+
+def _blocks(shard: int, some: Bits) -> Iterator[tuple[int, bytes]]:
+    """Those in which it is anybody, and the bitmap of each."""
+    bitmaps = some.tobytes()
     for block in np.flatnonzero(np.any(some.reshape(SHARD_BLOCKS, -1), axis=1)).tolist():
-        yield BlockFollows(
-            subject=subject,
-            block=shard * SHARD_BLOCKS + block,
-            visible_from=since,
-            members=bitmaps[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES],
-        )
+        yield shard * SHARD_BLOCKS + block, bitmaps[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
 
 
 def _places(world: World) -> Iterator[tuple[int, int]]:

@@ -126,7 +126,8 @@ class Trial:
             )
         self.tell("loading the world")
         claim(self.script.data, self.script.world)
-        Load(directory=self.ports.directory, sets=self.ports.sets)(self.script.world)
+        p = self.ports
+        Load(directory=p.directory, sets=p.sets, wants=p.wants)(self.script.world)
         self.tell("starting")
         with self.instance:
             slow = self._rehearse()

@@ -56,6 +56,9 @@ class Served:
     def texts(self, user: str) -> list[str]:
         return [item["text"] for item in self.page_of(user)["items"]]
 
+    def preferences(self, user: str) -> Any:
+        return self._ask("/v1/preferences", self.token(user))["preferences"]
+
     def badge(self, user: str) -> int:
         return int(self._ask("/v1/inbox/unread", self.token(user))["count"])
 

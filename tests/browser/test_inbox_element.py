@@ -1,6 +1,7 @@
 """`<notifier-inbox>` in a real browser: its rows, and what a person does with them."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -111,6 +112,47 @@ def test_the_menu_hides_a_row_and_takes_it_back(opened: Opened, inbox: Inbox) ->
     expect(opened.rows).to_have_count(4)
     opened.page.get_by_role("button", name="Undo").click()
     expect(opened.rows).to_have_count(5)
+
+
+def test_the_menu_mutes_an_account_and_hears_it_again(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997, unread=True)]
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    opened.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
+    expect(opened.rows).to_have_count(1)
+    expect(opened.rows).to_contain_text("@orion")
+    expect(opened.badge).to_be_hidden()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("@nova is muted")
+    opened.page.get_by_role("button", name="Unmute").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    path = "PATCH /v1/preferences/mention%3Anova"
+    assert inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}]
+
+
+def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    opened.page.get_by_role("menuitem", name="for a day").click()
+    expect(opened.rows).to_have_count(0)
+    [change] = inbox.calls("PATCH /v1/preferences/mention%3Anova")
+    away = datetime.fromisoformat(str(change["muted_until"])) - datetime.now(UTC)
+    assert timedelta(hours=23) < away <= timedelta(days=1)
+
+
+def test_a_mute_that_the_server_refuses_is_taken_back(opened: Opened, inbox: Inbox) -> None:
+    inbox.marks_status = 503
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    opened.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("Nothing was changed")
+    expect(opened.rows).to_have_count(5)
+
+
+def test_of_oneself_nothing_is_muted(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = [item(999, subject="self:u1", text="ada mentioned you")]
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    expect(opened.page.get_by_role("menuitem")).to_have_count(2)
 
 
 def test_a_mark_that_the_server_refuses_is_taken_back(opened: Opened, inbox: Inbox) -> None:

@@ -96,6 +96,26 @@ def test_marks_made_in_one_tab_show_in_the_other(served: Served, context: Browse
     mine.until(lambda: mine.texts == other.texts == served.texts(mine.user))
 
 
+def test_who_is_muted_in_one_tab_is_silent_in_the_other_and_is_heard_again(
+    served: Served, context: BrowserContext, mine: Tab
+) -> None:
+    served.mention("nova", author="mia")
+    other = tab(served, context, mine.user).live()
+    expect(mine.live().row("mia")).to_be_visible()
+    mine.row("mia").hover()
+    mine.row("mia").locator(".more").click()
+    mine.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
+    for each in (mine, other):
+        expect(each.rows).to_have_count(0, timeout=SLOW)
+    served.mention("nova", author="liv")
+    mine.page.get_by_role("button", name="Unmute").click()
+    mine.until(lambda: served.preferences(mine.user) == [])
+    served.mention("nova", author="kai")
+    for each in (mine, other):
+        expect(each.row("kai")).to_be_visible(timeout=SLOW)
+    assert served.texts(mine.user) == ["kai mentioned @nova"]
+
+
 def test_offline_and_back_loses_nothing_and_doubles_nothing(served: Served, context: BrowserContext, mine: Tab) -> None:
     mine.live()
     context.set_offline(True)

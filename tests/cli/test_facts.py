@@ -165,6 +165,7 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
         stage.mention("nova", author="eve", protected=True)
     reads = Reads(
         people=stage.ground.people,
+        preferences=stage.ground.preferences,
         timeline=stage.ground.timeline,
         pull=stage.ground.pull,
         activity=MemoryActivity(),

@@ -16,21 +16,22 @@ from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.throttles import CassandraThrottles
+from notifier.adapters.cassandra.wants import CassandraWants
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
-from notifier.domain.follow import LEFT, NEVER
-from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.follow import LEFT
+from notifier.domain.subject import Subject, UserId
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
-from tests.contracts.flow_stores import Store
+from tests.contracts.flow_stores import Store, Words
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
@@ -72,6 +73,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         directory=CassandraDirectory(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
+        wants=CassandraWants(cluster),
+        preferences=CassandraPreferences(Reader(cluster)),
         facts=CassandraFacts(cluster),
         spared=CassandraSpared(cluster),
     )
@@ -87,12 +90,13 @@ def _again(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         other.close()
 
 
-class CassandraFacts:
+class CassandraFacts(Words):
     """No port writes these yet, so the tables are filled directly: both sides of a fact in one logged batch, which the
     server finishes where it was cut off, and which gives them one timestamp: of two facts the same stands on both.
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(CassandraDirectory(cluster), CassandraWants(cluster))
         self._cluster = cluster
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -106,21 +110,11 @@ class CassandraFacts:
             ),
         )
 
-    def mute(self, user: UserId, subject: Subject) -> None:
-        self.follow(user, subject, NEVER)
-
     def unfollow(self, user: UserId, subject: Subject) -> None:
         self.follow(user, subject, LEFT)
 
     def block(self, user: UserId, other: UserId) -> None:
         self._put(*self._side(user, other, "blocks"), *self._side(other, user, "blocked_by"))
-
-    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        member, name = self._member(user), str(subject)
-        self._put(
-            ("volumes (block, member, subject, volume)", (block_of(member), member, name, volume)),
-            ("volumes_of_subject (subject, shard, member, volume)", (name, shard_of(member), member, volume)),
-        )
 
     def _side(self, user: UserId, other: UserId, side: str) -> "list[Row]":
         member = self._member(user)
@@ -128,9 +122,6 @@ class CassandraFacts:
             ("blocks (block, member, other, side)", (block_of(member), member, other, side)),
             ("blocks_of_account (other, shard, member, side)", (other, shard_of(member), member, side)),
         ]
-
-    def _member(self, user: UserId) -> Member:
-        return CassandraDirectory(self._cluster).accounts([user])[user].member
 
     def _put(self, *rows: "Row") -> None:
         inserts = "".join(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))}); " for table, row in rows)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -18,16 +18,18 @@ from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.people import SqlitePeople
+from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.follow import LEFT, NEVER
+from notifier.domain.follow import LEFT
 from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.want import NEVER, Volume, Want
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
@@ -35,13 +37,15 @@ from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.people import People
+from notifier.ports.preferences import Preferences
 from notifier.ports.push import Spared
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.timeline import Timeline
+from notifier.ports.wants import Wants
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
@@ -52,6 +56,7 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
 
 
 class Facts(Protocol):
@@ -60,6 +65,8 @@ class Facts(Protocol):
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None: ...
 
     def mute(self, user: UserId, subject: Subject) -> None: ...
+
+    def unmute(self, user: UserId, subject: Subject, now: datetime) -> None: ...
 
     def unfollow(self, user: UserId, subject: Subject) -> None: ...
 
@@ -82,6 +89,8 @@ class Store:
     directory: Directory
     sets: MemberSets
     follows: Follows
+    wants: Wants
+    preferences: Preferences
     facts: Facts
     spared: Spared
     clock: ManualClock
@@ -119,6 +128,8 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         directory=directory,
         sets=sets,
         follows=MemoryFollows(people, sets),
+        wants=MemoryWants(people),
+        preferences=MemoryPreferences(people),
         facts=people,
         spared=MemorySpared(people, directory),
         clock=clock,
@@ -142,6 +153,8 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         directory=SqliteDirectory(files.core),
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
+        wants=SqliteWants(files.core),
+        preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),
         clock=clock,
@@ -151,10 +164,39 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     files.close()
 
 
-class SqliteFacts:
+class Words:
+    """What people want, each word said after the one that stands."""
+
+    def __init__(self, directory: Directory, wants: Wants) -> None:
+        self._directory = directory
+        self._wants = wants
+
+    def mute(self, user: UserId, subject: Subject) -> None:
+        self._say(self._word(user, subject).muted_until(NEVER))
+
+    def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
+        self._say(self._word(user, subject).unmuted(now))
+
+    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
+        self._say(replace(self._word(user, subject), volume=volume))
+
+    def _say(self, word: Want) -> None:
+        self._wants.write([replace(word, at=word.at + timedelta(milliseconds=1))])
+
+    def _word(self, user: UserId, subject: Subject) -> Want:
+        member = self._member(user)
+        standing = self._wants.standing([(subject, member)])
+        return standing.get((subject, member), Want(subject=subject, member=member, at=START))
+
+    def _member(self, user: UserId) -> Member:
+        return self._directory.accounts([user])[user].member
+
+
+class SqliteFacts(Words):
     """No port writes these yet, so the tables are filled directly."""
 
     def __init__(self, core: Database) -> None:
+        super().__init__(SqliteDirectory(core), SqliteWants(core))
         self._core = core
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -162,22 +204,12 @@ class SqliteFacts:
         row = (block, slot, str(subject), to_ms(visible_from))
         self._put("INSERT OR REPLACE INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?)", *row)
 
-    def mute(self, user: UserId, subject: Subject) -> None:
-        self.follow(user, subject, NEVER)
-
     def unfollow(self, user: UserId, subject: Subject) -> None:
         self.follow(user, subject, LEFT)
 
     def block(self, user: UserId, other: UserId) -> None:
         self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocks')", self._member(user), other)
         self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocked_by')", self._member(other), user)
-
-    def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        row = (self._member(user), str(subject), str(volume))
-        self._put("INSERT OR REPLACE INTO volumes (member, subject, volume) VALUES (?, ?, ?)", *row)
-
-    def _member(self, user: UserId) -> Member:
-        return SqliteDirectory(self._core).accounts([user])[user].member
 
     def _put(self, sql: str, *row: object) -> None:
         with self._core.write() as c:

@@ -1,7 +1,7 @@
 """Follows: of a pair the highest sequence counts, whatever comes late; one's own word goes before the block's."""
 
 from asyncio import run
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import permutations
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.follow import LEFT, MUTED_BLOCK, NEVER, Follow
+from notifier.domain.follow import LEFT, Follow
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 from notifier.ports.sets import BlockFollows
@@ -34,11 +34,11 @@ def follow(member: Member = MEMBER, *, sequence: int = 1, left: bool = False) ->
     return Follow(subject=NOVA, member=member, visible_from=since, sequence=sequence)
 
 
-def whole_block(graph: Store, *slots: int, since: datetime = START) -> None:
+def whole_block(graph: Store, *slots: int) -> None:
     bits = bytearray(BLOCK_BYTES)
     for slot in slots:
         bits[slot // 8] |= 1 << slot % 8
-    row = BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=since, members=bytes(bits))
+    row = BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=START, members=bytes(bits))
     graph.sets.put_follows([row])
 
 
@@ -110,25 +110,10 @@ def test_ones_own_word_overrides_the_blocks(graph: Store) -> None:
 
 
 def test_who_mutes_is_still_a_follower(graph: Store) -> None:
-    graph.follows.write([Follow(subject=NOVA, member=MEMBER, visible_from=NEVER, sequence=1)])
+    graph.follows.write([follow()])
+    graph.facts.mute(ADA, NOVA)
     assert followers(graph) == [MEMBER]
     assert graph.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
-
-
-def test_who_has_muted_with_the_block_is_a_follower_beside_those_who_see(graph: Store) -> None:
-    whole_block(graph, 10)
-    whole_block(graph, 9, since=MUTED_BLOCK)
-    with reopened(graph) as again:
-        assert followers(again) == [MEMBER, NEIGHBOUR]
-        asked = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 2))]
-        assert list(again.follows.standing(asked).values()) == [True, True, False]
-        seen = run(again.people.viewer(ADA, MEMBER))
-        assert (seen.follows, seen.muted) == ({}, {NOVA})
-    graph.follows.write([follow(sequence=2)])
-    seen = run(graph.people.viewer(ADA, MEMBER))
-    assert (seen.follows, seen.muted) == ({NOVA: START + timedelta(minutes=2)}, frozenset())
-    graph.follows.write([follow(sequence=3, left=True)])
-    assert followers(graph) == [NEIGHBOUR]
 
 
 def test_nothing_is_written_of_nothing_and_nobody_is_asked_for(graph: Store) -> None:

@@ -9,7 +9,8 @@ from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import IdRange
 from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import NEVER, Volume
 from notifier.ports.directory import Account
 from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START
@@ -82,22 +83,28 @@ def test_a_follow_of_ones_own_overrides_the_block(people: Store) -> None:
     assert viewer(people, ZOE).follows == {NOVA: START}
 
 
-def test_a_muted_subject_is_absent_even_where_the_block_follows(people: Store) -> None:
-    people.sets.put_follows([block_follow(9, 10)])
-    people.facts.mute(ADA, NOVA)
-    assert viewer(people).follows == {}
-    assert viewer(people, ZOE).follows == {NOVA: START}
-    people.facts.follow(ADA, NOVA, LATER)
-    assert viewer(people).follows == {NOVA: LATER}
-
-
-def test_a_muted_subject_is_still_followed_and_one_that_was_left_is_not(people: Store) -> None:
+def test_who_muted_a_subject_follows_it_and_sees_it_never(people: Store) -> None:
     people.sets.put_follows([block_follow(9, 10)])
     people.facts.mute(ADA, NOVA)
     people.facts.unfollow(ZOE, NOVA)
     with reopened(people) as again:
-        assert (viewer(again).follows, viewer(again).muted) == ({}, {NOVA})
-        assert (viewer(again, ZOE).follows, viewer(again, ZOE).muted) == ({}, frozenset())
+        assert (viewer(again).follows, list(viewer(again).heard)) == ({NOVA: NEVER}, [])
+        assert viewer(again, ZOE).follows == {}
+
+
+def test_who_unmutes_sees_what_opens_from_then_on(people: Store) -> None:
+    people.sets.put_follows([block_follow(9, 10)])
+    people.facts.mute(ADA, NOVA)
+    people.facts.unmute(ADA, NOVA, LATER)
+    assert viewer(people).follows == {NOVA: LATER}
+    assert viewer(people, ZOE).follows == {NOVA: START}
+
+
+def test_who_follows_again_has_not_unmuted(people: Store) -> None:
+    people.facts.mute(ADA, NOVA)
+    assert viewer(people).follows == {}
+    people.facts.follow(ADA, NOVA, START)
+    assert viewer(people).follows == {NOVA: NEVER}
 
 
 def test_a_block_hides_each_from_the_other(people: Store) -> None:

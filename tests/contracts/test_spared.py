@@ -14,7 +14,8 @@ from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.burst import Burst
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Volume, pushable
+from notifier.domain.visible import pushable
+from notifier.domain.want import Volume
 from notifier.ports.directory import Account
 from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START

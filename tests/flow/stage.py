@@ -55,6 +55,7 @@ class Stage:
             seals=g.seals,
             inbox=g.inbox,
             follows=g.follows,
+            wants=g.wants,
             epochs=g.epochs,
             throttles=g.throttles,
             dead_letters=g.dead_letters,

@@ -1,104 +1,23 @@
 """The indexer: rows, then bitmaps, and the same again wherever it was cut off and whoever writes beside it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier import topics
-from notifier.codec import pack
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets, members
-from notifier.domain.errors import LogUnavailable, Poison, StoreUnavailable
-from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild
-from notifier.domain.mention import EventId
+from notifier.domain.bits import from_offsets
+from notifier.domain.errors import LogUnavailable, StoreUnavailable
+from notifier.domain.graph import Deed
 from notifier.domain.stamp import stamp
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.flow.indexer import Indexer
-from notifier.ports.log import Logged, Record
+from notifier.domain.subject import Kind, Subject
+from notifier.domain.want import OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
-from notifier.telemetry import Metrics
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.follows import MemoryFollows
-from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
-
-NOVA, LYRA = UserId("nova"), UserId("lyra")
-
-
-@dataclass
-class Graph:
-    """Ports in memory, and a log of one partition."""
-
-    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
-    epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
-    sets: MemoryMemberSets = field(init=False)
-    follows: MemoryFollows = field(init=False)
-    metrics: Metrics = field(default_factory=Metrics)
-    records: list[Logged] = field(default_factory=list)
-    others: bool = False
-    """Have the partition by now."""
-
-    def __post_init__(self) -> None:
-        self.sets = MemoryMemberSets(self.directory)
-        self.follows = MemoryFollows(MemoryPeople(self.directory, self.sets), self.sets)
-
-    def indexer(self, **ports: Any) -> Indexer:
-        made = Indexer(
-            directory=self.directory,
-            follows=self.follows,
-            sets=self.sets,
-            epochs=self.epochs,
-            metrics=self.metrics,
-            holds=lambda: not self.others,
-        )
-        return replace(made, **ports)
-
-    def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
-        change = GraphChange(
-            id=EventId("graph", str(len(self.records))),
-            follower=UserId(follower),
-            followed=of,
-            deed=deed,
-            sequence=sequence or len(self.records) + 1,
-            at=START,
-        )
-        record = Record(stream=topics.FOLLOWS, key=of, value=pack(GraphRecord(change=change)))
-        self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
-        return self.records[-1]
-
-    def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
-        record = Record(
-            stream=topics.FOLLOWS, key=of, value=pack(GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
-        )
-        self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
-        return self.records[-1]
-
-    def counted(self, metric: str) -> float:
-        return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
-
-    def followers(self, of: UserId = NOVA) -> set[str]:
-        """By the bitmaps, which have to agree with the head."""
-        subject = Subject(Kind.MENTION, of)
-        head, found = self.sets.head(subject), set[Member]()
-        for shard, total in enumerate(head.counts):
-            bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, from_offsets([]))
-            found |= {*members(bits, shard)}
-            assert total == len(members(bits, shard))
-        assert head.total == len(found)
-        return set(self.directory.users(found).values())
-
-    def unplanned(self, of: UserId = NOVA) -> list[int]:
-        """Shards with followers that the head doesn't name: nobody would deliver to them."""
-        subject = Subject(Kind.MENTION, of)
-        counts = dict(enumerate(self.sets.head(subject).counts))
-        bitmaps = self.sets.read(SetKind.FOLLOWERS, subject, range(4))
-        return [shard for shard, bits in bitmaps.items() if bits.any() and not counts.get(shard)]
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt
 
 
 def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
@@ -131,7 +50,7 @@ def test_a_bitmap_is_made_again_from_the_rows_when_that_is_asked_for() -> None:
     graph.sets.put([spoilt], stamp(0))
     graph.indexer()([graph.rebuild(0), graph.say("cleo"), graph.say("dan", of=LYRA)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
-    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1, 4)
+    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1 + len(OF_WANTS), 4)
 
 
 def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_is_lost_with_it() -> None:
@@ -160,25 +79,32 @@ def test_who_has_lost_the_partition_writes_nothing() -> None:
 
 
 DEEDS = st.lists(
-    st.tuples(st.sampled_from(["ada", "bea", "cleo"]), st.sampled_from([*Deed]), st.integers(1, 5)), max_size=12
+    st.tuples(
+        st.sampled_from(["ada", "bea", "cleo"]), st.sampled_from([*Deed, MUTED, UNMUTED, OFF, FIRST]), st.integers(1, 5)
+    ),
+    max_size=12,
 )
 
 
 @given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
-    deeds: list[tuple[str, Deed, int]], cuts: list[tuple[int, int]]
+    deeds: list[tuple[str, Deed | Wish, int]], cuts: list[tuple[int, int]]
 ) -> None:
     graph, calm = Graph(), Graph()
     for who, deed, sequence in deeds:
-        graph.say(who, deed, sequence=sequence)
-        calm.say(who, deed, sequence=sequence)
+        for each in (graph, calm):
+            if isinstance(deed, Deed):
+                each.say(who, deed, sequence=sequence)
+            else:
+                each.want(who, deed, at=sequence)
     done = 0
     for calls, size in cuts:
         fuse = Fuse(calls)
         cut = graph.indexer(
             directory=fuse.on(graph.directory),
             follows=fuse.on(graph.follows),
+            wants=fuse.on(graph.wants),
             sets=fuse.on(graph.sets),
             epochs=fuse.on(graph.epochs),
         )
@@ -190,7 +116,7 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
             assert graph.unplanned() == []
     graph.indexer()(graph.records[done:])
     calm.indexer()(calm.records)
-    assert graph.followers() == calm.followers()
+    assert (graph.followers(), graph.wanting()) == (calm.followers(), calm.wanting())
 
 
 @dataclass
@@ -216,19 +142,6 @@ class Fuse:
                 return call
 
         return Fused()
-
-
-@dataclass(frozen=True)
-class Spoilt:
-    """Sets of which one was changed on the disk."""
-
-    port: MemoryMemberSets
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.port, name)
-
-    def read(self, *_: object) -> Any:
-        raise Poison("A bit is another.")
 
 
 @dataclass(frozen=True)

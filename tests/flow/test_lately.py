@@ -9,7 +9,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.want import Volume
 from notifier.flow import lately
 from notifier.flow.lately import KEPT, Lately
 from notifier.flow.page import Page
@@ -110,7 +110,6 @@ def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
     crowded = replace(
         viewer,
         follows={**viewer.follows, **many},
-        muted=frozenset(many),
         volume=dict.fromkeys(many, Volume.OFF),
         marks=replace(viewer.marks, by_burst={**viewer.marks.by_burst, **marks}, also_seen=frozenset(marks)),
     )
@@ -122,7 +121,6 @@ def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
     narrowed = again.look.viewer
     assert set(narrowed.follows) <= subjects
     assert not narrowed.volume
-    assert not narrowed.muted
     assert not narrowed.marks.also_seen
     assert set(narrowed.marks.by_burst) <= keys
 

@@ -15,7 +15,7 @@ from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
 from notifier.domain.slice import TERMS, Pool, Step
 from notifier.domain.subject import Member, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.want import Volume
 from notifier.ports.directory import Account
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage

@@ -17,7 +17,7 @@ OF_BEA = Subject(Kind.MENTION, BEA)
 
 def verification(stage: Stage) -> Verification:
     g = stage.ground
-    return Verification(directory=g.directory, follows=g.follows, sets=g.sets, log=g.log)
+    return Verification(directory=g.directory, follows=g.follows, wants=g.wants, sets=g.sets, log=g.log)
 
 
 def compared(stage: Stage, sample: float = inf) -> Sequence[Compared]:
@@ -49,6 +49,17 @@ def test_what_is_missing_and_who_is_a_stranger_is_found_and_made_right() -> None
     assert verification(stage).repair(BEA, [wrong, right]) == 1
     stage.sequence()
     assert not any(one.wrong for one in compared(stage))
+
+
+def test_a_mute_that_no_bitmap_has_is_found_and_made_right() -> None:
+    stage = followed()
+    stage.ground.people.mute(UserId("kim"), OF_BEA)
+    wrong, right = compared(stage)
+    assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
+    assert verification(stage).repair(BEA, [wrong]) == 1
+    stage.sequence()
+    assert not any(one.wrong for one in compared(stage))
+    assert stage.ground.sets.read(SetKind.MUTED, OF_BEA, [0])[0].any()
 
 
 def test_a_head_that_counts_wrongly_is_made_right() -> None:

@@ -53,6 +53,7 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
+from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
 from tests.http.breakable import (
     BreakableActivity,
     BreakableLog,
@@ -101,6 +102,7 @@ class House:
             seals=seals,
             inbox=inbox,
             follows=MemoryFollows(self.people, self.sets),
+            wants=MemoryWants(self.people),
             epochs=MemoryEpochs(),
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
@@ -121,6 +123,7 @@ class House:
         )
         self.reads = Reads(
             people=self.people,
+            preferences=MemoryPreferences(self.people),
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
             pull=pull,
             activity=self.activity,

@@ -15,7 +15,13 @@ from tests.repo.sources import ROOT
 
 PAGE, OTHER = "https://app.example", "https://other.example"
 FILES = sorted(name for name in known() if name.startswith("notifier-inbox"))
-SHARED = ["/v1/inbox", "/v1/inbox/unread", "/v1/inbox/nothing", *(f"/static/{name}" for name in FILES)]
+SHARED = [
+    "/v1/inbox",
+    "/v1/inbox/unread",
+    "/v1/inbox/nothing",
+    "/v1/preferences",
+    *(f"/static/{name}" for name in FILES),
+]
 NOT_SHARED = [
     *("/v1/events", "/v1/events/1", "/v1/system", "/v1/system/stream", "/demo/people", "/demo/storm", "/metrics", "/"),
     *("/healthz", "/openapi.json", "/static/demo.html", "/static/demo/main.js", "/static/inbox.html", "/v1/inboxes"),
@@ -86,7 +92,7 @@ def test_a_preflight_is_told_what_the_element_sends_without_a_token(named: Edge)
     assert (answer.status_code, answer.content, answer.headers["vary"]) == (204, b"", "Origin")
     told = granted(answer.headers)
     assert told["access-control-max-age"] == "7200"
-    assert told["access-control-allow-methods"] == "GET, PUT"
+    assert told["access-control-allow-methods"] == "GET, PUT, PATCH"
     source = (ROOT / "notifier/api/static/notifier-inbox/api.js").read_text()
     sent = {name.strip('"') for name in re.findall(r'(?:[{ ])("?[A-Z][A-Za-z-]+"?): ', source)} - {"Accept"}
     assert {"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID"} == sent

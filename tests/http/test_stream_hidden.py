@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.want import Volume
 from notifier.flow.hub import FRESH_FOR
 from tests.http.listening_client import Studio, events, on_air
 

@@ -13,7 +13,8 @@ from notifier.domain.burst import Burst
 from notifier.domain.marks import Marks
 from notifier.domain.seal import seal
 from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
-from notifier.domain.visible import Viewer, Volume, visible
+from notifier.domain.visible import Viewer, visible
+from notifier.domain.want import NEVER, Volume
 from notifier.testing.oracle import Marked, Oracle, Person, Seen, Tweet
 from tests.unit.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
@@ -70,11 +71,10 @@ def live(people: Mapping[Member, Relation], of: Burst) -> ShardSets:
 def viewer(member: Member, one: Relation) -> Viewer:
     return Viewer(
         user=name_of(member),
-        follows=dict.fromkeys(one.follows - one.muted, SINCE),
+        follows={subject: NEVER if subject in one.muted else SINCE for subject in one.follows},
         blocked=(),
         volume={OF_NOVA: one.volume},
         marks=Marks(),
-        muted=one.follows & one.muted,
     )
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from notifier.domain.burst import RETENTION, Burst
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.visible import Viewer, Volume, denied, unread, visible
+from notifier.domain.visible import Viewer, denied, unread, visible
+from notifier.domain.want import NEVER, Volume
 from tests.unit.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 NOW = NOON + RETENTION
@@ -41,11 +42,10 @@ MARKS = st.builds(
 VIEWERS = st.builds(
     Viewer,
     user=USERS,
-    follows=st.dictionaries(st.sampled_from([OF_NOVA, OF_EVE]), MOMENTS),
+    follows=st.dictionaries(st.sampled_from([OF_NOVA, OF_EVE]), MOMENTS | st.just(NEVER)),
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
-    muted=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
 )
 
 
@@ -60,7 +60,7 @@ def in_the_design_s_words(shown: Burst, to: Viewer, retracted: Collection[BurstK
             shown.key not in retracted,
             shown.opened_at > NOW - timedelta(days=90),
             own or follows,
-            author is None or Subject(Kind.MENTION, author) in {*to.follows, *to.muted},
+            author is None or Subject(Kind.MENTION, author) in to.follows,
             shown.more_mentioners or not set(shown.mentioners) <= set(to.blocked),
             volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day),
             to.marks.by_burst.get(shown.key) is not Mark.HIDDEN,

@@ -14,7 +14,8 @@ from notifier.domain.reach import Verdict
 from notifier.domain.seal import Tally
 from notifier.domain.slice import Slice, Step
 from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import Volume
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -104,7 +105,6 @@ def viewer(
     blocked: Collection[UserId] = (),
     volume: Volume = Volume.ALL,
     marks: Marks | None = None,
-    muted: Collection[Subject] = (),
 ) -> Viewer:
     return Viewer(
         user=user,
@@ -112,7 +112,6 @@ def viewer(
         blocked=blocked,
         volume={OF_NOVA: volume},
         marks=marks or Marks(),
-        muted=muted,
     )
 
 

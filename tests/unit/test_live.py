@@ -8,7 +8,8 @@ import pytest
 from notifier.domain.burst import Burst
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import Member
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import NEVER, Volume
 from notifier.flow.live import MOST_WAITING, Event, Memory, Stream, sight, told
 from notifier.flow.page import Badge, Look
 from tests.contracts.pull_backends import NOON, NOVA, burst
@@ -61,7 +62,7 @@ def test_sight_is_of_all_that_decides_but_the_marks() -> None:
         replace(VIEWER, follows={NOVA: NOON}),
         replace(VIEWER, follows={}),
         replace(VIEWER, blocked=[ADA]),
-        replace(VIEWER, muted=[NOVA]),
+        replace(VIEWER, follows={NOVA: NEVER}),
         replace(VIEWER, volume={NOVA: Volume.FIRST}),
     ]
     assert len({sight(one) for one in (VIEWER, *others)}) == 6

@@ -7,7 +7,8 @@ import pytest
 from notifier.domain.burst import RETENTION, Burst
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Kind, Subject
-from notifier.domain.visible import Denied, Viewer, Volume, denied, pushable, unread, visible
+from notifier.domain.visible import Denied, Viewer, denied, pushable, unread, visible
+from notifier.domain.want import NEVER, Volume
 from tests.unit.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 NOW = NOON + HOUR
@@ -52,8 +53,19 @@ def test_a_restricted_burst_is_for_the_author_s_followers_alone() -> None:
 
 
 def test_who_mutes_a_protected_author_is_still_a_follower_of_hers() -> None:
-    assert why(BY_EVE, viewer(muted=(OF_EVE,))) is None
-    assert why(BY_EVE, viewer(follows={}, muted=(OF_NOVA, OF_EVE))) is Denied.NOT_FOLLOWED
+    assert why(BY_EVE, viewer(follows={OF_NOVA: NOON, OF_EVE: NEVER})) is None
+    assert why(BY_EVE, viewer(follows={OF_NOVA: NEVER, OF_EVE: NEVER})) is Denied.MUTED
+
+
+def test_what_is_muted_for_a_while_is_not_seen_and_neither_is_what_opened_in_the_while() -> None:
+    until = viewer(follows={OF_NOVA: NOW + HOUR})
+    assert why(burst(), until) is Denied.MUTED
+    assert denied(burst(), until, retracted=(), now=NOW + HOUR) is Denied.BEFORE_FOLLOW
+    assert denied(burst(opened_at=NOW + HOUR), until, retracted=(), now=NOW + HOUR) is None
+
+
+def test_only_what_is_muted_for_good_is_not_even_asked_for() -> None:
+    assert list(viewer(follows={OF_NOVA: NEVER, OF_EVE: NOW + HOUR}).heard) == [OF_EVE]
 
 
 def test_the_personal_subject_is_its_owner_s_alone() -> None:

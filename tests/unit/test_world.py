@@ -15,6 +15,7 @@ from notifier.testing.load import Load, steps
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.wants import MemoryWants
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
@@ -89,8 +90,8 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
     directory = MemoryDirectory()
     sets = MemoryMemberSets(directory)
     seen: list[int] = []
-    Load(directory=directory, sets=sets)(SMALL, seen.append)
     store = MemoryPeople(directory, sets)
+    Load(directory=directory, sets=sets, wants=MemoryWants(store))(SMALL, seen.append)
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
@@ -100,14 +101,14 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
             for star in range(SMALL.celebrities)
             if SMALL.follows(star, number)[0] and not SMALL.mutes(star, number)[0]
         }
-        assert set(viewer.follows) == expected
+        assert set(viewer.heard) == expected
     assert sum(seen) == steps(SMALL)
 
 
 def test_loading_twice_changes_nothing() -> None:
     directory = MemoryDirectory()
     sets = MemoryMemberSets(directory)
-    load = Load(directory=directory, sets=sets)
+    load = Load(directory=directory, sets=sets, wants=MemoryWants(MemoryPeople(directory, sets)))
     load(SMALL)
     once = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     load(SMALL)
@@ -118,7 +119,8 @@ def test_loading_twice_changes_nothing() -> None:
 
 def test_everybody_has_a_name_and_a_number_and_celebrities_live_behind_the_people() -> None:
     directory = MemoryDirectory()
-    Load(directory=directory, sets=MemoryMemberSets(directory))(SMALL)
+    sets = MemoryMemberSets(directory)
+    Load(directory=directory, sets=sets, wants=MemoryWants(MemoryPeople(directory, sets)))(SMALL)
     found = directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
     assert {name: account.member for name, account in found.items()} == {
         user(0): 0,

@@ -9,6 +9,6 @@ CREATE INDEX seen_by_shard ON seen (member / 131072, seen_at);
 
 CREATE INDEX blocks_by_other ON blocks (other, member);
 
-CREATE INDEX volumes_by_subject ON volumes (subject, member);
+CREATE INDEX wants_by_shard ON wants (subject, block / 128);
 
 CREATE INDEX follows_by_shard ON follows (subject, block / 128, visible_from);

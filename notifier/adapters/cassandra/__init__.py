@@ -15,6 +15,7 @@ from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.people import CassandraPeople
+from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.register import Entry
@@ -25,6 +26,7 @@ from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.timeline import CassandraTimeline
+from notifier.adapters.cassandra.wants import CassandraWants
 
 __all__ = [
     "Access",
@@ -41,12 +43,14 @@ __all__ = [
     "CassandraLedger",
     "CassandraMemberSets",
     "CassandraPeople",
+    "CassandraPreferences",
     "CassandraRecentBursts",
     "CassandraSeals",
     "CassandraSent",
     "CassandraSpared",
     "CassandraThrottles",
     "CassandraTimeline",
+    "CassandraWants",
     "Cluster",
     "Entry",
     "Node",

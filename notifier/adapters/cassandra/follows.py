@@ -8,7 +8,7 @@ from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits
 from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import MUTED_SLOT, Follow, FollowRow, followers, stands
+from notifier.domain.follow import Follow, FollowRow, followers, stands
 from notifier.domain.subject import Member, Subject
 from notifier.ports.follows import Pair
 
@@ -37,7 +37,7 @@ class CassandraFollows:
         for subject, member in pairs:
             asked[member // BLOCK_MEMBERS, subject].append(member)
         questions = [
-            (block, [*sorted(member % BLOCK_MEMBERS for member in some), BLOCK_SLOT, MUTED_SLOT], str(subject))
+            (block, [*sorted(member % BLOCK_MEMBERS for member in some), BLOCK_SLOT], str(subject))
             for (block, subject), some in asked.items()
         ]
         found: dict[Pair, bool] = {}

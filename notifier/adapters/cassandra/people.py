@@ -1,7 +1,7 @@
 """One person's durable facts: a few ranges of the person's own block, asked for side by side."""
 
 from asyncio import gather
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,20 +9,21 @@ from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
-from notifier.domain.follow import MUTED_BLOCK, MUTED_SLOT, NEVER
+from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import visible_from, volumes
 from notifier.ports.clock import Clock
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _BLOCKS = "SELECT other FROM blocks WHERE block = ? AND member = ?"
-_VOLUMES = "SELECT subject, volume FROM volumes WHERE block = ? AND member = ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
 _MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
 _OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
@@ -61,21 +62,20 @@ class CassandraPeople:
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        follows, blocks, volumes, seen, marks = await gather(
-            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT, MUTED_SLOT])),
+        follows, said, blocks, seen, marks = await gather(
+            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+            self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])),
             self._reader(_BLOCKS, (block, member)),
-            self._reader(_VOLUMES, (block, member)),
             self._reader(_SEEN, (shard_of(member), member)),
             self._reader(_MARKS, (block, member)),
         )
-        since, never, muted = _follows(slot, follows), to_ms(NEVER), (to_ms(NEVER), to_ms(MUTED_BLOCK))
+        wants = wants_of(member, said)
         return Viewer(
             user=user,
-            follows={Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < never},
+            follows=visible_from(_follows(slot, follows), wants),
             blocked=frozenset(UserId(row.other) for row in blocks),
-            volume={Subject.parse(row.subject): Volume(row.volume) for row in volumes},
+            volume=volumes(wants),
             marks=_marks(seen, marks),
-            muted=frozenset(Subject.parse(subject) for subject, at in since.items() if at in muted),
         )
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -121,8 +121,8 @@ def _by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
     return block_of(member), member, str(burst.subject), burst.seq
 
 
-def _follows(slot: int, rows: Iterable[Any]) -> dict[str, int]:
-    """A member's own row overrides the block's, also where it says that the subject is muted or was left."""
+def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
+    """A member's own row overrides the block's, also where it says that the subject was left."""
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
     for row in rows:
@@ -130,7 +130,8 @@ def _follows(slot: int, rows: Iterable[Any]) -> dict[str, int]:
             own[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
             shared[row.subject] = row.visible_from
-    return shared | own
+    since, left = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
 
 
 def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:

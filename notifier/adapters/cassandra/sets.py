@@ -3,32 +3,25 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.parts import neighbours_of
 from notifier.adapters.cassandra.session import Cluster
-from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
+from notifier.adapters.cassandra.together import Row, batches
+from notifier.adapters.cassandra.twofold import put_all, put_twofold
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
 from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import BlockFollows, ShardBlob
 
 BLOBS = 256
-FOLLOWS = 4_096
-"""That are waited for: 4 MB and 1 MB, so that an import of any size needs little memory."""
-OF_ONE = SHARD_BLOCKS
-"""Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
-MESSAGES = 8
-"""On their way: enough to keep a node busy, and few enough that none is late when it pauses."""
-TRIES = 3
-"""A node that collects its garbage may be late all the same; the same rows written again are the same."""
+"""That are waited for: 4 MB, so that an import of any size needs little memory."""
 
 COUNT = np.dtype("<u4")
 
@@ -45,8 +38,6 @@ _PUT_OF_SUBJECT = """
 
 _PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
 _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
-
-_PARTITION = itemgetter(0, 1)
 
 Wanted = tuple[str, list[SetKind]]
 """An owner, and which of its sets."""
@@ -101,29 +92,14 @@ class CassandraMemberSets:
             rows = [
                 (str(b.owner or _EVERYBODY), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits)) for b in some
             ]
-            self._write([_stamped(_PUT, row, stamp) for row in rows])
+            put_all(self._cluster, [_stamped(_PUT, row, stamp) for row in rows])
 
     def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
         row = str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()
         self._cluster.ask(*_stamped(_PUT_HEAD, row, stamp))
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        # Cut off in between, it is put again, and writes the same. By subject first: a push spares whoever follows
-        # since a moment ago no later than a tab knows of it.
-        for some in batches(follows, FOLLOWS):
-            by_subject = groupby(sorted(map(_of_subject, some), key=_PARTITION), _PARTITION)
-            runs = [rows for _, run in by_subject for rows in batches(run, OF_ONE)]
-            self._write([together(_PUT_OF_SUBJECT, rows) for rows in runs])
-            self._write([together(_PUT_FOLLOWS, rows) for rows in batches(map(_of_block, some), TOGETHER)])
-
-    def _write(self, messages: Sequence[tuple[str, Row]]) -> None:
-        for last in (*[False] * (TRIES - 1), True):
-            try:
-                self._cluster.ask_all(messages, at_once=MESSAGES)
-                return
-            except StoreUnavailable:
-                if last:
-                    raise
+        put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_FOLLOWS), ((_of_subject(f), _of_block(f)) for f in follows))
 
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
@@ -156,7 +132,7 @@ def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
 
 
 def _of_block(follow: BlockFollows) -> Row:
-    return follow.block, follow.slot, str(follow.subject), to_ms(follow.visible_from), follow.members
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _of_subject(follow: BlockFollows) -> Row:

@@ -4,25 +4,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from notifier.adapters.cassandra.session import Cluster
-from notifier.codec.moments import to_ms
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_offsets, nobody
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import Burst
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Subject
-from notifier.domain.visible import Volume
+from notifier.domain.want import Volume, spares
 
 _MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
 _BLOCKS = "SELECT member FROM blocks_of_account WHERE other = ? AND shard = ?"
 _DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
-_VOLUMES = "SELECT member, volume FROM volumes_of_subject WHERE subject = ? AND shard = ?"
-# Followed, unmuted or back since the opening; muted; left.
-_LATE = """
-    SELECT block, slot, members FROM follows_of_subject
-    WHERE subject = ? AND shard = ? AND visible_from > ? AND visible_from <= ?
-"""
-# Left the protected author; muting him changes nothing.
+# Without the mutes of whole blocks: they stood when it was sealed.
+_WANTS = "SELECT block, slot, word FROM wants_of_subject WHERE subject = ? AND shard = ?"
+# Followed since the opening; left.
+_LATE = "SELECT block, slot, members FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
+# Left the protected author.
 _LEFT = "SELECT block, slot FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
 _OF_BLOCK = "SELECT block, slot, visible_from FROM follows_of_subject WHERE subject = ? AND shard = ? AND block = ?"
 
@@ -37,8 +35,8 @@ class CassandraSpared:
     def read(self, burst: Burst, shard: int) -> Bits:
         subject, author, opened_at = str(burst.key.subject), burst.restricted_to, to_ms(burst.opened_at)
         questions: list[tuple[str, tuple[object, ...]]] = [
-            (_LATE, (subject, shard, opened_at, to_ms(LEFT))),
-            (_VOLUMES, (subject, shard)),
+            (_LATE, (subject, shard, opened_at)),
+            (_WANTS, (subject, shard)),
             (_MARKED, (subject, burst.key.seq, shard)),
             (_SEEN, (shard, opened_at)),
             (_BLOCKS, (burst.opener, shard)),
@@ -46,10 +44,10 @@ class CassandraSpared:
         ]
         if author is not None:
             questions.append((_LEFT, (str(Subject(Kind.MENTION, author)), shard, to_ms(LEFT))))
-        late, volumes, *others = self._cluster.ask_all(questions)
+        late, wants, *others = self._cluster.ask_all(questions)
         left = others.pop() if author is not None else []
         places = {row.member % SHARD_MEMBERS for rows in others for row in rows}
-        places |= {row.member % SHARD_MEMBERS for row in volumes if _silences(Volume(row.volume), burst)}
+        places |= {_place(row) for row in wants if row.slot != BLOCK_SLOT and _spares(row.word, burst)}
         places |= {_place(row) for row in (*late, *left) if row.slot != BLOCK_SLOT}
         places |= self._of_late_blocks(subject, shard, opened_at, [row for row in late if row.slot == BLOCK_SLOT])
         return from_offsets(places) if places else nobody()
@@ -64,8 +62,9 @@ class CassandraSpared:
         return set().union(*late.values())
 
 
-def _silences(volume: Volume, burst: Burst) -> bool:
-    return volume in {Volume.OFF, Volume.DIGEST} or (volume is Volume.FIRST and not burst.first_of_day)
+def _spares(word: tuple[str, int], burst: Burst) -> bool:
+    volume, visible_from = word
+    return spares(Volume(volume), from_ms(visible_from), burst)
 
 
 def _place(row: Any) -> int:

@@ -15,6 +15,7 @@ from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.people import SqlitePeople
+from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
@@ -22,6 +23,7 @@ from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.adapters.sqlite.wants import SqliteWants
 
 __all__ = [
     "Database",
@@ -41,10 +43,12 @@ __all__ = [
     "SqliteLog",
     "SqliteMemberSets",
     "SqlitePeople",
+    "SqlitePreferences",
     "SqliteRecentBursts",
     "SqliteSeals",
     "SqliteSent",
     "SqliteSpared",
     "SqliteThrottles",
     "SqliteTimeline",
+    "SqliteWants",
 ]

@@ -7,13 +7,13 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, Bits
 from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import MUTED_SLOT, Follow, FollowRow, followers, stands
+from notifier.domain.follow import Follow, FollowRow, followers, stands
 from notifier.domain.subject import Subject
 from notifier.ports.follows import Pair
 
 _WRITE = statement("follow")
 _STANDING = """
-    SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?, ?) AND subject = ?
+    SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?) AND subject = ?
 """
 _OF_SHARD = "SELECT block, slot, visible_from, members FROM follows WHERE subject = ? AND block / 128 = ?"
 
@@ -33,7 +33,7 @@ class SqliteFollows:
             found: dict[Pair, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
-                rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, MUTED_SLOT, str(subject))))
+                rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, str(subject))))
                 found[subject, member] = stands(slot, rows)
             return found
 

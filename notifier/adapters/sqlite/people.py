@@ -1,24 +1,25 @@
 """One person's durable facts in core.db: all of them in one consistent look."""
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.wants import wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import MUTED_BLOCK, MUTED_SLOT, NEVER
+from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import visible_from, volumes
 
-_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?, ?)"
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"
-_VOLUMES = "SELECT subject, volume FROM volumes WHERE member = ?"
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
 _NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
 _MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
@@ -52,16 +53,14 @@ class SqlitePeople:
         return None if account is None or account.deleted else account.member
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        never, muted = to_ms(NEVER), (to_ms(NEVER), to_ms(MUTED_BLOCK))
         with self._db.read() as c:
-            follows = _follows(c, member)
+            wants = wants_of(c, member)
             return Viewer(
                 user=user,
-                follows={Subject.parse(subject): from_ms(at) for subject, at in follows.items() if at < never},
+                follows=visible_from(_follows(c, member), wants),
                 blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
-                volume={Subject.parse(subject): Volume(v) for subject, v in c.execute(_VOLUMES, (member,))},
+                volume=volumes(wants),
                 marks=_marks(c, member),
-                muted=frozenset(Subject.parse(subject) for subject, at in follows.items() if at in muted),
             )
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -75,17 +74,18 @@ class SqlitePeople:
             c.executemany(_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
 
 
-def _follows(c: sqlite3.Connection, member: Member) -> dict[str, int]:
-    """A member's own row overrides the block's, also where it says that the subject is muted or was left."""
+def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
+    """A member's own row overrides the block's, also where it says that the subject was left."""
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
-    for found, subject, visible_from, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT, MUTED_SLOT)):
+    for found, subject, at, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
         if found == slot:
-            own[subject] = visible_from
+            own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
-            shared[subject] = visible_from
-    return shared | own
+            shared[subject] = at
+    since, left = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:

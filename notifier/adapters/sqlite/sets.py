@@ -2,18 +2,18 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
+from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
@@ -37,8 +37,6 @@ _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
 _PUT = statement("put_set")
 _PUT_HEAD = statement("put_set_head")
 _PUT_FOLLOWS = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
-
-T = TypeVar("T")
 
 
 class SqliteMemberSets:
@@ -81,19 +79,13 @@ class SqliteMemberSets:
             c.execute(_PUT_HEAD, (str(subject), head.total, counts, stamp or 0))
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        rows = ((f.block, f.slot, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
+        rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
         self._put(_PUT_FOLLOWS, rows)
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
-        for batch in _batches(rows):
+        for batch in batches(rows, BATCH):
             with self._db.write() as c:
                 c.executemany(sql, batch)
-
-
-def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
-    iterator = iter(rows)
-    while batch := list(islice(iterator, BATCH)):
-        yield batch
 
 
 def _one(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:

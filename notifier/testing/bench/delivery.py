@@ -18,6 +18,7 @@ from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS
@@ -80,7 +81,7 @@ class Bed:
         files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
         files.migrate()
         sets = SqliteMemberSets(files.core)
-        Load(directory=SqliteDirectory(files.core), sets=sets)(world)
+        Load(directory=SqliteDirectory(files.core), sets=sets, wants=SqliteWants(files.core))(world)
         delivery = Delivery(
             sets=sets,
             seals=SqliteSeals(files.inboxes, clock),

@@ -134,6 +134,11 @@ class Inbox:
             self.say("marked", marked[0]) if marked else self.say("hidden", {"burst": burst})
         self.say("count", self.count())
 
+    def silence(self, subject: str) -> None:
+        self.items = [item for item in self.items if item["subject"] != subject]
+        self.say("reset")
+        self.say("count", self.count())
+
     def calls(self, call: str) -> list[Item]:
         return [more for name, more in self.asked if name.partition("?")[0] == call]
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from notifier.testing.browser.fake_inbox import CLOSE, Inbox
 
@@ -52,6 +52,17 @@ class Handler(BaseHTTPRequestHandler):
             self.inbox.mark(body["bursts"], body["mark"])
             self.inbox.marked.append(body["mark"])
         return self._answer(204, None)
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.inbox.asked.append((f"PATCH {self.path}", body))
+        if self._refused():
+            return None
+        if self.inbox.marks_status != 204:
+            return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
+        if body["muted_until"]:
+            self.inbox.silence(unquote(self.path.rpartition("/")[2]))
+        return self._answer(200, {"muted_until": body["muted_until"]})
 
     def _refused(self) -> bool:
         if self.headers["Authorization"] != f"Bearer {self.inbox.token}":

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, block_of, from_offsets, shard_of
-from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import LEFT, MUTED_SLOT, Follow
+from notifier.domain.follow import LEFT, Follow
 from notifier.domain.subject import Member, Subject
 from notifier.ports.follows import Pair
 from notifier.testing.memory.people import MemoryPeople
@@ -31,13 +30,12 @@ class MemoryFollows:
     def followers(self, subject: Subject, shard: int) -> Bits:
         named = {member for member, own in self._people.own.items() if subject in own and shard_of(member) == shard}
         blocks = range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
-        shared = {block for block, _, of in self._sets.follows if of == subject and block in blocks}
+        shared = {block for block, of in self._sets.follows if of == subject and block in blocks}
         named |= {Member(block * BLOCK_MEMBERS + slot) for block in shared for slot in range(BLOCK_MEMBERS)}
         return from_offsets([member % SHARD_MEMBERS for member in named if self._follows(subject, member)])
 
     def _follows(self, subject: Subject, member: Member) -> bool:
         if (since := self._people.own.get(member, {}).get(subject)) is not None:
             return since < LEFT
-        places, slot = [(block_of(member), of, subject) for of in (BLOCK_SLOT, MUTED_SLOT)], member % BLOCK_MEMBERS
-        shared = [self._sets.follows[place].members for place in places if place in self._sets.follows]
-        return any(found[slot // 8] >> slot % 8 & 1 for found in shared)
+        shared, slot = self._sets.follows.get((block_of(member), subject)), member % BLOCK_MEMBERS
+        return shared is not None and bool(shared.members[slot // 8] >> slot % 8 & 1)

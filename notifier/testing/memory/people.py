@@ -1,14 +1,16 @@
 """People in memory, with the setters that the port leaves out; its coroutines never suspend."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
-from notifier.domain.follow import LEFT, MUTED_BLOCK, NEVER
+from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer, Volume
+from notifier.domain.visible import Viewer
+from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, standing, visible_from, volumes
 from notifier.ports.directory import Directory
 from notifier.testing.memory.sets import MemoryMemberSets
 
@@ -20,7 +22,8 @@ class MemoryPeople:
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` by each member's own word."""
         self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
-        self._volume: dict[UserId, dict[Subject, Volume]] = defaultdict(dict)
+        self.words: dict[Member, dict[Subject, Want]] = defaultdict(dict)
+        self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
         self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
         self._marks: dict[Member, dict[BurstKey, Mark]] = defaultdict(dict)
@@ -40,14 +43,16 @@ class MemoryPeople:
         self._marks[member].update(dict.fromkeys(bursts, mark))
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
-        """Also what ends a mute."""
         self.own[self._member(user)][subject] = visible_from
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
         self.own[self._member(user)][subject] = LEFT
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self.own[self._member(user)][subject] = NEVER
+        self._say(self._word(user, subject).muted_until(NEVER))
+
+    def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
+        self._say(self._word(user, subject).unmuted(now))
 
     def block(self, user: UserId, other: UserId) -> None:
         """Each is hidden from the other."""
@@ -55,17 +60,19 @@ class MemoryPeople:
         self._blocked[other].add(user)
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        self._volume[user][subject] = volume
+        self._say(replace(self._word(user, subject), volume=volume))
+
+    def wants(self, member: Member) -> Mapping[Subject, Want]:
+        return standing(member, self.words.get(member, {}).values(), self.mutes.values())
 
     def known(self) -> dict[Member, Viewer]:
         """Everybody of whom anything was told or whose marks stand."""
-        users = {*self._blocked, *self._volume}
-        members = {account.member: user for user, account in self._directory.accounts(users).items()}
-        members |= self._directory.users({*self.own, *self._seen_at, *self._newer, *self._marks})
+        members = {account.member: user for user, account in self._directory.accounts(self._blocked).items()}
+        members |= self._directory.users({*self.own, *self.words, *self._seen_at, *self._newer, *self._marks})
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        follows = self._follows(member)
+        wants = self.wants(member)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -73,12 +80,18 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows={subject: since for subject, since in follows.items() if since < NEVER},
+            follows=visible_from(self._follows(member), wants),
             blocked=frozenset(self._blocked[user]),
-            volume=dict(self._volume[user]),
+            volume=volumes(wants),
             marks=marks,
-            muted=frozenset(subject for subject, since in follows.items() if since in (NEVER, MUTED_BLOCK)),
         )
+
+    def _word(self, user: UserId, subject: Subject) -> Want:
+        member = self._member(user)
+        return self.words[member].get(subject, Want(subject=subject, member=member, at=ALWAYS))
+
+    def _say(self, word: Want) -> None:
+        self.words[word.member][word.subject] = word
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member
@@ -87,7 +100,8 @@ class MemoryPeople:
         slot = member % BLOCK_MEMBERS
         shared = {
             subject: follow.visible_from
-            for (block, _, subject), follow in self._sets.follows.items()
+            for (block, subject), follow in self._sets.follows.items()
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
-        return shared | self.own.get(member, {})
+        follows = shared | self.own.get(member, {})
+        return {subject: since for subject, since in follows.items() if since < LEFT}

@@ -14,8 +14,8 @@ from notifier.ports.sets import BlockFollows, ShardBlob
 class MemoryMemberSets:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self.follows: dict[tuple[int, int, Subject], BlockFollows] = {}
-        """By block, slot and subject; the followers' side reads it."""
+        self.follows: dict[tuple[int, Subject], BlockFollows] = {}
+        """By block and subject; the followers' side reads it."""
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
         self._heads: dict[Subject, SetHead] = {}
         self._stamps: dict[object, int] = {}
@@ -65,7 +65,7 @@ class MemoryMemberSets:
         return later
 
     def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        self.follows |= {(follow.block, follow.slot, follow.subject): follow for follow in follows}
+        self.follows |= {(follow.block, follow.subject): follow for follow in follows}
 
     def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
         names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]

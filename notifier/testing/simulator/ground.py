@@ -26,6 +26,7 @@ from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
 
 
 class WatchedLog(MemoryLog):
@@ -56,6 +57,7 @@ class Ground:
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory, self.sets)
         self.follows = MemoryFollows(self.people, self.sets)
+        self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)

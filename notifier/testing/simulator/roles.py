@@ -79,6 +79,7 @@ class Roles:
         g = self.ground
         return Reads(
             people=tapped(g.people, "people", Part.STORE, self.scheduler),
+            preferences=tapped(g.preferences, "preferences", Part.STORE, self.scheduler),
             timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
             pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
             activity=MemoryActivity(),
@@ -137,6 +138,7 @@ class Roles:
             seals=store("seals"),
             inbox=store("inbox"),
             follows=store("follows"),
+            wants=store("wants"),
             epochs=store("epochs"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),

@@ -8,7 +8,7 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, from_offsets, shard_of
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.visible import Volume
+from notifier.domain.want import Volume
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START
@@ -106,7 +106,7 @@ class Scene:
                 return replace(person, follows={**person.follows, owner: now})
             case "unfollow":
                 rest = {other: since for other, since in person.follows.items() if other != owner}
-                return replace(person, follows=rest, muted=person.muted - {owner})
+                return replace(person, follows=rest)
             case "mute" if owner in person.follows:
                 return replace(person, muted=person.muted | {owner})
             case "unmute" if owner in person.muted:
@@ -128,12 +128,14 @@ class Scene:
         people, user = self._ground.people, UserId(person.name)
         for owner in {*person.follows, *self._followed_once(person.name)}:
             subject = Subject(Kind.MENTION, UserId(owner))
-            if owner not in person.follows:
+            if owner in person.follows:
+                people.follow(user, subject, person.follows[owner])
+            else:
                 people.unfollow(user, subject)
-            elif owner in person.muted:
+            if owner in person.muted:
                 people.mute(user, subject)
             else:
-                people.follow(user, subject, person.follows[owner])
+                people.unmute(user, subject, self._ground.clock.now())
         for owner, volume in person.volume.items():
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
         for other in person.blocked:

@@ -1,3 +1,3 @@
 -- Block follows of a shard that began after a burst's opening.
 SELECT block, members FROM follows
-WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND visible_from <= :left AND slot = 1024
+WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot = 1024

@@ -12,18 +12,19 @@ UNION ALL
 SELECT member FROM blocks
 WHERE other = :opener AND member BETWEEN :first AND :last
 UNION ALL
-SELECT member FROM volumes
-WHERE subject = :subject AND member BETWEEN :first AND :last
-  AND (volume IN ('off', 'digest') OR (volume = 'first' AND NOT :first_of_day))
+-- Muted, or unmuted since the opening; wants less.
+SELECT block * 1024 + slot FROM wants
+WHERE subject = :subject AND block / 128 = :shard AND slot < 1024
+  AND (visible_from > :opened_at OR volume IN ('off', 'digest') OR (volume = 'first' AND NOT :first_of_day))
 UNION ALL
--- Followed, unmuted or back since the opening; muted; left.
+-- Followed since the opening; left.
 SELECT block * 1024 + slot FROM follows
-WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND visible_from <= :left AND slot < 1024
+WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
 UNION ALL
 -- Deleted the account.
 SELECT member FROM users
 WHERE deleted = 1 AND member BETWEEN :first AND :last
 UNION ALL
--- Left the protected author; muting him changes nothing.
+-- Left the protected author.
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024

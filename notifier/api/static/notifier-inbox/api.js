@@ -43,18 +43,22 @@ export class Api {
   }
 
   seen(token) {
-    return this.put("/v1/inbox/seen", { token });
+    return this.write("PUT", "/v1/inbox/seen", { token });
   }
 
   mark(burst, mark) {
-    return this.put("/v1/inbox/marks", { bursts: [burst], mark });
+    return this.write("PUT", "/v1/inbox/marks", { bursts: [burst], mark });
+  }
+
+  prefer(subject, change) {
+    return this.write("PATCH", `/v1/preferences/${encodeURIComponent(subject)}`, change);
   }
 
   // What we have may no longer be what the tag stands for.
-  async put(path, value) {
+  async write(method, path, value) {
     this.tag = null;
     const headers = { "Content-Type": "application/json" };
-    await this.ask(path, { method: "PUT", keepalive: true, headers, body: JSON.stringify(value) });
+    await this.ask(path, { method, keepalive: true, headers, body: JSON.stringify(value) });
   }
 
   stream(last, signal) {

@@ -1,7 +1,8 @@
-// What a person does with a row: open it, mark it, hide it, take that back.
+// What a person does with a row: open it, mark it, hide it, take that back, hear no more of its account.
 
 import { Menu } from "./menu.js";
 import { PACE } from "./pace.js";
+import { Quiet } from "./quiet.js";
 
 export class Deeds {
   menu = new Menu();
@@ -10,6 +11,7 @@ export class Deeds {
 
   constructor(inbox) {
     this.inbox = inbox;
+    this.quiet = new Quiet(inbox);
   }
 
   open(burst) {
@@ -19,10 +21,11 @@ export class Deeds {
 
   menuOf(burst, button) {
     if (this.menu.button === button) return this.menu.close(true);
-    const { unread } = this.inbox.store.find(burst);
+    const item = this.inbox.store.find(burst);
     const choices = [
-      [unread ? this.inbox.words.read : this.inbox.words.markUnread, () => this.toggle(burst)],
+      [item.unread ? this.inbox.words.read : this.inbox.words.markUnread, () => this.toggle(burst)],
       [this.inbox.words.hide, () => this.hide(burst)],
+      ...this.quiet.choices(item),
     ];
     this.menu.open(button, choices, this.inbox.view.scroller);
   }
@@ -55,6 +58,13 @@ export class Deeds {
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
+  // A word that stays for a while, with what can be done about it.
+  say(...offer) {
+    this.forget();
+    this.inbox.view.offer(...offer);
+    this.fade();
+  }
+
   forget() {
     this.hiding = null;
     this.inbox.view.offer(null);
@@ -74,9 +84,7 @@ export class Deeds {
     } catch {
       if (this.inbox.ended.signal.aborted || this.sent.get(item.burst) !== answer) return;
       this.inbox.store.restore(item);
-      this.forget();
-      this.inbox.view.offer(this.inbox.words.notDone);
-      this.fade();
+      this.say(this.inbox.words.notDone);
       this.inbox.show();
     } finally {
       if (this.sent.get(item.burst) === answer) this.sent.delete(item.burst);

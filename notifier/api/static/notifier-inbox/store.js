@@ -147,6 +147,11 @@ export class Store {
     this.put(item.burst, item);
   }
 
+  // Nothing of it is shown.
+  silence(subject) {
+    for (const { burst, subject: of } of [...this.items, ...this.waiting.values()]) if (of === subject) this.put(burst, null);
+  }
+
   put(burst, item, place = this.place(burst)) {
     const before = this.unread();
     this.waiting.delete(burst);

@@ -28,5 +28,10 @@ export const WORDS = {
   hide: "Hide",
   hidden: "Notification hidden",
   undo: "Undo",
+  muteDay: (account) => `Mute @${account} for a day`,
+  mute: (account) => `Mute @${account}`,
+  muted: (account) => `@${account} is muted`,
+  unmute: "Unmute",
+  unmuted: (account) => `New mentions of @${account} show here again`,
   notDone: "That didn’t work. Nothing was changed.",
 };

@@ -1,0 +1,27 @@
+"""What one person wants, read and said from a loop of coroutines."""
+
+from collections.abc import Mapping
+
+from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.wants import OF_MEMBER, WRITE, WRITE_OF_SUBJECT, of_block, of_subject, wants_of
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.subject import Member, Subject
+from notifier.domain.want import Want
+
+
+class CassandraPreferences:
+    """What was said is read by whoever asks next: both at a quorum."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def read(self, member: Member) -> Mapping[Subject, Want]:
+        block, slot = divmod(member, BLOCK_MEMBERS)
+        return wants_of(member, await self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])))
+
+    async def write(self, word: Want) -> None:
+        # In the order in which the indexer does it, for its reasons. Cut off in between, the person says it again, or
+        # the indexer does.
+        await self._reader(WRITE_OF_SUBJECT, of_subject(word))
+        await self._reader(WRITE, of_block(word))

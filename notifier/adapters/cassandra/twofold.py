@@ -1,0 +1,42 @@
+"""What is said of whole blocks and kept twice, by subject and by block: an import's rows, a few messages at once."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
+from notifier.domain.bits import SHARD_BLOCKS
+from notifier.domain.errors import StoreUnavailable
+
+ROWS = 4_096
+"""That are waited for: 1 MB, so that an import of any size needs little memory."""
+OF_ONE = SHARD_BLOCKS
+"""Rows of one partition in a message: all that a shard has of a subject. The server needs half the time of 10."""
+MESSAGES = 8
+"""On their way: enough to keep a node busy, and few enough that none is late when it pauses."""
+TRIES = 3
+"""A node that collects its garbage may be late all the same; the same rows written again are the same."""
+
+_PARTITION = itemgetter(0, 1)
+
+
+def put_twofold(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple[Row, Row]]) -> None:
+    """Each row by subject, whose first two columns are the partition, and by block. Cut off in between, it is put
+    again, and writes the same. By subject first: a push spares whoever follows since a moment ago, or mutes, no later
+    than a tab knows of it."""
+    for some in batches(rows, ROWS):
+        by_subject = groupby(sorted((row for row, _ in some), key=_PARTITION), _PARTITION)
+        runs = [rows for _, run in by_subject for rows in batches(run, OF_ONE)]
+        put_all(cluster, [together(inserts[0], rows) for rows in runs])
+        put_all(cluster, [together(inserts[1], rows) for rows in batches((row for _, row in some), TOGETHER)])
+
+
+def put_all(cluster: Cluster, messages: Sequence[tuple[str, Row]]) -> None:
+    for last in (*[False] * (TRIES - 1), True):
+        try:
+            cluster.ask_all(messages, at_once=MESSAGES)
+            return
+        except StoreUnavailable:
+            if last:
+                raise

@@ -1,0 +1,27 @@
+"""What one person wants, read and said from a loop of coroutines."""
+
+from collections.abc import Mapping
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.reader import Reader, Writer
+from notifier.adapters.sqlite.wants import SqliteWants, wants_of
+from notifier.domain.subject import Member, Subject
+from notifier.domain.want import Want
+
+
+class SqlitePreferences:
+    def __init__(self, db: Database, reader: Reader | None = None, writer: Writer | None = None) -> None:
+        self._db = db
+        self._wants = SqliteWants(db)
+        self._reader = reader or Reader()
+        self._writer = writer or Writer()
+
+    async def read(self, member: Member) -> Mapping[Subject, Want]:
+        return await self._reader(self._read, member)
+
+    async def write(self, word: Want) -> None:
+        await self._writer(self._wants.write, [word])
+
+    def _read(self, member: Member) -> Mapping[Subject, Want]:
+        with self._db.read() as c:
+            return wants_of(c, member)

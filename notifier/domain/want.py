@@ -1,0 +1,158 @@
+"""A want: how much of a subject a member asks for, whether or not the member follows it; the member's latest counts."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import (
+    BLOCK_BYTES,
+    BLOCK_MEMBERS,
+    SHARD_BLOCKS,
+    SHARD_BYTES,
+    SHARD_MEMBERS,
+    Bits,
+    block_of,
+    changed,
+    from_bytes,
+    nobody,
+)
+from notifier.domain.burst import Burst
+from notifier.domain.subject import Member, Subject
+
+ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""`visible_from` of a subject that is muted until its member says otherwise."""
+
+
+_TICK = timedelta(milliseconds=1)
+"""What every store tells apart."""
+
+
+class Volume(StrEnum):
+    """How much of a subject a person wants."""
+
+    ALL = "all"
+    FIRST = "first"
+    """Only the first burst of a UTC day."""
+    DIGEST = "digest"
+    OFF = "off"
+
+    def admits(self, burst: Burst) -> bool:
+        match self:
+            case Volume.ALL:
+                return True
+            case Volume.FIRST:
+                return burst.first_of_day
+            case Volume.DIGEST | Volume.OFF:
+                return False
+
+
+def spares(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
+    """Whether the phone of who said so stays silent for it."""
+    return visible_from > burst.opened_at or not volume.admits(burst)
+
+
+SILENT = frozenset({Volume.DIGEST, Volume.OFF})
+"""Who leaves these sees what opens from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    subject: Subject
+    member: Member
+    at: datetime
+    """When it was said: of a pair's the latest counts, in whatever order they come."""
+    volume: Volume = Volume.ALL
+    visible_from: datetime = ALWAYS
+    """What opened earlier isn't seen. While it is still to come the subject is muted."""
+
+    def muted(self, now: datetime) -> bool:
+        return self.visible_from > now
+
+    def with_volume(self, volume: Volume, now: datetime) -> "Want":
+        left = self.volume in SILENT and volume not in SILENT
+        return replace(self, volume=volume, visible_from=max(self.visible_from, now) if left else self.visible_from)
+
+    def muted_until(self, until: datetime) -> "Want":
+        """What opens before is gone for good, also what opened before the mute."""
+        return replace(self, visible_from=until)
+
+    def unmuted(self, now: datetime) -> "Want":
+        return replace(self, visible_from=now) if self.muted(now) else self
+
+    @property
+    def sets(self) -> Collection[SetKind]:
+        """Those that the member is in for it. Not for a mute that ends by itself: the rows of a while are written, and
+        not seen."""
+        muted = [SetKind.MUTED] if self.visible_from == NEVER else []
+        return muted if self.volume is Volume.ALL else [*muted, SetKind(self.volume)]
+
+
+OF_WANTS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.ALL))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person asks to be changed; what isn't named stays."""
+
+    volume: Volume | None = None
+    muted_until: datetime | None = None
+    """A moment that has passed ends a mute."""
+
+    def heard(self, before: Want, now: datetime) -> Want:
+        """Said after what stands, also where that is by a clock that is ahead of this one."""
+        word = before if self.volume is None else before.with_volume(self.volume, now)
+        if self.muted_until is not None:
+            word = word.muted_until(self.muted_until) if self.muted_until > now else word.unmuted(now)
+        return replace(word, at=max(now, before.at + _TICK))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockMute:
+    """Many members of a block who have muted a subject: one row for all of them, which their own words override."""
+
+    subject: Subject
+    block: int
+    members: bytes
+    """The block's bitmap."""
+
+    def has(self, member: Member) -> bool:
+        slot = member % BLOCK_MEMBERS
+        return block_of(member) == self.block and bool(self.members[slot // 8] >> slot % 8 & 1)
+
+
+def standing(member: Member, own: Iterable[Want], mutes: Iterable[BlockMute]) -> Mapping[Subject, Want]:
+    """By subject, of one member."""
+    shared = {
+        mute.subject: Want(subject=mute.subject, member=member, at=ALWAYS, visible_from=NEVER)
+        for mute in mutes
+        if mute.has(member)
+    }
+    return shared | {word.subject: word for word in own}
+
+
+def visible_from(follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want]) -> Mapping[Subject, datetime]:
+    """Of all that a person follows: the later of both words, since when it is followed and since when it is wanted."""
+    return {
+        subject: max(since, wants[subject].visible_from) if subject in wants else since
+        for subject, since in follows.items()
+    }
+
+
+def volumes(wants: Mapping[Subject, Want]) -> Mapping[Subject, Volume]:
+    return {subject: want.volume for subject, want in wants.items() if want.volume is not Volume.ALL}
+
+
+def wanting(own: Collection[Want], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
+    """Each of the sets of one subject in one shard: the blocks' members, and then what each says for itself."""
+    shared = bytearray(SHARD_BYTES)
+    for mute in mutes:
+        first = mute.block % SHARD_BLOCKS * BLOCK_BYTES
+        shared[first : first + BLOCK_BYTES] = mute.members
+    before = {SetKind.MUTED: from_bytes(shared)}
+    return {
+        kind: changed(before.get(kind, nobody()), {word.member % SHARD_MEMBERS: kind in word.sets for word in own})
+        for kind in OF_WANTS
+    }

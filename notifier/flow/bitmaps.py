@@ -1,0 +1,88 @@
+"""A subject's bitmaps: read, changed by what stands in the rows, and written back; or made anew from the rows."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.errors import Poison
+from notifier.domain.plan import with_counts
+from notifier.domain.stamp import Stamp
+from notifier.domain.subject import Member, Subject
+from notifier.domain.want import OF_WANTS, Want
+from notifier.ports.follows import Follows
+from notifier.ports.sets import MemberSets, ShardBlob
+from notifier.ports.wants import Wants
+from notifier.telemetry import Metrics
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bitmaps:
+    follows: Follows
+    wants: Wants
+    sets: MemberSets
+    metrics: Metrics
+
+    def follow(self, subject: Subject, standing: Mapping[Member, bool], anew: Collection[int], at: Stamp) -> None:
+        """By whether each of these members follows; the shards that are named besides are made anew."""
+        found = {shard: self._following(subject, shard, some) for shard, some in _by_shard(standing).items()}
+        found |= {shard: self._followers(subject, shard) for shard in anew}
+        # The head first: a shard that it doesn't name is planned by nobody, and one that it names too early has nobody.
+        # Both are written also where nothing changed: an older writer's, with what was true before, would come through.
+        head = with_counts(self.sets.head(subject), {shard: count(bits) for shard, bits in found.items()})
+        self.sets.put_head(subject, head, at)
+        self._put(SetKind.FOLLOWERS, subject, found, at)
+
+    def want(self, subject: Subject, standing: Mapping[Member, Want], anew: Collection[int], at: Stamp) -> None:
+        """By what each of these members wants; the shards that are named besides are made anew."""
+        for shard, some in _by_shard(standing).items():
+            for kind, bits in self._wanting(subject, shard, some).items():
+                self._put(kind, subject, {shard: bits}, at)
+        for shard in anew:
+            for kind, bits in self.wants.sets(subject, shard).items():
+                self._put(kind, subject, {shard: self._made_anew(kind, subject, shard, bits)}, at)
+
+    def _following(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
+        before = self._stored(SetKind.FOLLOWERS, subject, shard)
+        # Never silently empty: the rows know who follows, and have these already.
+        return self._followers(subject, shard) if before is None else changed(before, places)
+
+    def _followers(self, subject: Subject, shard: int) -> Bits:
+        return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
+
+    def _wanting(self, subject: Subject, shard: int, places: Mapping[int, Want]) -> Mapping[SetKind, Bits]:
+        found = dict[SetKind, Bits]()
+        for kind in OF_WANTS:
+            if (before := self._stored(kind, subject, shard)) is None:
+                rows = self.wants.sets(subject, shard)
+                return {kind: self._made_anew(kind, subject, shard, bits) for kind, bits in rows.items()}
+            found[kind] = changed(before, {place: kind in word.sets for place, word in places.items()})
+        return found
+
+    def _made_anew(self, kind: SetKind, subject: Subject, shard: int, after: Bits) -> Bits:
+        before = self._stored(kind, subject, shard)
+        self.metrics.rebuilt.inc()
+        self.metrics.drifted.inc(count(after if before is None else before ^ after))
+        return after
+
+    def _stored(self, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
+        """None where it can't be read."""
+        with suppress(Poison):
+            return self.sets.read(kind, subject, [shard]).get(shard, nobody())
+        return None
+
+    def _put(self, kind: SetKind, subject: Subject, found: Mapping[int, Bits], at: Stamp) -> None:
+        blobs = [ShardBlob(kind=kind, owner=subject, shard=shard, bits=bits) for shard, bits in found.items()]
+        self.sets.put(blobs, at)
+
+
+def _by_shard(told: Mapping[Member, T]) -> Mapping[int, Mapping[int, T]]:
+    found: defaultdict[int, dict[int, T]] = defaultdict(dict)
+    for member, said in told.items():
+        found[shard_of(member)][member % SHARD_MEMBERS] = said
+    return found

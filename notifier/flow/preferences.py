@@ -1,0 +1,51 @@
+"""Preferences: what a person asks to be changed is in the log, and then in the person's own row."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.errors import NotFound
+from notifier.domain.graph import GraphRecord
+from notifier.domain.subject import Member, Subject, UserId
+from notifier.domain.want import ALWAYS, Want, Wish
+from notifier.ports.clock import Clock
+from notifier.ports.log import Record
+from notifier.ports.people import People
+from notifier.ports.preferences import Preferences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    people: People
+    preferences: Preferences
+    clock: Clock
+    append: Callable[[Record], Awaitable[None]]
+    """To the log, which is the write path's and blocks."""
+
+    async def wants(self, user: UserId) -> Mapping[Subject, Want]:
+        """All that the person said something of. Raises NotFound for a user that doesn't exist, StoreUnavailable."""
+        return await self.preferences.read(await self._member(user))
+
+    async def change(self, user: UserId, subject: Subject, wish: Wish) -> Want:
+        """What stands from now on. Raises NotFound for a user or an account that doesn't exist, StoreUnavailable,
+        LogUnavailable and Full: then it may still come to stand."""
+        member = await self._member(user)
+        await self._member(subject.owner)
+        known = await self.preferences.read(member)
+        before = known.get(subject, Want(subject=subject, member=member, at=ALWAYS))
+        word = wish.heard(before, self.clock.now())
+        # The log first: whoever dies in between has left the word where the indexer finds it, who writes the row, too.
+        # The other way round the row would stand, and the bitmaps would never hear of it.
+        await self.append(record(word))
+        await self.preferences.write(word)
+        return word
+
+    async def _member(self, user: UserId) -> Member:
+        if (member := await self.people.member(user)) is None:
+            raise NotFound(f"The user is {user}.")
+        return member
+
+
+def record(word: Want) -> Record:
+    return Record(stream=topics.FOLLOWS, key=word.subject.owner, value=pack(GraphRecord(want=word)))

@@ -1,0 +1,19 @@
+"""What one person wants of subjects, as the person reads and says it; what fan-out goes by follows behind it."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from notifier.domain.subject import Member, Subject
+from notifier.domain.want import Want
+
+
+class Preferences(Protocol):
+    """Asynchronous: people wait. Raises StoreUnavailable, and Full where it writes."""
+
+    async def read(self, member: Member) -> Mapping[Subject, Want]:
+        """Of every subject of which the member, or the member's block, said something. One's own words at once."""
+        ...
+
+    async def write(self, word: Want) -> None:
+        """Unless what stands was said later."""
+        ...

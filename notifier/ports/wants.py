@@ -1,0 +1,31 @@
+"""What people want of subjects: the rows from which bitmaps of mutes and volumes are made, and can be made again."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import Bits
+from notifier.domain.subject import Member, Subject
+from notifier.domain.want import BlockMute, Want
+
+Pair = tuple[Subject, Member]
+
+
+class Wants(Protocol):
+    """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
+
+    def write(self, words: Collection[Want]) -> None:
+        """Each, unless what stands of its pair was said later. In any order, and any number of times."""
+        ...
+
+    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+        """Replaces the block's."""
+        ...
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
+        """What the members said themselves; without those who said nothing."""
+        ...
+
+    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+        """Everybody who has muted it or wants less, by the same rows; of each of the kinds, also where it is nobody."""
+        ...

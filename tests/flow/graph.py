@@ -1,0 +1,132 @@
+"""An indexer with ports in memory and a log of one partition, and what is said to it."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import from_offsets, members
+from notifier.domain.errors import Poison
+from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild
+from notifier.domain.mention import EventId
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
+from notifier.flow.bitmaps import Bitmaps
+from notifier.flow.indexer import Indexer
+from notifier.ports.log import Logged, Record
+from notifier.telemetry import Metrics
+from notifier.testing.memory.clock import START
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.follows import MemoryFollows
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.wants import MemoryWants
+
+NOVA, LYRA = UserId("nova"), UserId("lyra")
+MUTED, UNMUTED = Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)
+OFF, FIRST = Wish(volume=Volume.OFF), Wish(volume=Volume.FIRST)
+
+
+@dataclass
+class Graph:
+    """Ports in memory, and a log of one partition."""
+
+    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
+    epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
+    sets: MemoryMemberSets = field(init=False)
+    follows: MemoryFollows = field(init=False)
+    wants: MemoryWants = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    records: list[Logged] = field(default_factory=list)
+    others: bool = False
+    """Have the partition by now."""
+
+    def __post_init__(self) -> None:
+        self.sets = MemoryMemberSets(self.directory)
+        people = MemoryPeople(self.directory, self.sets)
+        self.follows, self.wants = MemoryFollows(people, self.sets), MemoryWants(people)
+
+    def indexer(self, **ports: Any) -> Indexer:
+        given: dict[str, Any] = {
+            "directory": self.directory,
+            "follows": self.follows,
+            "wants": self.wants,
+            "epochs": self.epochs,
+        }
+        own = given | {name: port for name, port in ports.items() if name in given}
+        sets = ports.get("sets", self.sets)
+        bitmaps = Bitmaps(follows=own["follows"], wants=own["wants"], sets=sets, metrics=self.metrics)
+        return Indexer(bitmaps=bitmaps, holds=lambda: not self.others, **own)
+
+    def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
+        change = GraphChange(
+            id=EventId("graph", str(len(self.records))),
+            follower=UserId(follower),
+            followed=of,
+            deed=deed,
+            sequence=sequence or len(self.records) + 1,
+            at=START,
+        )
+        return self._logged(of, GraphRecord(change=change))
+
+    def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
+        return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
+
+    def want(self, who: str, wish: Wish, *, of: UserId = NOVA, at: int = 0) -> Logged:
+        """Said after so many seconds, of someone of whom nothing else was said."""
+        member = self.directory.number([UserId(who)])[UserId(who)]
+        before = Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS)
+        now = START + timedelta(seconds=at or len(self.records) + 1)
+        return self._logged(of, GraphRecord(want=wish.heard(before, now)))
+
+    def _logged(self, of: UserId, said: GraphRecord) -> Logged:
+        record = Record(stream=topics.FOLLOWS, key=of, value=pack(said))
+        self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
+        return self.records[-1]
+
+    def counted(self, metric: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
+
+    def followers(self, of: UserId = NOVA) -> set[str]:
+        """By the bitmaps, which have to agree with the head."""
+        subject = Subject(Kind.MENTION, of)
+        head, found = self.sets.head(subject), set[Member]()
+        for shard, total in enumerate(head.counts):
+            bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, from_offsets([]))
+            found |= {*members(bits, shard)}
+            assert total == len(members(bits, shard))
+        assert head.total == len(found)
+        return set(self.directory.users(found).values())
+
+    def wanting(self, of: UserId = NOVA) -> dict[str, set[str]]:
+        """Who is in which of the other bitmaps."""
+        subject, found = Subject(Kind.MENTION, of), dict[str, set[str]]()
+        for kind in OF_WANTS:
+            bitmaps = self.sets.read(kind, subject, range(4))
+            some = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if some:
+                found[str(kind)] = set(self.directory.users(some).values())
+        return found
+
+    def unplanned(self, of: UserId = NOVA) -> list[int]:
+        """Shards with followers that the head doesn't name: nobody would deliver to them."""
+        subject = Subject(Kind.MENTION, of)
+        counts = dict(enumerate(self.sets.head(subject).counts))
+        bitmaps = self.sets.read(SetKind.FOLLOWERS, subject, range(4))
+        return [shard for shard, bits in bitmaps.items() if bits.any() and not counts.get(shard)]
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """Sets of which one was changed on the disk."""
+
+    port: MemoryMemberSets
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def read(self, *_: object) -> Any:
+        raise Poison("A bit is another.")

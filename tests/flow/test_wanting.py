@@ -1,0 +1,53 @@
+"""The indexer again: mutes and volumes, in the bitmap for each and in no other."""
+
+from datetime import timedelta
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import from_offsets
+from notifier.domain.graph import Deed
+from notifier.domain.stamp import stamp
+from notifier.domain.subject import Kind, Subject
+from notifier.domain.want import ALWAYS, Wish
+from notifier.ports.sets import ShardBlob
+from notifier.testing.memory.clock import START
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, Graph, Spoilt
+
+
+def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.want("ada", MUTED), graph.want("bea", OFF), graph.want("cleo", FIRST)])
+    assert graph.wanting() == {"muted": {"ada"}, "off": {"bea"}, "first": {"cleo"}}
+    graph.indexer()([graph.want("ada", Wish(muted_until=ALWAYS)), graph.want("bea", FIRST), graph.want("dan", OFF)])
+    assert graph.wanting() == {"off": {"dan"}, "first": {"bea", "cleo"}}
+    assert (graph.followers(), graph.wanting(LYRA)) == ({"ada"}, {})
+
+
+def test_a_mute_that_ends_by_itself_is_in_no_bitmap() -> None:
+    graph = Graph()
+    graph.indexer()([graph.want("ada", Wish(muted_until=START + timedelta(hours=1)))])
+    assert graph.wanting() == {}
+
+
+def test_who_follows_again_has_not_taken_the_mute_back() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.want("ada", MUTED)])
+    graph.indexer()([graph.say("ada"), graph.say("ada", Deed.UNFOLLOW), graph.say("ada")])
+    assert (graph.followers(), graph.wanting()) == ({"ada"}, {"muted": {"ada"}})
+
+
+def test_what_was_said_last_is_in_the_bitmap_whatever_comes_late() -> None:
+    graph = Graph()
+    graph.indexer()([graph.want("ada", OFF, at=9)])
+    graph.indexer()([graph.want("ada", MUTED, at=8)])
+    assert graph.wanting() == {"off": {"ada"}}
+
+
+def test_bitmaps_of_wants_are_made_again_like_those_of_follows() -> None:
+    graph = Graph()
+    graph.indexer()([graph.want("ada", MUTED), graph.want("bea", OFF)])
+    graph.indexer(sets=Spoilt(graph.sets))([graph.want("cleo", MUTED)])
+    assert graph.wanting() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
+    spoilt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
+    graph.sets.put([spoilt], stamp(0))
+    graph.indexer()([graph.rebuild(0)])
+    assert graph.wanting() == {"muted": {"ada", "cleo"}, "off": {"bea"}}

@@ -1,0 +1,79 @@
+"""What a person wants of a subject: how a wish changes it, and in which sets it puts the person."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from notifier.domain.audience import SetKind
+from notifier.domain.subject import Member
+from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish, spares
+from tests.unit.examples import HOUR, NOON, OF_NOVA, burst
+
+EVERYTHING = Want(subject=OF_NOVA, member=Member(7), at=ALWAYS)
+LATER = NOON + HOUR
+
+
+def heard(*wishes: Wish, now: datetime = NOON) -> Want:
+    want = EVERYTHING
+    for wish in wishes:
+        want = wish.heard(want, now)
+    return want
+
+
+def test_a_wish_changes_what_it_names_and_nothing_else() -> None:
+    said = heard(Wish(volume=Volume.FIRST))
+    assert (said.volume, said.visible_from, said.at) == (Volume.FIRST, ALWAYS, NOON)
+    muted = Wish(muted_until=LATER).heard(said, NOON + timedelta(minutes=1))
+    assert (muted.volume, muted.visible_from, muted.at) == (Volume.FIRST, LATER, NOON + timedelta(minutes=1))
+
+
+def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> None:
+    first = heard(Wish(volume=Volume.OFF))
+    second = Wish(volume=Volume.ALL).heard(first, NOON - HOUR)
+    assert second.at == NOON + timedelta(milliseconds=1)
+
+
+def test_who_leaves_off_or_digest_sees_what_opens_from_then_on() -> None:
+    for silent in (Volume.OFF, Volume.DIGEST):
+        assert Wish(volume=Volume.FIRST).heard(heard(Wish(volume=silent)), LATER).visible_from == LATER
+        assert Wish(volume=Volume.OFF).heard(heard(Wish(volume=silent)), LATER).visible_from == ALWAYS
+    assert Wish(volume=Volume.ALL).heard(heard(Wish(volume=Volume.FIRST)), LATER).visible_from == ALWAYS
+
+
+def test_who_leaves_off_while_it_is_muted_has_not_unmuted() -> None:
+    assert heard(Wish(volume=Volume.OFF), Wish(muted_until=NEVER), Wish(volume=Volume.ALL)).visible_from == NEVER
+
+
+def test_a_mute_ends_when_it_is_taken_back_or_by_itself() -> None:
+    for until in (LATER, NEVER):
+        muted = heard(Wish(muted_until=until))
+        assert muted.muted(NOON)
+        unmuted = Wish(muted_until=ALWAYS).heard(muted, NOON)
+        assert (unmuted.muted(NOON), unmuted.visible_from) == (False, NOON)
+    assert not heard(Wish(muted_until=LATER)).muted(LATER)
+    assert heard(Wish(muted_until=ALWAYS)).visible_from == ALWAYS
+
+
+def test_a_shorter_mute_takes_the_place_of_a_longer_one() -> None:
+    assert heard(Wish(muted_until=NEVER), Wish(muted_until=LATER)).visible_from == LATER
+
+
+@pytest.mark.parametrize(
+    ("wishes", "kinds"),
+    [
+        ((), []),
+        ((Wish(volume=Volume.OFF),), [SetKind.OFF]),
+        ((Wish(muted_until=NEVER), Wish(volume=Volume.FIRST)), [SetKind.MUTED, SetKind.FIRST]),
+        ((Wish(muted_until=LATER),), []),
+        ((Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)), []),
+    ],
+)
+def test_the_sets_that_fan_out_goes_by(wishes: tuple[Wish, ...], kinds: list[SetKind]) -> None:
+    assert [*heard(*wishes).sets] == kinds
+
+
+def test_a_phone_is_spared_what_opened_before_and_what_the_volume_leaves_out() -> None:
+    assert not spares(Volume.ALL, NOON, burst())
+    assert spares(Volume.ALL, NOON + timedelta(milliseconds=1), burst())
+    assert spares(Volume.FIRST, ALWAYS, burst(first_of_day=False))
+    assert not spares(Volume.FIRST, ALWAYS, burst(first_of_day=True))
