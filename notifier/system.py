@@ -1,6 +1,7 @@
 """The system: all ports of a process, and the stages wired from them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from notifier.flow.indexer import Indexer
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.overview import Overview
+from notifier.flow.preview import Preview
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
@@ -122,6 +124,22 @@ class System:
     def gateway(self) -> Gateway:
         p = self.ports
         return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics)
+
+    def preview(self, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> Preview:
+        p = self.ports
+        return Preview(
+            directory=p.directory,
+            sets=p.sets,
+            heads=p.heads,
+            ledger=p.ledger,
+            recent=p.recent_bursts,
+            throttles=p.throttles,
+            clock=p.clock,
+            threshold=self.settings.threshold,
+            collapse=self.settings.collapse,
+            refill=self.settings.refill,
+            turn=turn,
+        )
 
     def stage(self, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
         """The one that reads a stream; `holds` says whether what was read is still its own."""

@@ -32,6 +32,7 @@ from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub
 from notifier.flow.page import Opened
 from notifier.flow.preferences import Asking
+from notifier.flow.preview import Preview
 from notifier.flow.tab import Tab, Watch
 from notifier.flow.walk import place_of
 from notifier.ports.bursts import RecentBursts
@@ -52,6 +53,7 @@ T = TypeVar("T")
 class Edge:
     system: System
     gateway: Gateway
+    preview: Preview
     fates: Fates
     tab: Tab
     asking: Asking
@@ -115,6 +117,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
     return Edge(
         system=system,
         gateway=gateway,
+        preview=system.preview(Turns("Another preview is being counted right now.")),
         fates=Fates(
             bursts=ports.bursts,
             ledger=ports.ledger,
@@ -122,7 +125,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
             recent=ports.recent,
             log=ports.log,
             clock=ports.clock,
-            turn=Turns(),
+            turn=Turns("Another event is looked for in the log right now."),
         ),
         tab=tab,
         asking=Asking(people=reads.people, preferences=reads.preferences, clock=ports.clock, append=append),

@@ -8,18 +8,24 @@ import msgspec
 from litestar import Response, get, post
 from litestar.params import FromPath, FromQuery
 
-from notifier.api.edge import Call, Wired
-from notifier.api.guards import delivers, media_type, takes_plain
+from notifier.api.edge import Call, Edge, Wired
+from notifier.api.guards import media_type, takes_plain
 from notifier.api.openapi import EventsOperation
+from notifier.api.previewing import PreviewsBody, previews
 from notifier.api.problems import Problem, described, problem
+from notifier.codec import read_events
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
-from notifier.domain.errors import BadEvent, TooLarge, WrongType
+from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
+from notifier.domain.mention import Event
 from notifier.flow.fate import PULLED_ALONE, AccountFate, BurstFate, Fate, TierFate
 from notifier.flow.gateway import Answer, Receipt
 
 PREFIX = "/v1/events/"
 
 LARGEST_BATCH_BODY = 4 * 1024 * 1024
+DELIVERS, PREVIEWS = "false", "true"
+"""Of the parameter `dry_run`."""
+NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
@@ -77,21 +83,28 @@ class FateBody(msgspec.Struct, kw_only=True):
 @post(
     "/",
     status_code=202,
-    guards=[delivers, takes_plain],
+    guards=[takes_plain],
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
     responses=described(400, 401, 403, 409, 413, 415, 503, 507),
 )
-async def accept(request: Call, edge: Wired) -> Response[Accepted | AcceptedBatch]:
-    """Takes one event, or a batch. 202 means that it survives a crash of any process."""
+async def accept(
+    request: Call, edge: Wired, dry_run: FromQuery[str] = DELIVERS
+) -> Response[Accepted | AcceptedBatch | PreviewsBody]:
+    """Takes one event, or a batch. 202 means that it survives a crash of any process.
+
+    With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told.
+    """
     kind = media_type(request)
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
     body = await _body(request, LIMITS[kind])
+    if dry_run != DELIVERS:
+        return Response(await _previewed(edge, body, kind, dry_run), status_code=200, headers=NOT_KEPT)
     if kind == BATCH:
         receipts = await edge.in_thread(edge.gateway, body, batch=True)
-        return Response(_batch(receipts), headers={"Cache-Control": "no-store"})
-    return Response(_one(await edge.gathering(body)), headers={"Cache-Control": "no-store"})
+        return Response(_batch(receipts), headers=NOT_KEPT)
+    return Response(_one(await edge.gathering(body)), headers=NOT_KEPT)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 503))
@@ -103,7 +116,21 @@ async def fate(
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     written = unquote(raw).partition(PREFIX)[2] or id
     found = await edge.in_thread(edge.fates, source, written)
-    return Response(_fate(found), headers={"Cache-Control": "no-store"})
+    return Response(_fate(found), headers=NOT_KEPT)
+
+
+async def _previewed(edge: Edge, body: bytes, kind: str, dry_run: str) -> PreviewsBody:
+    """Whoever asks for a dry run, in whatever words, wants nobody to be told."""
+    if dry_run != PREVIEWS:
+        raise Refused("dry_run is true or false.")
+    if kind == BATCH:
+        raise NotSupported("There is a dry run of one event, and none of a batch.")
+    [event] = read_events(body, edge.clock.now(), batch=False)
+    if isinstance(event, NotifierError):
+        raise event
+    if not isinstance(event, Event):
+        raise NotSupported("There is a dry run of mentions alone.")
+    return previews(await edge.in_thread(edge.preview, event))
 
 
 async def _body(request: Call, most: int) -> bytes:

@@ -13,7 +13,7 @@ from litestar.handlers import BaseRouteHandler
 from notifier.api.edge import Edge
 from notifier.api.identity import person, require_service
 from notifier.api.keys import Keys
-from notifier.domain.errors import BadToken, Forbidden, NotSupported, WrongType
+from notifier.domain.errors import BadToken, Forbidden, WrongType
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], None]
@@ -97,12 +97,6 @@ def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
     """Nothing is unpacked: 64 KiB that were compressed may be any size, and sizes are judged as they are sent."""
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise WrongType("It takes bodies that aren't compressed.")
-
-
-def delivers(connection: Connection, _: BaseRouteHandler) -> None:
-    """Who asks for a dry run wants nobody to be told; ignored, it would reach millions."""
-    if "dry_run" in connection.query_params:
-        raise NotSupported("There is no dry_run: whatever is sent is delivered.")
 
 
 def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:

@@ -15,13 +15,15 @@ look under way would hold a thread that the senders of events need."""
 
 @dataclass(frozen=True, slots=True)
 class Turns:
+    taken: str
+    """What whoever comes meanwhile is told."""
     lock: Lock = field(default_factory=Lock)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Raises Unavailable when somebody else has the turn for longer than one waits."""
         if not self.lock.acquire(timeout=PATIENCE.total_seconds()):
-            raise Unavailable("Another event is looked for in the log right now.")
+            raise Unavailable(self.taken)
         try:
             yield
         finally:

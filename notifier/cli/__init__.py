@@ -16,6 +16,7 @@ PLACES = {
     "tab": "notifier.cli.tab:tab",
     "top": "notifier.cli.top:top",
     "audience": "notifier.cli.audience:audience",
+    "preview": "notifier.cli.preview:preview",
     "ledger": "notifier.cli.ledger:ledger",
     "explain": "notifier.cli.explain:explain",
     "throttle": "notifier.cli.throttle:throttle",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Lane, Subject, UserId
@@ -49,3 +50,19 @@ class Mention:
     """The size of the subject when it was routed: what the budget and collapse go by."""
     happened_at: datetime
     accepted_at: datetime
+
+    @classmethod
+    def of(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:
+        return cls(
+            event=event.id,
+            subject=subject,
+            tweet=event.tweet,
+            author=event.author,
+            text=event.text,
+            protected=event.protected,
+            verdict=verdict,
+            lane=lane,
+            followers=followers,
+            happened_at=event.happened_at,
+            accepted_at=event.accepted_at,
+        )

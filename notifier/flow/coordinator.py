@@ -15,8 +15,8 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
 from notifier.domain.mention import EventId, Mention
-from notifier.domain.plan import NO_FOLLOWERS, Plan, narrowed, plan
-from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.domain.subject import BurstKey, Subject
+from notifier.flow.planning import planned
 from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock, Nonces
@@ -107,19 +107,11 @@ class Coordinator:
             shown = [head for head in heads if head not in late]
             heads = [*shown, *self._show(self._in_time(late, proven))]
         self.voice.publish([burst for head in heads for burst in head.outbox])
-        self.ledger.plan([self._plan(burst) for head in heads for burst in _unannounced(head)])
+        self.ledger.plan([planned(self.sets, burst) for head in heads for burst in _unannounced(head)])
         for head in heads:
             for burst in _unannounced(head):
                 self.metrics.bursts.labels(burst.lane).inc()
         return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
-
-    def _plan(self, burst: Burst) -> Plan:
-        if burst.pull_only:  # no shards: the plan is settled as it is made, and its books balance at 0
-            return plan(burst, NO_FOLLOWERS)
-        size = self.sets.head(burst.key.subject)
-        if burst.restricted_to is not None:
-            size = narrowed(size, self.sets.head(Subject(Kind.MENTION, burst.restricted_to)))
-        return plan(burst, size)
 
     def _show(self, heads: Sequence[Head]) -> Sequence[Head]:
         bursts = [burst for head in heads for burst in head.outbox]

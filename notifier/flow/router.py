@@ -88,11 +88,11 @@ class Router:
                 yield Outcome(event=event.id, account=name, burst=None, refusal=why)
             if why not in TOLD_ALL_THE_SAME:
                 continue
-            yield self._mention(event, Subject(Kind.SELF, name), Verdict.ALL, followers=1, lane=Lane.STANDARD)
+            yield Mention.of(event, Subject(Kind.SELF, name), Verdict.ALL, lane=Lane.STANDARD, followers=1)
             if why is None:
                 followers, lane = self.sizes(Subject(Kind.MENTION, name))
                 reach = self._verdict(accounts.get(event.author), event.author, lane)
-                yield self._mention(event, Subject(Kind.MENTION, name), reach, followers=followers, lane=lane)
+                yield Mention.of(event, Subject(Kind.MENTION, name), reach, lane=lane, followers=followers)
 
     def _verdict(self, author: Account | None, name: UserId, lane: Lane) -> Verdict:
         standing = author.standing if author else Verdict.ALL
@@ -103,21 +103,6 @@ class Router:
         except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
             within = True
         return verdict(standing, within)
-
-    def _mention(self, event: Event, subject: Subject, reach: Verdict, *, followers: int, lane: Lane) -> Mention:
-        return Mention(
-            event=event.id,
-            subject=subject,
-            tweet=event.tweet,
-            author=event.author,
-            text=event.text,
-            protected=event.protected,
-            verdict=reach,
-            lane=lane,
-            followers=followers,
-            happened_at=event.happened_at,
-            accepted_at=event.accepted_at,
-        )
 
     def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
         for mention in mentions:

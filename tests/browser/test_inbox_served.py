@@ -191,7 +191,7 @@ def test_the_keyboard_alone_hides_by_the_menu_and_takes_it_back(served: Served, 
     press("Escape")
     expect(more).to_be_focused()
     press("Enter")
-    press("End")
+    press("ArrowDown")
     press("Enter")
     expect(mine.row("ivo")).to_have_count(0)
     _tab_to(page, "Undo")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from notifier.testing.world import World
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import sequence
+from tests.cli.delivered import deliver, sequence
 
 
 def test_an_audience_is_counted_as_the_fixture_made_it(folder: Path, notifier: Notifier) -> None:
@@ -49,3 +49,30 @@ def test_what_was_loaded_is_verified_and_a_flipped_bit_is_found_and_made_right(
 
 def test_an_account_that_is_not_there_is_not_verified(folder: Path, notifier: Notifier) -> None:
     assert notifier("audience", "verify", "nobody", "--data", str(folder)).exit_code == 2
+
+
+def test_a_preview_says_what_the_mention_right_behind_it_does(folder: Path, notifier: Notifier) -> None:
+    words = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    told = json.loads(notifier("preview", "@nova", "--json", "--data", str(folder)).stdout)
+    assert (told["burst"], told["refusal"], told["followers"]) == ("mention:nova#1", None, 900)
+    assert notifier("dump", "bursts", "--ndjson", "--data", str(folder)).stdout == ""
+    deliver(folder, "nova")
+    dumped = notifier("dump", "seals", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
+    [seal] = [json.loads(line) for line in dumped.splitlines()]
+    assert {tier: told["tiers"][tier]["people"] for tier in ("p0", "p1", "p2")} == {
+        tier: seal[tier] for tier in ("p0", "p1", "p2")
+    }
+    assert (told["dormant"], told["suppressed"]) == (seal["dormant"], seal["suppressed"])
+    rows = notifier("dump", "inbox", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
+    assert len(rows.splitlines()) == sum(one["block_rows"] + one["member_rows"] for one in told["tiers"].values())
+
+
+def test_a_preview_is_drawn_as_a_table(folder: Path, notifier: Notifier) -> None:
+    words = ("--followers", "2000", "--universe", "4000", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    text = notifier("preview", "nova", "--data", str(folder)).stdout.splitlines()
+    assert text[0].startswith("A mention of @nova would open mention:nova#1, in the standard lane")
+    assert [line.split()[0] for line in text[2:6]] == ["people", "p0", "p1", "p2"]
+    assert notifier("preview", "nova", "--protected", "--data", str(folder)).exit_code == 2
+    assert notifier("preview", "nobody", "--data", str(folder)).exit_code == 2

@@ -162,11 +162,3 @@ def test_a_mistake_of_ours_is_told_without_its_insides(edge: Edge) -> None:
     response = edge.post(event())
     assert_problem(response, 500, "error")
     assert "insides" not in response.text
-
-
-@pytest.mark.parametrize("asked", ["dry_run=true", "dry_run=false", "dry_run", "x=1&dry_run=1"])
-def test_a_dry_run_is_refused_and_nothing_is_delivered(edge: Edge, asked: str) -> None:
-    headers = {**edge.service, "Content-Type": "application/cloudevents+json"}
-    response = edge.client.post(f"/v1/events?{asked}", json=event("dry"), headers=headers)
-    assert_problem(response, 400, "not_supported")
-    assert edge.client.get("/v1/events/dry", headers=edge.service).status_code == 404

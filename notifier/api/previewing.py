@@ -1,0 +1,89 @@
+"""A preview as it is told: by `POST /v1/events?dry_run=true`, and by the verb `preview`."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from notifier.domain.burst import Burst
+from notifier.domain.forecast import Reach
+from notifier.flow.fate import PULLED_ALONE
+from notifier.flow.preview import Previewed
+
+JOINS = "It joins a burst that is open: its text grows, and nobody is told anew."
+NOBODY = "Its followers are told nothing."
+
+
+class ReachBody(msgspec.Struct, kw_only=True):
+    people: int
+    phones: int
+    block_rows: int
+    member_rows: int
+    bytes: int
+    eta_seconds: float | None
+    held_by: str | None
+    """The throttle."""
+
+
+class PreviewBody(msgspec.Struct, kw_only=True):
+    account: str
+    refusal: str | None
+    burst: str | None
+    """The one that it would open, or join."""
+    count: int
+    lane: str
+    verdict: str
+    followers: int
+    tiers: dict[str, ReachBody]
+    """Empty where nothing would be fanned out."""
+    dormant: int
+    suppressed: dict[str, int]
+    first_of_day: bool
+    note: str | None
+    """Why it would not be fanned out."""
+
+
+class PreviewsBody(msgspec.Struct, kw_only=True):
+    accounts: list[PreviewBody]
+    """In the order in which they are named."""
+
+
+def previews(found: Sequence[Previewed]) -> PreviewsBody:
+    return PreviewsBody(accounts=[_account(one) for one in found])
+
+
+def _account(found: Previewed) -> PreviewBody:
+    burst, tiers = found.burst, found.tiers or {}
+    return PreviewBody(
+        account=found.account,
+        refusal=found.refusal,
+        burst=None if burst is None else str(burst.key),
+        count=0 if burst is None else burst.count,
+        lane=found.lane,
+        verdict=found.verdict,
+        followers=found.followers,
+        tiers={str(tier): _reach(reach) for tier, reach in tiers.items()},
+        dormant=found.dormant,
+        suppressed=dict(found.suppressed or {}),
+        first_of_day=burst is not None and burst.first_of_day,
+        note=_note(found, burst),
+    )
+
+
+def _note(found: Previewed, burst: Burst | None) -> str | None:
+    if burst is None:
+        return NOBODY
+    if found.joins:
+        return JOINS
+    return PULLED_ALONE if burst.pull_only else None
+
+
+def _reach(reach: Reach) -> ReachBody:
+    return ReachBody(
+        people=reach.people,
+        phones=reach.phones,
+        block_rows=reach.block_rows,
+        member_rows=reach.member_rows,
+        bytes=reach.bytes,
+        eta_seconds=reach.seconds,
+        held_by=reach.held_by,
+    )

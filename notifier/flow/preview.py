@@ -1,0 +1,133 @@
+"""The preview: what a mention would do now, by the decisions that the real one would meet, and without a trace."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.burst import Burst
+from notifier.domain.forecast import Forecast, Reach, speeds
+from notifier.domain.head import Numbered, advance, published
+from notifier.domain.mention import Event, Mention
+from notifier.domain.reach import Refusal, Verdict
+from notifier.domain.seal import seal
+from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.throttle import RAMP, allowance
+from notifier.flow.planning import planned
+from notifier.flow.router import lane_of, refusal
+from notifier.ports.bursts import RecentBursts
+from notifier.ports.clock import Clock
+from notifier.ports.directory import Account, Directory
+from notifier.ports.heads import Heads
+from notifier.ports.ledger import Ledger
+from notifier.ports.sets import MemberSets
+from notifier.ports.throttles import Throttles
+
+AT_ONCE = 32
+"""Shards: ten sets of each are some 5 MB."""
+LOOKED_BACK = timedelta(hours=1)
+LISTED = 32
+"""Bursts by which is reckoned how long it would take."""
+
+Advance = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previewed:
+    """One account's share of a mention."""
+
+    account: UserId
+    refusal: Refusal | None
+    """Why its followers would be told nothing."""
+    lane: Lane = Lane.STANDARD
+    verdict: Verdict = Verdict.ALL
+    followers: int = 0
+    burst: Burst | None = None
+    joins: bool = False
+    """It is open already: the mention makes its text grow, and nobody is told anew."""
+    tiers: Mapping[Tier, Reach] | None = None
+    """None where nothing would be fanned out."""
+    dormant: int = 0
+    suppressed: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    directory: Directory
+    sets: MemberSets
+    heads: Heads
+    ledger: Ledger
+    recent: RecentBursts
+    throttles: Throttles
+    clock: Clock
+    threshold: int
+    collapse: timedelta | None = None
+    refill: timedelta | None = None
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
+
+    def __call__(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
+        """In the order in which the accounts are named. `begun` is told how many shards are to be counted, of each
+        account, and gives whom to tell of those that are. Raises StoreUnavailable, and Poison where a set can't be
+        read.
+
+        The mentioner's cap isn't asked: to ask is to spend.
+        """
+        accounts = self.directory.accounts({event.author, *event.mentioned})
+        with self.turn():
+            return [self._of(event, name, accounts, begun) for name in event.mentioned]
+
+    def _of(
+        self, event: Event, name: UserId, accounts: Mapping[UserId, Account], begun: Callable[[int], Advance]
+    ) -> Previewed:
+        author = accounts.get(event.author)
+        if (why := refusal(event, accounts.get(name), author)) is not None:
+            return Previewed(account=name, refusal=why)
+        subject = Subject(Kind.MENTION, name)
+        followers = self.sets.head(subject).total
+        lane = lane_of(followers, self.threshold, was=Lane.STANDARD)
+        verdict = author.standing if author else Verdict.ALL
+        mention = Mention.of(event, subject, verdict, lane=lane, followers=followers)
+        burst, joins = self._decided(subject, mention)
+        found = Previewed(
+            account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
+        )
+        return found if joins or burst.pull_only else self._counted(found, burst, begun)
+
+    def _decided(self, subject: Subject, mention: Mention) -> tuple[Burst, bool]:
+        head = published(self.heads.load([subject])[subject], nonce="")
+        record = Numbered(partition="preview", offset=0, mention=mention)
+        now = self.clock.now()
+        after = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
+        burst = after.outbox[-1]
+        return burst, burst.key.seq <= head.seq
+
+    def _counted(self, found: Previewed, burst: Burst, begun: Callable[[int], Advance]) -> Previewed:
+        forecast, shards = Forecast(burst), list(self._shards(burst))
+        advance = begun(len(shards))
+        for begin in range(0, len(shards), AT_ONCE):
+            some = shards[begin : begin + AT_ONCE]
+            for shard, live in zip(some, self.sets.live(burst.key.subject, some, burst.restricted_to), strict=True):
+                forecast.add(seal(burst, shard, live))
+            advance(len(some))
+        return replace(
+            found,
+            tiers=self._reaches(forecast),
+            dormant=forecast.dormant,
+            suppressed=dict(forecast.suppressed),
+        )
+
+    def _shards(self, burst: Burst) -> Iterator[int]:
+        for first, last in planned(self.sets, burst).ranges:
+            yield from range(first, last + 1)
+
+    def _reaches(self, forecast: Forecast) -> Mapping[Tier, Reach]:
+        now = self.clock.now()
+        held, lately = self.throttles.since(now - RAMP), self._speeds()
+        return {tier: forecast.reach(tier, lately.get(tier), allowance(held, tier, now)) for tier in TIERS}
+
+    def _speeds(self) -> Mapping[Tier, float]:
+        newest = self.recent.since(self.clock.now() - LOOKED_BACK, None, LISTED)
+        keys = [burst.key for burst in newest if burst.key.subject.kind is Kind.MENTION]
+        return speeds(self.ledger.read(keys).values())

@@ -1,0 +1,137 @@
+"""The preview agrees with the burst that comes right behind it, and leaves nothing."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.bits import count
+from notifier.domain.mention import Event, EventId
+from notifier.domain.reach import Refusal, Verdict
+from notifier.domain.seal import Seal
+from notifier.domain.slice import Step
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.flow.preview import Previewed
+from notifier.ports.directory import Account
+from tests.flow.stage import LYRA, NOVA, Stage
+
+
+def preview(stage: Stage, *mentioned: str, author: str = "ada", protected: bool = False) -> list[Previewed]:
+    now = stage.ground.clock.now()
+    event = Event(
+        id=EventId("tweets", "dry"),
+        tweet="t1",
+        author=UserId(author),
+        mentioned=tuple(map(UserId, mentioned)),
+        text="",
+        protected=protected,
+        happened_at=now,
+        accepted_at=now,
+    )
+    return list(stage.system().preview()(event))
+
+
+def seals(stage: Stage, key: BurstKey) -> list[Seal]:
+    return list(stage.ground.archive.seals(key))
+
+
+def told(found: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
+    assert found.tiers is not None
+    return {tier: (one.people, one.phones, one.block_rows + one.member_rows) for tier, one in found.tiers.items()}
+
+
+def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
+    """By the seals, and by what the ledger counted."""
+    standings = stage.ground.ledger.read([key])[key].standings.values()
+    entries = [s.ended for s in standings if s.ended and s.slice.step is Step.ROWS]
+    phones = {tier: sum(count(one.alerted(tier)) for one in seals(stage, key)) for tier in (Tier.P0, Tier.P1)}
+    return {
+        tier: (
+            sum(e.people for e in entries if e.slice.tier is tier),
+            phones.get(tier, 0),
+            sum(e.rows for e in entries if e.slice.tier is tier),
+        )
+        for tier in TIERS
+    }
+
+
+@pytest.mark.parametrize(
+    ("whom", "author", "protected"), [("nova", "ada", False), ("lyra", "ada", False), ("nova", "eve", True)]
+)
+def test_it_agrees_with_the_burst_that_comes_right_behind(whom: str, author: str, protected: bool) -> None:
+    stage = Stage()
+    [found] = preview(stage, whom, author=author, protected=protected)
+    assert stage.bursts() == stage.bursts(LYRA) == []
+    stage.mention(whom, author=author, protected=protected)
+    stage.deliver()
+    [key] = stage.bursts(NOVA if whom == "nova" else LYRA)
+    assert found.burst is not None
+    assert (found.burst.key, found.joins) == (key, False)
+    assert told(found) == actual(stage, key)
+    assert found.dormant == sum(one.dormant for one in seals(stage, key))
+    assert sum((found.suppressed or {}).values()) == sum(sum(one.suppressed.values()) for one in seals(stage, key))
+
+
+def test_the_day_s_first_leaves_out_nobody_who_wants_that_alone_and_the_second_does() -> None:
+    stage = Stage()
+    [first] = preview(stage, "nova")
+    stage.mention("nova")
+    stage.deliver()
+    stage.pass_time(minutes=5)
+    [second] = preview(stage, "nova")
+    assert first.burst is not None
+    assert second.burst is not None
+    assert (first.burst.first_of_day, second.burst.first_of_day) == (True, False)
+    assert ("first" in (first.suppressed or {}), (second.suppressed or {}).get("first")) == (False, 1)
+
+
+def test_while_a_burst_is_open_a_mention_joins_it() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    [found] = preview(stage, "nova", author="bob")
+    assert found.burst is not None
+    assert (found.joins, found.burst.count, found.tiers) == (True, 2, None)
+
+
+def test_beyond_the_purse_a_protected_mention_is_pulled_alone() -> None:
+    stage = Stage()
+    for _ in range(6):
+        stage.mention("nova", author="eve", protected=True)
+    [found] = preview(stage, "nova", author="eve", protected=True)
+    assert found.burst is not None
+    assert (found.burst.pull_only, found.tiers) == (True, None)
+
+
+def test_whose_mentions_reach_nobody_is_told_so_and_whose_ring_no_phone_too() -> None:
+    stage = Stage()
+    stage.ground.directory.enrol([Account(user=UserId("bob"), member=Member(11), standing=Verdict.DENY)])
+    assert [found.refusal for found in preview(stage, "nova", "nobody", author="bob")] == [
+        Refusal.DENIED,
+        Refusal.UNKNOWN_ACCOUNT,
+    ]
+    stage.ground.directory.enrol([Account(user=UserId("bob"), member=Member(11), standing=Verdict.ROW)])
+    [quiet] = preview(stage, "nova", author="bob")
+    assert quiet.tiers is not None
+    assert not any(one.phones for one in quiet.tiers.values())
+
+
+def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_pause() -> None:
+    stage = Stage()
+    [before] = preview(stage, "nova")
+    assert before.tiers is not None
+    assert [one.seconds for one in before.tiers.values() if one.people] == [None] * 3
+    stage.mention("nova")
+    stage.deliver()
+    stage.pass_time(minutes=5)
+    stage.throttle(Tier.P2, rate=0.5, seconds=600)
+    [after] = preview(stage, "nova")
+    assert after.tiers is not None
+    p2 = after.tiers[Tier.P2]
+    assert (p2.held_by, p2.seconds) == ("t1", p2.people / 0.5)
+    assert after.tiers[Tier.P1].seconds is not None
+    stage.pass_time(seconds=timedelta(hours=2).total_seconds())
+    stage.throttle(Tier.P1, seconds=600)
+    [paused] = preview(stage, "nova")
+    assert paused.tiers is not None
+    assert (paused.tiers[Tier.P1].seconds, paused.tiers[Tier.P1].held_by) == (None, "t1")

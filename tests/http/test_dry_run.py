@@ -1,0 +1,76 @@
+"""A dry run: what a mention would do, told and not done."""
+
+import httpx
+import pytest
+
+from tests.http.house import Edge, assert_problem, event
+
+
+def dry(edge: Edge, body: object, *, asked: str = "true", kind: str = "application/cloudevents+json") -> httpx.Response:
+    return edge.client.post(f"/v1/events?dry_run={asked}", json=body, headers={**edge.service, "Content-Type": kind})
+
+
+def untouched(edge: Edge, id: str) -> None:
+    edge.house.sequence()
+    assert edge.client.get(f"/v1/events/{id}", headers=edge.service).status_code == 404
+    assert edge.house.bursts.by_key == {}
+
+
+def test_it_says_whom_a_mention_would_reach_and_reaches_nobody(edge: Edge) -> None:
+    answer = dry(edge, event("dry"))
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    [found] = answer.json()["accounts"]
+    assert (found["account"], found["burst"], found["followers"], found["note"]) == ("nova", "mention:nova#1", 3, None)
+    p1 = {"people": 3, "phones": 0, "block_rows": 0, "member_rows": 3, "bytes": 3 * (24 + len("mention:nova"))}
+    assert found["tiers"]["p1"] == p1 | {"eta_seconds": None, "held_by": None}
+    assert {name: tier["people"] for name, tier in found["tiers"].items()} == {"p0": 0, "p1": 3, "p2": 0}
+    untouched(edge, "dry")
+
+
+def test_of_a_burst_that_is_open_it_says_that_nobody_is_told_anew(edge: Edge) -> None:
+    edge.mention()
+    [found] = dry(edge, event("dry", author="bob")).json()["accounts"]
+    assert (found["burst"], found["count"], found["tiers"]) == ("mention:nova#1", 2, {})
+    assert "joins" in found["note"]
+
+
+@pytest.mark.parametrize(
+    ("whom", "why"), [("nobody", "unknown_account"), ("gone", "deleted_account"), ("shy", "not_wanted")]
+)
+def test_whoever_would_be_refused_is_told_why(edge: Edge, whom: str, why: str) -> None:
+    found = dry(edge, event("dry", mentions=[whom, "nova"])).json()["accounts"]
+    assert [(one["account"], one["refusal"]) for one in found] == [(whom, why), ("nova", None)]
+    assert (found[0]["burst"], found[0]["tiers"]) == (None, {})
+
+
+def test_a_bad_event_is_refused_as_ever(edge: Edge) -> None:
+    assert_problem(dry(edge, event("dry", mentions=[])), 400, "bad_event")
+    assert_problem(edge.client.post("/v1/events?dry_run=true", json=event("dry")), 401, "bad_token")
+
+
+@pytest.mark.parametrize("asked", ["", "1", "yes", "TRUE", "true&dry_run=maybe"])
+def test_other_words_for_it_are_refused_and_nothing_is_delivered(edge: Edge, asked: str) -> None:
+    assert dry(edge, event("dry"), asked=asked).status_code == 400
+    untouched(edge, "dry")
+
+
+def test_a_batch_and_a_follow_are_refused(edge: Edge) -> None:
+    assert_problem(dry(edge, [event("dry")], kind="application/cloudevents-batch+json"), 400, "not_supported")
+    follow = event("dry") | {"type": "notifier.account.followed.v1"}
+    follow["data"] = {"follower": "u1", "followed": "nova", "sequence": 3}
+    assert_problem(dry(edge, follow), 400, "not_supported")
+    untouched(edge, "dry")
+
+
+def test_one_is_counted_at_a_time(edge: Edge) -> None:
+    from notifier.api.edge import edge as wired
+
+    other = wired(edge.house.system, edge.house.reads, edge.house.keys)
+    with other.preview.turn(), pytest.raises(Exception, match="Another preview"), other.preview.turn():
+        raise AssertionError
+
+
+def test_false_delivers(edge: Edge) -> None:
+    assert dry(edge, event("wet"), asked="false").status_code == 202
+    edge.house.sequence()
+    assert edge.client.get("/v1/events/wet", headers=edge.service).json()["status"] == "sequenced"
