@@ -85,7 +85,15 @@ def test_the_example_s_help_says_how_to_try_it(folder: Path) -> None:
 
 def test_the_page_says_what_to_do_about_every_code_a_service_can_get() -> None:
     refusals = (ROOT / "docs" / "http.md").read_text(encoding="utf-8").rpartition("## Problems")[2]
-    of_people = {"bad_cursor", "bad_seen", "bad_mark", "bad_subject", "too_many_streams", "streams_full"}
+    of_people = {
+        "bad_cursor",
+        "bad_seen",
+        "bad_mark",
+        "bad_preference",
+        "bad_subject",
+        "too_many_streams",
+        "streams_full",
+    }
     of_operators = {"bad_throttle"}
     assert codes(refusals) - of_people - of_operators == codes(PAGE)
 

@@ -10,6 +10,8 @@ from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
 from notifier.adapters.cassandra.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+WITHIN = 30.0
+"""Seconds: while other engines start, a node may be late for the driver's five."""
 _KEPT = "migrations"
 """The runner's own."""
 
@@ -33,8 +35,8 @@ def emptied(cluster: Cluster) -> Cluster:
     """A truncation costs some ten milliseconds and an empty table nothing: those that hold something are truncated."""
     session = cluster.session()
     tables = [name for (name,) in cluster.execute(_TABLES, (cluster.access.keyspace,)) if not name.startswith(_KEPT)]
-    looks = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1") for table in tables}
+    looks = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1", timeout=WITHIN) for table in tables}
     filled = [table for table, look in looks.items() if list(look.result())]
-    for going in [session.execute_async(f"TRUNCATE {table}") for table in filled]:
+    for going in [session.execute_async(f"TRUNCATE {table}", timeout=WITHIN) for table in filled]:
         going.result()
     return cluster
