@@ -68,10 +68,10 @@ time { position: relative; flex: none; font-variant-numeric: tabular-nums; }
 .avatar:last-child:not(:only-child) { inset-block: 0 auto; inset-inline: auto 0; }
 ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place}"] { --hue: ${hue}; }`).join("\n")}
 
-.menu { position: absolute; z-index: 3; inset-block-start: calc(50% + 20px); inset-inline-end: 12px; min-inline-size: 168px; padding: 6px; border-radius: 12px;
+.menu { position: absolute; z-index: 3; inset-block-start: calc(50% + 20px); inset-inline-end: 12px; min-inline-size: 168px; max-inline-size: min(272px, calc(100% - 24px)); padding: 6px; border-radius: 12px;
   border: 1px solid var(--line); background: var(--raised); box-shadow: var(--shadow); }
 .menu.up { inset-block: auto calc(50% + 20px); }
-.menu button { display: block; inline-size: 100%; padding: 8px 12px; border-radius: 7px; }
+.menu button { display: block; inline-size: 100%; padding: 8px 12px; border-radius: 7px; overflow-wrap: anywhere; }
 .menu button:is(:hover, :focus-visible) { background: var(--hover); outline-offset: -2px; }
 
 .pill { position: absolute; z-index: 2; inset-block-start: 12px; inset-inline: 0; inline-size: fit-content; margin-inline: auto; display: flex; align-items: center; gap: 6px;
