@@ -66,10 +66,10 @@ async def prefer(
     named = Subject.parse(unquote(raw).partition(PREFIX)[2] or subject)
     if named.kind is not Kind.MENTION:
         raise BadPreference("Mentions of oneself are always told.")
-    now = edge.clock.now()
-    want = await edge.asking.change(request.user, named, _wish(data, now))
+    want = await edge.asking.change(request.user, named, _wish(data, edge.clock.now()))
+    edge.tab.lately.forget(request.user)
     edge.hub.changed(request.user)
-    return Response(_body(want, now), headers={"Cache-Control": "private, no-store"})
+    return Response(_body(want, edge.clock.now()), headers={"Cache-Control": "private, no-store"})
 
 
 def _wish(data: Change, now: datetime) -> Wish:

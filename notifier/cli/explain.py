@@ -19,6 +19,7 @@ from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
+from notifier.domain.want import NEVER
 from notifier.flow.fate import PULLED_ALONE
 from notifier.ports.timeline import Place
 from notifier.system import Ports, Reads
@@ -75,13 +76,18 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         "member": member,
         **_verdict(burst, viewer, ports.clock.now()),
         "opened_at": stamp(burst.opened_at),
-        "visible_from": maybe_stamp(viewer.follows.get(key.subject)),
+        "visible_from": _since(viewer.follows.get(key.subject)),
         "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
         "row": _row(await _row_of(reads, burst, member)),
         "note": PULLED_ALONE if burst.pull_only else None,
         "slices": _slices(account, shard, ports.clock.now(), holding(ports)),
         "marks": _marks(burst, viewer),
     }
+
+
+def _since(moment: datetime | None) -> str | None:
+    """None for never."""
+    return None if moment == NEVER else maybe_stamp(moment)
 
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:

@@ -124,7 +124,7 @@ class NumberTaken(Refused):
 
 
 class BadPreference(Refused):
-    """A preference is a volume of all, first, digest and off, or a mute, of the mentions of another account."""
+    """A preference is a volume of all, first and off, or a mute, of the mentions of another account."""
 
     code = "bad_preference"
 

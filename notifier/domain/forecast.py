@@ -20,6 +20,8 @@ KEY_BYTES = 24
 it."""
 
 
+MANY = 1_000
+"""People of a tier, of a burst that tells how fast others will be."""
 SHORTEST = 0.001
 """Seconds: what a clock tells apart."""
 
@@ -85,14 +87,14 @@ class Forecast:
 
 
 def speeds(accounts: Iterable[Account]) -> Mapping[Tier, float]:
-    """People a second, by tier, in the fastest of these bursts: a small one is all waiting and tells nothing.
+    """People a second, by tier, in the fastest of these bursts that reached many: a small one is all waiting.
 
     From the acceptance of its mention, with all that a burst waits for.
     """
     found = dict[Tier, float]()
     for account in accounts:
         for one in filling(account, throttles=(), now=account.plan.opened_at):
-            if one.people and one.seconds is not None:
+            if one.people >= MANY and one.seconds is not None:
                 found[one.tier] = max(found.get(one.tier, 0.0), one.people / max(one.seconds, SHORTEST))
     return found
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from notifier.domain.follow import LEFT, Follow
 from notifier.domain.mention import EventId
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import Want
+from notifier.domain.want import Word
 
 
 class Deed(StrEnum):
@@ -52,5 +52,5 @@ class GraphRecord:
     """What the stream carries: one of them."""
 
     change: GraphChange | None = None
-    want: Want | None = None
+    word: Word | None = None
     rebuild: Rebuild | None = None

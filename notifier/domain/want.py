@@ -59,11 +59,25 @@ SILENT = frozenset({Volume.DIGEST, Volume.OFF})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class Word:
+    """What a member said, and no more: of two that are said side by side about different things both stand."""
+
     subject: Subject
     member: Member
     at: datetime
-    """When it was said: of a pair's the latest counts, in whatever order they come."""
+    """Of a pair's words about one thing the latest counts, in whatever order they come."""
+    volume: Volume | None = None
+    visible_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """What stands of a pair, by all its words."""
+
+    subject: Subject
+    member: Member
+    at: datetime
+    """Of the latest word."""
     volume: Volume = Volume.ALL
     visible_from: datetime = ALWAYS
     """What opened earlier isn't seen. While it is still to come the subject is muted."""
@@ -71,16 +85,10 @@ class Want:
     def muted(self, now: datetime) -> bool:
         return self.visible_from > now
 
-    def with_volume(self, volume: Volume, now: datetime) -> "Want":
-        left = self.volume in SILENT and volume not in SILENT
-        return replace(self, volume=volume, visible_from=max(self.visible_from, now) if left else self.visible_from)
-
-    def muted_until(self, until: datetime) -> "Want":
-        """What opens before is gone for good, also what opened before the mute."""
-        return replace(self, visible_from=until)
-
-    def unmuted(self, now: datetime) -> "Want":
-        return replace(self, visible_from=now) if self.muted(now) else self
+    def after(self, word: Word) -> "Want":
+        volume = self.volume if word.volume is None else word.volume
+        since = self.visible_from if word.visible_from is None else word.visible_from
+        return replace(self, at=word.at, volume=volume, visible_from=since)
 
     @property
     def sets(self) -> Collection[SetKind]:
@@ -99,14 +107,25 @@ class Wish:
 
     volume: Volume | None = None
     muted_until: datetime | None = None
-    """A moment that has passed ends a mute."""
+    """A moment that has passed ends a mute. What opens before is gone for good, also what opened before the mute."""
 
-    def heard(self, before: Want, now: datetime) -> Want:
+    def heard(self, before: Want, now: datetime) -> Word:
         """Said after what stands, also where that is by a clock that is ahead of this one."""
-        word = before if self.volume is None else before.with_volume(self.volume, now)
-        if self.muted_until is not None:
-            word = word.muted_until(self.muted_until) if self.muted_until > now else word.unmuted(now)
-        return replace(word, at=max(now, before.at + _TICK))
+        return Word(
+            subject=before.subject,
+            member=before.member,
+            at=max(now, before.at + _TICK),
+            volume=self.volume,
+            visible_from=self._since(before, now),
+        )
+
+    def _since(self, before: Want, now: datetime) -> datetime | None:
+        """None where it stays as it is."""
+        if self.muted_until is not None and self.muted_until > now:
+            return self.muted_until
+        unmuted = self.muted_until is not None and before.muted(now)
+        left = before.volume in SILENT and self.volume not in {None, *SILENT}
+        return now if unmuted or (left and not before.muted(now)) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

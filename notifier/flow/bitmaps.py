@@ -36,16 +36,13 @@ class Bitmaps:
         # Both are written also where nothing changed: an older writer's, with what was true before, would come through.
         head = with_counts(self.sets.head(subject), {shard: count(bits) for shard, bits in found.items()})
         self.sets.put_head(subject, head, at)
-        self._put(SetKind.FOLLOWERS, subject, found, at)
+        self._put({(SetKind.FOLLOWERS, shard): bits for shard, bits in found.items()}, subject, at)
 
     def want(self, subject: Subject, standing: Mapping[Member, Want], anew: Collection[int], at: Stamp) -> None:
         """By what each of these members wants; the shards that are named besides are made anew."""
-        for shard, some in _by_shard(standing).items():
-            for kind, bits in self._wanting(subject, shard, some).items():
-                self._put(kind, subject, {shard: bits}, at)
-        for shard in anew:
-            for kind, bits in self.wants.sets(subject, shard).items():
-                self._put(kind, subject, {shard: self._made_anew(kind, subject, shard, bits)}, at)
+        found = {shard: self._wanting(subject, shard, some) for shard, some in _by_shard(standing).items()}
+        found |= {shard: self._wants(subject, shard) for shard in anew}
+        self._put({(kind, shard): bits for shard, of in found.items() for kind, bits in of.items()}, subject, at)
 
     def _following(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
         before = self._stored(SetKind.FOLLOWERS, subject, shard)
@@ -56,13 +53,18 @@ class Bitmaps:
         return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
     def _wanting(self, subject: Subject, shard: int, places: Mapping[int, Want]) -> Mapping[SetKind, Bits]:
-        found = dict[SetKind, Bits]()
-        for kind in OF_WANTS:
-            if (before := self._stored(kind, subject, shard)) is None:
-                rows = self.wants.sets(subject, shard)
-                return {kind: self._made_anew(kind, subject, shard, bits) for kind, bits in rows.items()}
-            found[kind] = changed(before, {place: kind in word.sets for place, word in places.items()})
-        return found
+        before = {kind: self._stored(kind, subject, shard) for kind in OF_WANTS}
+        if any(bits is None for bits in before.values()):
+            return self._wants(subject, shard)
+        return {
+            kind: changed(bits, {place: kind in want.sets for place, want in places.items()})
+            for kind, bits in before.items()
+            if bits is not None
+        }
+
+    def _wants(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+        rows = self.wants.sets(subject, shard)
+        return {kind: self._made_anew(kind, subject, shard, bits) for kind, bits in rows.items()}
 
     def _made_anew(self, kind: SetKind, subject: Subject, shard: int, after: Bits) -> Bits:
         before = self._stored(kind, subject, shard)
@@ -76,8 +78,9 @@ class Bitmaps:
             return self.sets.read(kind, subject, [shard]).get(shard, nobody())
         return None
 
-    def _put(self, kind: SetKind, subject: Subject, found: Mapping[int, Bits], at: Stamp) -> None:
-        blobs = [ShardBlob(kind=kind, owner=subject, shard=shard, bits=bits) for shard, bits in found.items()]
+    def _put(self, found: Mapping[tuple[SetKind, int], Bits], subject: Subject, at: Stamp) -> None:
+        """Each once: of two with one stamp a store keeps whichever it likes."""
+        blobs = [ShardBlob(kind=kind, owner=subject, shard=shard, bits=b) for (kind, shard), b in found.items()]
         self.sets.put(blobs, at)
 
 

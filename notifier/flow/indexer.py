@@ -15,7 +15,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want
+from notifier.domain.want import Word
 from notifier.flow.bitmaps import Bitmaps
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
@@ -52,7 +52,7 @@ class Indexer:
         for rebuild in (one.rebuild for one in told if one.rebuild):
             anew[rebuild.subject].update(rebuild.shards)
         self._follow([one.change for one in told if one.change], anew, at)
-        self._want([one.want for one in told if one.want], anew, at)
+        self._want([one.word for one in told if one.word], anew, at)
 
     def _follow(self, changes: Sequence[GraphChange], anew: Mapping[Subject, Collection[int]], at: Stamp) -> None:
         members = self.directory.number({change.follower for change in changes})
@@ -62,7 +62,7 @@ class Indexer:
         for subject in standing.keys() | anew.keys():
             self.bitmaps.follow(subject, standing.get(subject, {}), anew.get(subject, ()), at)
 
-    def _want(self, words: Sequence[Want], anew: Mapping[Subject, Collection[int]], at: Stamp) -> None:
+    def _want(self, words: Sequence[Word], anew: Mapping[Subject, Collection[int]], at: Stamp) -> None:
         self.wants.write(words)
         standing = _by_subject(self.wants.standing({(word.subject, word.member) for word in words}))
         for subject in standing.keys() | anew.keys():

@@ -50,6 +50,10 @@ class Lately:
         if page := self._pages.get(user):
             self._remark(page, page.look.viewer.marks.with_mark(bursts, mark))
 
+    def forget(self, user: UserId) -> None:
+        """Something else than marks has changed."""
+        self._pages.pop(user, None)
+
     def _remark(self, page: Page, marks: Marks) -> None:
         viewer = replace(page.look.viewer, marks=marks)
         self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))

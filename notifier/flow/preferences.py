@@ -1,14 +1,15 @@
 """Preferences: what a person asks to be changed is in the log, and then in the person's own row."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.errors import NotFound
+from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.graph import GraphRecord
 from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.want import ALWAYS, Want, Wish
+from notifier.domain.want import ALWAYS, Want, Wish, Word
 from notifier.ports.clock import Clock
 from notifier.ports.log import Record
 from notifier.ports.people import People
@@ -28,18 +29,23 @@ class Asking:
         return await self.preferences.read(await self._member(user))
 
     async def change(self, user: UserId, subject: Subject, wish: Wish) -> Want:
-        """What stands from now on. Raises NotFound for a user or an account that doesn't exist, StoreUnavailable,
-        LogUnavailable and Full: then it may still come to stand."""
+        """What stands from now on, for the person's own tab at the latest when the indexer has heard of it. Raises
+        NotFound for a user or an account that doesn't exist, StoreUnavailable, LogUnavailable and Full: then it may
+        still come to stand."""
         member = await self._member(user)
-        await self._member(subject.owner)
         known = await self.preferences.read(member)
+        if subject not in known:  # one that was deleted since may still be unmuted
+            await self._member(subject.owner)
         before = known.get(subject, Want(subject=subject, member=member, at=ALWAYS))
         word = wish.heard(before, self.clock.now())
+        if (after := before.after(word)) == replace(before, at=after.at):
+            return before
         # The log first: whoever dies in between has left the word where the indexer finds it, who writes the row, too.
         # The other way round the row would stand, and the bitmaps would never hear of it.
         await self.append(record(word))
-        await self.preferences.write(word)
-        return word
+        with suppress(StoreUnavailable):  # what is in the log is accepted
+            await self.preferences.write(word)
+        return after
 
     async def _member(self, user: UserId) -> Member:
         if (member := await self.people.member(user)) is None:
@@ -47,5 +53,5 @@ class Asking:
         return member
 
 
-def record(word: Want) -> Record:
-    return Record(stream=topics.FOLLOWS, key=word.subject.owner, value=pack(GraphRecord(want=word)))
+def record(word: Word) -> Record:
+    return Record(stream=topics.FOLLOWS, key=word.subject.owner, value=pack(GraphRecord(word=word)))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
 from notifier.domain.forecast import Forecast, Reach, speeds
-from notifier.domain.head import Numbered, advance, published
+from notifier.domain.head import Head, Numbered, advance, published
 from notifier.domain.mention import Event, Mention
 from notifier.domain.reach import Refusal, Verdict
 from notifier.domain.seal import seal
@@ -27,8 +27,8 @@ from notifier.ports.throttles import Throttles
 AT_ONCE = 32
 """Shards: ten sets of each are some 5 MB."""
 LOOKED_BACK = timedelta(hours=1)
-LISTED = 32
-"""Bursts by which is reckoned how long it would take."""
+LISTED, LARGE = 256, 32
+"""Of the newest bursts so many are looked at, and by so many large ones is reckoned how long it would take."""
 
 Advance = Callable[[int], object]
 
@@ -72,7 +72,7 @@ class Preview:
         account, and gives whom to tell of those that are. Raises StoreUnavailable, and Poison where a set can't be
         read.
 
-        The mentioner's cap isn't asked: to ask is to spend.
+        The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
         """
         accounts = self.directory.accounts({event.author, *event.mentioned})
         with self.turn():
@@ -85,18 +85,17 @@ class Preview:
         if (why := refusal(event, accounts.get(name), author)) is not None:
             return Previewed(account=name, refusal=why)
         subject = Subject(Kind.MENTION, name)
-        followers = self.sets.head(subject).total
-        lane = lane_of(followers, self.threshold, was=Lane.STANDARD)
+        followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
+        lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
         verdict = author.standing if author else Verdict.ALL
         mention = Mention.of(event, subject, verdict, lane=lane, followers=followers)
-        burst, joins = self._decided(subject, mention)
+        burst, joins = self._decided(published(head, nonce=""), mention)
         found = Previewed(
             account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
         )
         return found if joins or burst.pull_only else self._counted(found, burst, begun)
 
-    def _decided(self, subject: Subject, mention: Mention) -> tuple[Burst, bool]:
-        head = published(self.heads.load([subject])[subject], nonce="")
+    def _decided(self, head: Head, mention: Mention) -> tuple[Burst, bool]:
         record = Numbered(partition="preview", offset=0, mention=mention)
         now = self.clock.now()
         after = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
@@ -129,5 +128,5 @@ class Preview:
 
     def _speeds(self) -> Mapping[Tier, float]:
         newest = self.recent.since(self.clock.now() - LOOKED_BACK, None, LISTED)
-        keys = [burst.key for burst in newest if burst.key.subject.kind is Kind.MENTION]
-        return speeds(self.ledger.read(keys).values())
+        large = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
+        return speeds(self.ledger.read(large[:LARGE]).values())

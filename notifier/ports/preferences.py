@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want
+from notifier.domain.want import Want, Word
 
 
 class Preferences(Protocol):
@@ -14,6 +14,6 @@ class Preferences(Protocol):
         """Of every subject of which the member, or the member's block, said something. One's own words at once."""
         ...
 
-    async def write(self, word: Want) -> None:
-        """Unless what stands was said later."""
+    async def write(self, word: Word) -> None:
+        """Unless what stands of what it is about was said later."""
         ...

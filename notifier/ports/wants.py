@@ -6,7 +6,7 @@ from typing import Protocol
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import Bits
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Want
+from notifier.domain.want import BlockMute, Want, Word
 
 Pair = tuple[Subject, Member]
 
@@ -14,8 +14,9 @@ Pair = tuple[Subject, Member]
 class Wants(Protocol):
     """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
 
-    def write(self, words: Collection[Want]) -> None:
-        """Each, unless what stands of its pair was said later. In any order, and any number of times."""
+    def write(self, words: Collection[Word]) -> None:
+        """Each, unless what stands of its pair and of what it is about was said later. In any order, and any number of
+        times."""
         ...
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
@@ -23,7 +24,7 @@ class Wants(Protocol):
         ...
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        """What the members said themselves; without those who said nothing."""
+        """What stands by what the members said themselves; without those who said nothing."""
         ...
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:

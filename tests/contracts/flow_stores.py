@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
@@ -29,7 +29,7 @@ from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.want import NEVER, Volume, Want
+from notifier.domain.want import NEVER, Volume, Word
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
@@ -172,21 +172,19 @@ class Words:
         self._wants = wants
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._say(self._word(user, subject).muted_until(NEVER))
+        self._say(user, subject, visible_from=NEVER)
 
     def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
-        self._say(self._word(user, subject).unmuted(now))
+        self._say(user, subject, visible_from=now)
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        self._say(replace(self._word(user, subject), volume=volume))
+        self._say(user, subject, volume=volume)
 
-    def _say(self, word: Want) -> None:
-        self._wants.write([replace(word, at=word.at + timedelta(milliseconds=1))])
-
-    def _word(self, user: UserId, subject: Subject) -> Want:
+    def _say(self, user: UserId, subject: Subject, **said: Any) -> None:
         member = self._member(user)
-        standing = self._wants.standing([(subject, member)])
-        return standing.get((subject, member), Want(subject=subject, member=member, at=START))
+        before = self._wants.standing([(subject, member)]).get((subject, member))
+        at = START if before is None else before.at + timedelta(milliseconds=1)
+        self._wants.write([Word(subject=subject, member=member, at=at, **said)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want
+from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION
@@ -21,16 +21,21 @@ MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 
 SHARD = 1
 
 
-def want(
-    volume: Volume = Volume.OFF,
+def word(
+    volume: Volume | None = Volume.OFF,
     *,
     of: Subject = NOVA,
     member: Member = MEMBER,
     minute: int = 1,
-    visible_from: datetime = ALWAYS,
-) -> Want:
+    visible_from: datetime | None = ALWAYS,
+) -> Word:
     at = START + timedelta(minutes=minute)
-    return Want(subject=of, member=member, at=at, volume=volume, visible_from=visible_from)
+    return Word(subject=of, member=member, at=at, volume=volume, visible_from=visible_from)
+
+
+def want(volume: Volume = Volume.OFF, *, of: Subject = NOVA, minute: int = 1, visible_from: datetime = ALWAYS) -> Want:
+    at = START + timedelta(minutes=minute)
+    return Want(subject=of, member=MEMBER, at=at, volume=volume, visible_from=visible_from)
 
 
 def block_mute(*slots: int, of: Subject = NOVA) -> BlockMute:
@@ -51,47 +56,53 @@ def sets(store: Store, of: Subject = NOVA, shard: int = SHARD) -> dict[str, list
 
 
 def test_what_was_said_stands_and_is_read_as_it_was_said(store: Store) -> None:
-    said = [want(Volume.FIRST), want(Volume.ALL, of=ORION, visible_from=START)]
-    store.wants.write(said)
+    store.wants.write([word(Volume.FIRST), word(None, of=ORION, visible_from=START)])
+    of_nova, of_orion = want(Volume.FIRST), want(Volume.ALL, of=ORION, visible_from=START)
     with reopened(store) as again:
-        assert read(again) == {NOVA: said[0], ORION: said[1]}
+        assert read(again) == {NOVA: of_nova, ORION: of_orion}
         assert read(again, NEIGHBOUR) == {}
         asked = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOUR), (NOVA, STRANGER)]
-        assert again.wants.standing(asked) == {(NOVA, MEMBER): said[0], (ORION, MEMBER): said[1]}
+        assert again.wants.standing(asked) == {(NOVA, MEMBER): of_nova, (ORION, MEMBER): of_orion}
 
 
 def test_a_person_s_own_word_is_there_at_once_and_the_indexer_writes_the_same(store: Store) -> None:
-    run(store.preferences.write(want()))
+    run(store.preferences.write(word(visible_from=None)))
     assert read(store) == {NOVA: want()}
-    store.wants.write([want()])
+    store.wants.write([word(visible_from=None)])
     assert (read(store), sets(store)) == ({NOVA: want()}, {"off": [MEMBER]})
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_in_any_order_what_was_said_last_counts(store: Store, order: tuple[int, ...]) -> None:
-    words = [want(Volume.OFF, minute=1), want(visible_from=NEVER, minute=2), want(Volume.FIRST, minute=3)]
+    words = [word(Volume.OFF, minute=1), word(visible_from=NEVER, minute=2), word(Volume.FIRST, minute=3)]
     for place in order:
         store.wants.write([words[place]])
-    assert (read(store), sets(store)) == ({NOVA: words[2]}, {"first": [MEMBER]})
+    assert (read(store), sets(store)) == ({NOVA: want(Volume.FIRST, minute=3)}, {"first": [MEMBER]})
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_what_is_said_about_one_thing_leaves_the_other_as_it_is(store: Store, order: tuple[int, ...]) -> None:
+    words = [
+        word(Volume.FIRST, visible_from=START, minute=1),
+        word(None, visible_from=NEVER, minute=2),
+        word(Volume.OFF, visible_from=None, minute=3),
+    ]
+    for place in order:
+        store.wants.write([words[place]])
+    assert read(store) == {NOVA: want(Volume.OFF, minute=3, visible_from=NEVER)}
+    assert sets(store) == {"muted": [MEMBER], "off": [MEMBER]}
 
 
 def test_of_one_batch_the_last_word_counts_too(store: Store) -> None:
-    store.wants.write([want(minute=2), want(Volume.FIRST, minute=3), want(Volume.ALL, minute=1)])
+    store.wants.write([word(minute=2), word(Volume.FIRST, minute=3), word(Volume.ALL, minute=1)])
     assert read(store) == {NOVA: want(Volume.FIRST, minute=3)}
-
-
-def test_of_two_words_of_one_moment_one_stands_as_a_whole(store: Store) -> None:
-    words = [want(Volume.OFF, visible_from=START), want(Volume.FIRST, visible_from=ALWAYS)]
-    for word in words:
-        store.wants.write([word])
-    assert read(store)[NOVA] in words
 
 
 def test_each_is_in_the_set_of_what_is_wanted(store: Store) -> None:
     said = [Volume.OFF, Volume.FIRST, Volume.DIGEST, Volume.ALL]
-    store.wants.write([want(volume, member=Member(MEMBER + n)) for n, volume in enumerate(said)])
-    store.wants.write([want(Volume.FIRST, member=Member(MEMBER + 4), visible_from=NEVER)])
-    store.wants.write([want(Volume.ALL, member=Member(MEMBER + 5), visible_from=START + timedelta(days=300))])
+    store.wants.write([word(volume, member=Member(MEMBER + n)) for n, volume in enumerate(said)])
+    store.wants.write([word(Volume.FIRST, member=Member(MEMBER + 4), visible_from=NEVER)])
+    store.wants.write([word(Volume.ALL, member=Member(MEMBER + 5), visible_from=START + timedelta(days=300))])
     assert sets(store) == {
         "muted": [MEMBER + 4],
         "off": [MEMBER],
@@ -109,7 +120,7 @@ def test_who_has_muted_with_the_block_has_muted_until_there_is_a_word_of_ones_ow
         assert read(again, Member(MEMBER + 2)) == {}
         assert sets(again) == {"muted": [MEMBER, NEIGHBOUR]}
         assert again.wants.standing([(NOVA, MEMBER)]) == {}
-    store.wants.write([want(Volume.FIRST)])
+    store.wants.write([word(Volume.FIRST)])
     assert (read(store)[NOVA], sets(store)) == (want(Volume.FIRST), {"muted": [NEIGHBOUR], "first": [MEMBER]})
 
 
@@ -134,7 +145,7 @@ def test_nothing_is_written_of_nothing_and_nobody_is_asked_for(store: Store) -> 
 WORDS = st.lists(
     st.tuples(
         st.integers(0, 3),
-        st.sampled_from([*Volume]),
+        st.sampled_from([*Volume, None]),
         st.sampled_from([ALWAYS, START, NEVER]),
     ),
     max_size=12,
@@ -144,22 +155,22 @@ WORDS = st.lists(
 @given(WORDS)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_stands_is_the_same_by_pair_by_person_and_by_shard(
-    store: Store, words: list[tuple[int, Volume, datetime]]
+    store: Store, words: list[tuple[int, Volume | None, datetime]]
 ) -> None:
     store.wants.write_mutes([block_mute(9, 11)])
     base = MAKING.setdefault("minute", 1)
     for n, (place, volume, since) in enumerate(words):
-        word = want(volume, member=Member(MEMBER + place), minute=base + n, visible_from=since)
-        store.wants.write([word])
+        said = word(volume, member=Member(MEMBER + place), minute=base + n, visible_from=since)
+        store.wants.write([said])
     MAKING["minute"] = base + len(words)
     found = store.wants.sets(NOVA, SHARD)
     people = [Member(MEMBER + n) for n in range(4)]
     own = store.wants.standing([(NOVA, member) for member in people])
     for member in people:
-        said = read(store, member).get(NOVA)
+        stands = read(store, member).get(NOVA)
         if (NOVA, member) in own:
-            assert said == own[NOVA, member]
-        of = said.sets if said is not None else ()
+            assert stands == own[NOVA, member]
+        of = stands.sets if stands is not None else ()
         assert {kind for kind in SetKind if kind in found and member in members(found[kind], SHARD)} == {*of}
 
 

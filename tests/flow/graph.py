@@ -1,6 +1,6 @@
 """An indexer with ports in memory and a log of one partition, and what is said to it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -41,6 +41,7 @@ class Graph:
     wants: MemoryWants = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     records: list[Logged] = field(default_factory=list)
+    said: dict[tuple[str, UserId], Want] = field(default_factory=dict)
     others: bool = False
     """Have the partition by now."""
 
@@ -76,11 +77,13 @@ class Graph:
         return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
 
     def want(self, who: str, wish: Wish, *, of: UserId = NOVA, at: int = 0) -> Logged:
-        """Said after so many seconds, of someone of whom nothing else was said."""
+        """Said after so many seconds, by who knows what was said here before."""
         member = self.directory.number([UserId(who)])[UserId(who)]
-        before = Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS)
-        now = START + timedelta(seconds=at or len(self.records) + 1)
-        return self._logged(of, GraphRecord(want=wish.heard(before, now)))
+        before = self.said.get((who, of), Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS))
+        word = wish.heard(before, START + timedelta(seconds=at or len(self.records) + 1))
+        word = replace(word, at=START + timedelta(seconds=at)) if at else word
+        self.said[who, of] = before.after(word)
+        return self._logged(of, GraphRecord(word=word))
 
     def _logged(self, of: UserId, said: GraphRecord) -> Logged:
         record = Record(stream=topics.FOLLOWS, key=of, value=pack(said))

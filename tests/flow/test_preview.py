@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from notifier.domain import forecast
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import count
 from notifier.domain.mention import Event, EventId
@@ -116,7 +117,10 @@ def test_whose_mentions_reach_nobody_is_told_so_and_whose_ring_no_phone_too() ->
     assert not any(one.phones for one in quiet.tiers.values())
 
 
-def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_pause() -> None:
+def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forecast, "MANY", 1)
     stage = Stage()
     [before] = preview(stage, "nova")
     assert before.tiers is not None

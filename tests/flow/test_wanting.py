@@ -1,6 +1,8 @@
 """The indexer again: mutes and volumes, in the bitmap for each and in no other."""
 
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from typing import Any
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
@@ -10,7 +12,8 @@ from notifier.domain.subject import Kind, Subject
 from notifier.domain.want import ALWAYS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, Graph, Spoilt
+from notifier.testing.memory.sets import MemoryMemberSets
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt
 
 
 def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() -> None:
@@ -38,7 +41,7 @@ def test_who_follows_again_has_not_taken_the_mute_back() -> None:
 def test_what_was_said_last_is_in_the_bitmap_whatever_comes_late() -> None:
     graph = Graph()
     graph.indexer()([graph.want("ada", OFF, at=9)])
-    graph.indexer()([graph.want("ada", MUTED, at=8)])
+    graph.indexer()([graph.want("ada", FIRST, at=8)])
     assert graph.wanting() == {"off": {"ada"}}
 
 
@@ -51,3 +54,45 @@ def test_bitmaps_of_wants_are_made_again_like_those_of_follows() -> None:
     graph.sets.put([spoilt], stamp(0))
     graph.indexer()([graph.rebuild(0)])
     assert graph.wanting() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
+
+
+def test_a_zombie_that_read_a_mute_which_was_taken_back_since_doesn_t_bring_it_back() -> None:
+    graph = Graph()
+    first = graph.want("ada", MUTED)
+    heir = graph.indexer()
+    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.want("ada", UNMUTED)])))
+    zombie([first])
+    assert len(graph.records) == 2
+    assert graph.wanting() == {}
+
+
+def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
+    """Of two with one stamp Cassandra keeps the larger."""
+    graph, put = Graph(), list[tuple[SetKind, int]]()
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(graph.sets, name)
+
+        def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+            listed = list(blobs)
+            put.extend((blob.kind, blob.shard) for blob in listed)
+            graph.sets.put(listed, *given)
+
+    graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.say("ada"), graph.rebuild(0)])
+    assert sorted(put) == sorted({*put})
+    assert graph.wanting() == {"muted": {"ada"}}
+
+
+class Asleep:
+    """Between reading the bitmaps and writing them others go on."""
+
+    def __init__(self, sets: MemoryMemberSets, meanwhile: Callable[[], None]) -> None:
+        self.sets, self.meanwhile = sets, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sets, name)
+
+    def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+        self.meanwhile()
+        self.sets.put(blobs, *given)

@@ -1,5 +1,7 @@
 """A dry run: what a mention would do, told and not done."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -48,7 +50,10 @@ def test_a_bad_event_is_refused_as_ever(edge: Edge) -> None:
     assert_problem(edge.client.post("/v1/events?dry_run=true", json=event("dry")), 401, "bad_token")
 
 
-@pytest.mark.parametrize("asked", ["", "1", "yes", "TRUE", "true&dry_run=maybe"])
+@pytest.mark.parametrize(
+    "asked",
+    ["", "1", "yes", "TRUE", "true&dry_run=maybe", "true&dry_run=false", "false&dry_run=true", "false&dry_run=false"],
+)
 def test_other_words_for_it_are_refused_and_nothing_is_delivered(edge: Edge, asked: str) -> None:
     assert dry(edge, event("dry"), asked=asked).status_code == 400
     untouched(edge, "dry")
@@ -62,12 +67,21 @@ def test_a_batch_and_a_follow_are_refused(edge: Edge) -> None:
     untouched(edge, "dry")
 
 
-def test_one_is_counted_at_a_time(edge: Edge) -> None:
-    from notifier.api.edge import edge as wired
+def test_of_more_accounts_than_a_few_it_is_refused(edge: Edge) -> None:
+    assert_problem(dry(edge, event("dry", mentions=["nova", "ada", "bob", "u1"])), 400, "not_supported")
 
-    other = wired(edge.house.system, edge.house.reads, edge.house.keys)
-    with other.preview.turn(), pytest.raises(Exception, match="Another preview"), other.preview.turn():
-        raise AssertionError
+
+def test_while_another_is_counted_it_is_refused(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, answers = edge.house.sets.live, list[httpx.Response]()
+
+    def counting(*given: Any, **named: Any) -> Any:
+        if not answers:
+            answers.append(dry(edge, event("other")))
+        return live(*given, **named)
+
+    monkeypatch.setattr(edge.house.sets, "live", counting)
+    assert dry(edge, event("dry")).status_code == 200
+    assert_problem(answers[0], 503, "unavailable")
 
 
 def test_false_delivers(edge: Edge) -> None:

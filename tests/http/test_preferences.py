@@ -1,14 +1,17 @@
 """What a person wants of whom: heard at once, kept with the person, and told to the indexer."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import httpx
 import pytest
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import members
-from notifier.domain.errors import LogUnavailable
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.errors import LogUnavailable, StoreUnavailable
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.directory import Account
+from notifier.ports.log import Record
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem
 
@@ -160,3 +163,66 @@ def test_while_the_log_is_away_nothing_is_changed(edge: Edge) -> None:
     edge.house.broken.log = LogUnavailable()
     assert_problem(prefer(edge, {"volume": "off"}), 503, "log_unavailable")
     assert preferences(edge) == []
+
+
+def test_the_answer_is_of_the_moment_behind_the_change(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, now = edge.house.clock, edge.house.clock.now
+
+    def ticking() -> datetime:
+        clock.advance(timedelta(milliseconds=1))
+        return now()
+
+    monkeypatch.setattr(clock, "now", ticking)
+    for said in ({"muted_until": "forever"}, {"volume": "off"}):
+        prefer(edge, said)
+    assert prefer(edge, {"muted_until": None}).json() == {**ALL, "volume": "off"}
+    assert prefer(edge, {"volume": "all"}).json() == ALL
+
+
+def test_of_two_devices_that_change_different_things_both_are_heard(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second answers before the first has written."""
+    append, others = edge.house.log.inner.append, [{"volume": "first"}]
+
+    def appending(records: Sequence[Record]) -> None:
+        if others:
+            assert prefer(edge, others.pop()).status_code == 200
+        append(records)
+
+    monkeypatch.setattr(edge.house.log.inner, "append", appending)
+    assert prefer(edge, {"muted_until": "forever"}).status_code == 200
+    assert preferences(edge) == [{**ALL, "volume": "first", "muted_until": "forever"}]
+    assert (left_out(edge, SetKind.MUTED), left_out(edge, SetKind.FIRST)) == ([1], [1])
+
+
+def test_what_changes_nothing_is_not_said(edge: Edge) -> None:
+    assert prefer(edge, {"muted_until": None}).json() == prefer(edge, {"volume": "all"}).json() == ALL
+    edge.house.sequence()
+    assert edge.house.sets.read(SetKind.MUTED, NOVA, [0]) == {}
+
+
+def test_a_mute_is_accepted_once_the_log_has_it(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(edge.house.reads.preferences, "write", away)
+    assert prefer(edge, {"muted_until": "forever"}).json()["muted_until"] == "forever"
+    assert preferences(edge) == []
+    assert left_out(edge, SetKind.MUTED) == [1]
+    assert [said["muted_until"] for said in preferences(edge)] == ["forever"]
+
+
+def test_whom_was_deleted_since_can_still_be_unmuted(edge: Edge) -> None:
+    prefer(edge, {"muted_until": "forever"}, of="mention:bob")
+    edge.house.directory.enrol([Account(user=UserId("bob"), member=Member(5), deleted=True)])
+    assert prefer(edge, {"muted_until": None}, of="mention:bob").status_code == 200
+    assert preferences(edge) == []
+
+
+def test_what_was_kept_for_an_outage_is_forgotten_when_it_may_no_longer_be_shown(edge: Edge) -> None:
+    edge.mention()
+    assert len(shown(edge)) == 1
+    prefer(edge, {"muted_until": "forever"})
+    edge.house.broken.store = StoreUnavailable()
+    assert edge.inbox("u1").json()["items"] == []

@@ -16,15 +16,26 @@ LATER = NOON + HOUR
 def heard(*wishes: Wish, now: datetime = NOON) -> Want:
     want = EVERYTHING
     for wish in wishes:
-        want = wish.heard(want, now)
+        want = want.after(wish.heard(want, now))
     return want
+
+
+def then(before: Want, wish: Wish, now: datetime = NOON) -> Want:
+    return before.after(wish.heard(before, now))
 
 
 def test_a_wish_changes_what_it_names_and_nothing_else() -> None:
     said = heard(Wish(volume=Volume.FIRST))
     assert (said.volume, said.visible_from, said.at) == (Volume.FIRST, ALWAYS, NOON)
-    muted = Wish(muted_until=LATER).heard(said, NOON + timedelta(minutes=1))
+    muted = then(said, Wish(muted_until=LATER), NOON + timedelta(minutes=1))
     assert (muted.volume, muted.visible_from, muted.at) == (Volume.FIRST, LATER, NOON + timedelta(minutes=1))
+
+
+def test_a_word_says_no_more_than_the_wish() -> None:
+    before = heard(Wish(volume=Volume.FIRST), Wish(muted_until=NEVER))
+    assert Wish(volume=Volume.OFF).heard(before, LATER).visible_from is None
+    assert Wish(muted_until=LATER).heard(before, NOON).volume is None
+    assert Wish(muted_until=ALWAYS).heard(heard(), NOON).visible_from is None
 
 
 def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> None:
@@ -35,9 +46,9 @@ def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> No
 
 def test_who_leaves_off_or_digest_sees_what_opens_from_then_on() -> None:
     for silent in (Volume.OFF, Volume.DIGEST):
-        assert Wish(volume=Volume.FIRST).heard(heard(Wish(volume=silent)), LATER).visible_from == LATER
-        assert Wish(volume=Volume.OFF).heard(heard(Wish(volume=silent)), LATER).visible_from == ALWAYS
-    assert Wish(volume=Volume.ALL).heard(heard(Wish(volume=Volume.FIRST)), LATER).visible_from == ALWAYS
+        assert then(heard(Wish(volume=silent)), Wish(volume=Volume.FIRST), LATER).visible_from == LATER
+        assert then(heard(Wish(volume=silent)), Wish(volume=Volume.OFF), LATER).visible_from == ALWAYS
+    assert then(heard(Wish(volume=Volume.FIRST)), Wish(volume=Volume.ALL), LATER).visible_from == ALWAYS
 
 
 def test_who_leaves_off_while_it_is_muted_has_not_unmuted() -> None:
@@ -48,7 +59,7 @@ def test_a_mute_ends_when_it_is_taken_back_or_by_itself() -> None:
     for until in (LATER, NEVER):
         muted = heard(Wish(muted_until=until))
         assert muted.muted(NOON)
-        unmuted = Wish(muted_until=ALWAYS).heard(muted, NOON)
+        unmuted = then(muted, Wish(muted_until=ALWAYS))
         assert (unmuted.muted(NOON), unmuted.visible_from) == (False, NOON)
     assert not heard(Wish(muted_until=LATER)).muted(LATER)
     assert heard(Wish(muted_until=ALWAYS)).visible_from == ALWAYS

@@ -78,15 +78,17 @@ CREATE TABLE blocks (
     PRIMARY KEY (member, other, side)
 ) WITHOUT ROWID;
 
--- What a member asks for of a subject, followed or not; of a pair what was said last stands. Slots as in `follows`: with
--- the slot 1024 it is the mute of all members of the block that the bitmap has, and their own rows override it.
+-- What a member asks for of a subject, followed or not: its volume, and the moment before which nothing of it is seen.
+-- Of each what was said last stands; -1 where nothing was. Slots as in `follows`: with the slot 1024 it is the mute of all
+-- members of the block that the bitmap has, and their own rows override it.
 CREATE TABLE wants (
-    block        INTEGER NOT NULL,
-    slot         INTEGER NOT NULL,
-    subject      TEXT    NOT NULL,
-    volume       TEXT    NOT NULL,
-    visible_from INTEGER NOT NULL,
-    said_at      INTEGER NOT NULL,
-    members      BLOB,
+    block           INTEGER NOT NULL,
+    slot            INTEGER NOT NULL,
+    subject         TEXT    NOT NULL,
+    volume          TEXT    NOT NULL,
+    volume_at       INTEGER NOT NULL,
+    visible_from    INTEGER NOT NULL,
+    visible_from_at INTEGER NOT NULL,
+    members         BLOB,
     PRIMARY KEY (block, slot, subject)
 ) WITHOUT ROWID;

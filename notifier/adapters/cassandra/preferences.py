@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from notifier.adapters.cassandra.reader import Reader
-from notifier.adapters.cassandra.wants import OF_MEMBER, WRITE, WRITE_OF_SUBJECT, of_block, of_subject, wants_of
+from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of, written
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want
+from notifier.domain.want import Want, Word
 
 
 class CassandraPreferences:
@@ -20,8 +20,8 @@ class CassandraPreferences:
         block, slot = divmod(member, BLOCK_MEMBERS)
         return wants_of(member, await self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])))
 
-    async def write(self, word: Want) -> None:
+    async def write(self, word: Word) -> None:
         # In the order in which the indexer does it, for its reasons. Cut off in between, the person says it again, or
         # the indexer does.
-        await self._reader(WRITE_OF_SUBJECT, of_subject(word))
-        await self._reader(WRITE, of_block(word))
+        for statement, row in written(word):
+            await self._reader(statement, row)

@@ -17,7 +17,7 @@ _SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
 _BLOCKS = "SELECT member FROM blocks_of_account WHERE other = ? AND shard = ?"
 _DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
 # Without the mutes of whole blocks: they stood when it was sealed.
-_WANTS = "SELECT block, slot, word FROM wants_of_subject WHERE subject = ? AND shard = ?"
+_WANTS = "SELECT block, slot, volume, visible_from FROM wants_of_subject WHERE subject = ? AND shard = ?"
 # Followed since the opening; left.
 _LATE = "SELECT block, slot, members FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
 # Left the protected author.
@@ -47,7 +47,7 @@ class CassandraSpared:
         late, wants, *others = self._cluster.ask_all(questions)
         left = others.pop() if author is not None else []
         places = {row.member % SHARD_MEMBERS for rows in others for row in rows}
-        places |= {_place(row) for row in wants if row.slot != BLOCK_SLOT and _spares(row.word, burst)}
+        places |= {_place(row) for row in wants if row.slot != BLOCK_SLOT and _spares(row, burst)}
         places |= {_place(row) for row in (*late, *left) if row.slot != BLOCK_SLOT}
         places |= self._of_late_blocks(subject, shard, opened_at, [row for row in late if row.slot == BLOCK_SLOT])
         return from_offsets(places) if places else nobody()
@@ -62,9 +62,8 @@ class CassandraSpared:
         return set().union(*late.values())
 
 
-def _spares(word: tuple[str, int], burst: Burst) -> bool:
-    volume, visible_from = word
-    return spares(Volume(volume), from_ms(visible_from), burst)
+def _spares(row: Any, burst: Burst) -> bool:
+    return spares(Volume(row.volume or Volume.ALL), from_ms(row.visible_from or 0), burst)
 
 
 def _place(row: Any) -> int:

@@ -12,35 +12,43 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Volume, Want, standing, wanting
+from notifier.domain.want import BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair
 
-# The moment is the write timestamp: what was said last stands, in whatever order the words come. A word is one cell, so
-# that of two of the same millisecond one stands as a whole.
-WRITE = "INSERT INTO wants (block, slot, subject, word) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-WRITE_OF_SUBJECT = """
-    INSERT INTO wants_of_subject (subject, shard, block, slot, word) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
-"""
-OF_MEMBER = "SELECT slot, subject, word, WRITETIME(word) AS at, members FROM wants WHERE block = ? AND slot IN ?"
+# The moment is the write timestamp of what the word is about: what was said last of it stands, in whatever order they
+# come. What it isn't about is left alone.
+_ABOUT: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
+WRITE = {
+    of: f"INSERT INTO wants (block, slot, subject, {', '.join(of)}) VALUES (?, ?, ?, {', '.join('?' * len(of))})"
+    " USING TIMESTAMP ?"
+    for of in _ABOUT
+}
+WRITE_OF_SUBJECT = {
+    of: f"INSERT INTO wants_of_subject (block, slot, subject, {', '.join(of)}, shard)"
+    f" VALUES (?, ?, ?, {', '.join('?' * len(of))}, ?) USING TIMESTAMP ?"
+    for of in _ABOUT
+}
+_SAID = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
+OF_MEMBER = f"SELECT slot, subject, members, {_SAID} FROM wants WHERE block = ? AND slot IN ?"
 _MUTE = "INSERT INTO wants (block, slot, subject, members) VALUES (?, ?, ?, ?)"
 _MUTE_OF_SUBJECT = "INSERT INTO wants_of_subject (subject, shard, block, slot, members) VALUES (?, ?, ?, ?, ?)"
-_OF_PAIRS = "SELECT slot, word, WRITETIME(word) AS at FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
-_OF_SHARD = """
-    SELECT block, slot, word, WRITETIME(word) AS at, members FROM wants_of_subject WHERE subject = ? AND shard = ?
-"""
+_OF_PAIRS = f"SELECT slot, {_SAID} FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = f"SELECT block, slot, members, {_SAID} FROM wants_of_subject WHERE subject = ? AND shard = ?"
 
 _MICROSECONDS = 1_000
 """In a millisecond: what Cassandra counts write timestamps in."""
+
+Statement = tuple[str, Row]
 
 
 class CassandraWants:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def write(self, words: Collection[Want]) -> None:
+    def write(self, words: Collection[Word]) -> None:
         # By subject first: a phone is silent no later than the list. Cut off in between, the caller writes both again.
-        self._cluster.ask_each(WRITE_OF_SUBJECT, [of_subject(word) for word in words])
-        self._cluster.ask_each(WRITE, [of_block(word) for word in words])
+        for some in zip(*(written(word) for word in words), strict=True):
+            self._cluster.ask_all(some)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         put_twofold(self._cluster, (_MUTE_OF_SUBJECT, _MUTE), map(_mute, mutes))
@@ -60,15 +68,13 @@ class CassandraWants:
         return wanting([_word(row.block, subject, row) for row in rows if row.slot < BLOCK_SLOT], mutes)
 
 
-def of_block(word: Want) -> Row:
+def written(word: Word) -> tuple[Statement, Statement]:
+    """By subject, and by block."""
     block, slot = divmod(word.member, BLOCK_MEMBERS)
-    said = str(word.volume), to_ms(word.visible_from)
-    return block, slot, str(word.subject), said, to_ms(word.at) * _MICROSECONDS
-
-
-def of_subject(word: Want) -> Row:
-    block, slot, subject, said, at = of_block(word)
-    return subject, shard_of(word.member), block, slot, said, at
+    said = {"volume": word.volume and str(word.volume), "visible_from": word.visible_from and to_ms(word.visible_from)}
+    of = tuple(name for name, value in said.items() if value is not None)
+    row, at = (block, slot, str(word.subject), *(said[name] for name in of)), to_ms(word.at) * _MICROSECONDS
+    return (WRITE_OF_SUBJECT[of], (*row, shard_of(word.member), at)), (WRITE[of], (*row, at))
 
 
 def _mute(mute: BlockMute) -> tuple[Row, Row]:
@@ -89,11 +95,10 @@ def wants_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, Want]:
 
 
 def _word(block: int, subject: Subject, row: Any) -> Want:
-    volume, visible_from = row.word
     return Want(
         subject=subject,
         member=Member(block * BLOCK_MEMBERS + row.slot),
-        at=from_ms(row.at // _MICROSECONDS),
-        volume=Volume(volume),
-        visible_from=from_ms(visible_from),
+        at=from_ms(max(row.volume_at or 0, row.visible_from_at or 0) // _MICROSECONDS),
+        volume=Volume(row.volume or Volume.ALL),
+        visible_from=from_ms(row.visible_from or 0),
     )

@@ -6,7 +6,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.wants import SqliteWants, wants_of
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want
+from notifier.domain.want import Want, Word
 
 
 class SqlitePreferences:
@@ -19,7 +19,7 @@ class SqlitePreferences:
     async def read(self, member: Member) -> Mapping[Subject, Want]:
         return await self._reader(self._read, member)
 
-    async def write(self, word: Want) -> None:
+    async def write(self, word: Word) -> None:
         await self._writer(self._wants.write, [word])
 
     def _read(self, member: Member) -> Mapping[Subject, Want]:

@@ -11,13 +11,13 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_MEMBERS, Bits
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Volume, Want, standing, wanting
+from notifier.domain.want import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair
 
 BATCH = 4_096
 """Mutes in a transaction: an import of any size lets others in."""
 
-_COLUMNS = "block, slot, subject, volume, visible_from, said_at, members"
+_COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
 _WRITE = statement("want")
 _MUTE = statement("mute_block")
@@ -25,14 +25,16 @@ _OF_MEMBER = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot IN (?, ?)"
 _OF_PAIR = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot = ? AND subject = ?"
 _OF_SHARD = f"SELECT {_COLUMNS} FROM wants WHERE subject = ? AND block / 128 = ?"
 
-Stored = tuple[int, int, str, str, int, int, bytes | None]
+UNSAID = -1
+
+Stored = tuple[int, int, str, str, int, int, int, bytes | None]
 
 
 class SqliteWants:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, words: Collection[Want]) -> None:
+    def write(self, words: Collection[Word]) -> None:
         if words:
             with self._db.write() as c:
                 c.executemany(_WRITE, [_row(word) for word in words])
@@ -56,9 +58,13 @@ class SqliteWants:
         return wanting(*_sorted(rows))
 
 
-def _row(word: Want) -> tuple[object, ...]:
+def _row(word: Word) -> tuple[object, ...]:
+    """What it says nothing of is as of before all moments."""
     block, slot = divmod(word.member, BLOCK_MEMBERS)
-    return block, slot, str(word.subject), str(word.volume), to_ms(word.visible_from), to_ms(word.at)
+    at, volume, since = to_ms(word.at), word.volume, word.visible_from
+    of_volume = (str(Volume.ALL), UNSAID) if volume is None else (str(volume), at)
+    of_since = (to_ms(ALWAYS), UNSAID) if since is None else (to_ms(since), at)
+    return block, slot, str(word.subject), *of_volume, *of_since
 
 
 def wants_of(c: sqlite3.Connection, member: Member) -> Mapping[Subject, Want]:
@@ -78,11 +84,11 @@ def _sorted(rows: Iterable[Stored]) -> tuple[list[Want], list[BlockMute]]:
 
 
 def _word(row: Stored) -> Want:
-    block, slot, subject, volume, visible_from, said_at, _ = row
+    block, slot, subject, volume, volume_at, visible_from, visible_from_at, _ = row
     return Want(
         subject=Subject.parse(subject),
         member=Member(block * BLOCK_MEMBERS + slot),
-        at=from_ms(said_at),
+        at=from_ms(max(volume_at, visible_from_at)),
         volume=Volume(volume),
         visible_from=from_ms(visible_from),
     )

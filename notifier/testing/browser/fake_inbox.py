@@ -28,9 +28,11 @@ class Inbox:
     older_status: int = 200
     marks_status: int = 204
     slow: str = ""
-    """A mark that takes a while to arrive."""
+    """A mark, or a mute's end, that takes a while to arrive."""
     marked: list[str] = field(default_factory=list)
     """Marks in the order in which they came into force."""
+    preferred: list[str | None] = field(default_factory=list)
+    """What mutes were until, in the order in which they were heard."""
     partial: bool = False
     passed: bool = False
     """The first page is empty, and has a next one: what is newest may not be seen."""

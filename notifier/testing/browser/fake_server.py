@@ -60,6 +60,9 @@ class Handler(BaseHTTPRequestHandler):
             return None
         if self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
+        if body["muted_until"] == self.inbox.slow:
+            time.sleep(0.3)
+        self.inbox.preferred.append(body["muted_until"])
         if body["muted_until"]:
             self.inbox.silence(unquote(self.path.rpartition("/")[2]))
         return self._answer(200, {"muted_until": body["muted_until"]})

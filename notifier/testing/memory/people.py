@@ -10,7 +10,7 @@ from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, standing, visible_from, volumes
+from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, visible_from, volumes
 from notifier.ports.directory import Directory
 from notifier.testing.memory.sets import MemoryMemberSets
 
@@ -22,7 +22,8 @@ class MemoryPeople:
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` by each member's own word."""
         self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
-        self.words: dict[Member, dict[Subject, Want]] = defaultdict(dict)
+        self.words: dict[Member, dict[Subject, dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
+        """The latest about each of the things that a word may be about."""
         self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
         self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
@@ -49,10 +50,10 @@ class MemoryPeople:
         self.own[self._member(user)][subject] = LEFT
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._say(self._word(user, subject).muted_until(NEVER))
+        self._wish(user, subject, Wish(muted_until=NEVER))
 
     def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
-        self._say(self._word(user, subject).unmuted(now))
+        self._wish(user, subject, Wish(muted_until=ALWAYS), now)
 
     def block(self, user: UserId, other: UserId) -> None:
         """Each is hidden from the other."""
@@ -60,10 +61,28 @@ class MemoryPeople:
         self._blocked[other].add(user)
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        self._say(replace(self._word(user, subject), volume=volume))
+        member = self._member(user)
+        before = self.wants(member).get(subject, Want(subject=subject, member=member, at=ALWAYS))
+        self.say(replace(Wish(volume=volume).heard(before, ALWAYS), visible_from=None))
+
+    def say(self, word: Word) -> None:
+        about = self.words[word.member][word.subject]
+        for name in ("volume", "visible_from"):
+            if getattr(word, name) is not None and (name not in about or word.at > about[name].at):
+                about[name] = word
+
+    def own_wants(self, member: Member) -> Mapping[Subject, Want]:
+        found = dict[Subject, Want]()
+        for subject, about in self.words.get(member, {}).items():
+            if not about:
+                continue
+            said = {name: getattr(word, name) for name, word in about.items()}
+            latest = max(word.at for word in about.values())
+            found[subject] = Want(subject=subject, member=member, at=latest, **said)
+        return found
 
     def wants(self, member: Member) -> Mapping[Subject, Want]:
-        return standing(member, self.words.get(member, {}).values(), self.mutes.values())
+        return standing(member, self.own_wants(member).values(), self.mutes.values())
 
     def known(self) -> dict[Member, Viewer]:
         """Everybody of whom anything was told or whose marks stand."""
@@ -86,12 +105,10 @@ class MemoryPeople:
             marks=marks,
         )
 
-    def _word(self, user: UserId, subject: Subject) -> Want:
+    def _wish(self, user: UserId, subject: Subject, wish: Wish, now: datetime = ALWAYS) -> None:
         member = self._member(user)
-        return self.words[member].get(subject, Want(subject=subject, member=member, at=ALWAYS))
-
-    def _say(self, word: Want) -> None:
-        self.words[word.member][word.subject] = word
+        before = self.wants(member).get(subject, Want(subject=subject, member=member, at=ALWAYS))
+        self.say(wish.heard(before, now))
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_BLOCKS, Bits, shard_of
 from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Want, wanting
+from notifier.domain.want import BlockMute, Want, Word, wanting
 from notifier.ports.wants import Pair
 from notifier.testing.memory.people import MemoryPeople
 
@@ -14,21 +14,19 @@ class MemoryWants:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
 
-    def write(self, words: Collection[Want]) -> None:
+    def write(self, words: Collection[Word]) -> None:
         for word in words:
-            before = self._people.words[word.member].get(word.subject)
-            if before is None or word.at > before.at:
-                self._people.words[word.member][word.subject] = word
+            self._people.say(word)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        said = {(subject, member): self._people.words[member].get(subject) for subject, member in pairs}
-        return {pair: word for pair, word in said.items() if word is not None}
+        said = {(subject, member): self._people.own_wants(member).get(subject) for subject, member in pairs}
+        return {pair: want for pair, want in said.items() if want is not None}
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        of_shard = [of for member, of in self._people.words.items() if shard_of(member) == shard]
+        of_shard = [self._people.own_wants(member) for member in self._people.words if shard_of(member) == shard]
         mutes = [
             mute for (block, of), mute in self._people.mutes.items() if of == subject and block // SHARD_BLOCKS == shard
         ]
@@ -43,5 +41,5 @@ class MemoryPreferences:
     async def read(self, member: Member) -> Mapping[Subject, Want]:
         return self._people.wants(member)
 
-    async def write(self, word: Want) -> None:
+    async def write(self, word: Word) -> None:
         self._wants.write([word])

@@ -1,5 +1,5 @@
 -- Members of a shard to whom a burst isn't pushable: whatever of the predicate can have changed since the seal.
--- Each branch is one range of an index of its own, so that it costs as much as there is to find.
+-- Each branch is one range of an index of its own. Of wants it is all that were ever said of the subject.
 SELECT member FROM marks
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL

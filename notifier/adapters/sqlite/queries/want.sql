@@ -1,6 +1,8 @@
--- One member's own word, unless what stands was said later.
-INSERT INTO wants (block, slot, subject, volume, visible_from, said_at)
-VALUES (?, ?, ?, ?, ?, ?)
+-- One member's own word: each of the two things that it may be about stands unless what stands of it was said later.
+INSERT INTO wants (block, slot, subject, volume, volume_at, visible_from, visible_from_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (block, slot, subject) DO UPDATE
-SET volume = excluded.volume, visible_from = excluded.visible_from, said_at = excluded.said_at
-WHERE excluded.said_at > wants.said_at
+SET volume = iif(excluded.volume_at > wants.volume_at, excluded.volume, wants.volume),
+    volume_at = max(excluded.volume_at, wants.volume_at),
+    visible_from = iif(excluded.visible_from_at > wants.visible_from_at, excluded.visible_from, wants.visible_from),
+    visible_from_at = max(excluded.visible_from_at, wants.visible_from_at)

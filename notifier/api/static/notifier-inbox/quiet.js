@@ -6,7 +6,7 @@ const DAY = 86_400_000;
 
 export class Quiet {
   constructor(inbox) {
-    this.inbox = inbox;
+    Object.assign(this, { inbox, answered: Promise.resolve() });
   }
 
   // For the menu; a row about oneself has none.
@@ -25,23 +25,28 @@ export class Quiet {
     const { store, words } = this.inbox;
     store.silence(subject);
     this.inbox.show();
-    this.prefer(subject, until, words.muted(account), words.unmute, () => this.unmute(subject, account));
+    this.prefer(subject, account, until, [words.muted(account), words.unmute, () => this.unmute(subject, account)]);
   }
 
   // What opened before doesn't come back.
   unmute(subject, account) {
-    this.prefer(subject, null, this.inbox.words.unmuted(account));
+    this.prefer(subject, account, null, [this.inbox.words.unmuted(account)]);
   }
 
-  async prefer(subject, until, ...said) {
-    const { api, deeds, words } = this.inbox;
-    deeds.say(...said);
+  // One after the other: on two connections the later could arrive first, and a mute would outlast its end.
+  prefer(subject, account, until, said) {
+    this.inbox.deeds.say(...said);
+    this.answered = this.answered.then(() => this.send(subject, account, until));
+  }
+
+  async send(subject, account, until) {
+    const { api, deeds, ended, store, words } = this.inbox;
     try {
       await api.prefer(subject, { muted_until: until });
     } catch {
-      if (this.inbox.ended.signal.aborted) return;
-      deeds.say(words.notDone);
-      this.inbox.load();
+      if (!ended.signal.aborted) deeds.say(words.unsure, words.unmute, () => this.unmute(subject, account)); // it may have been heard
     }
+    store.silenced.delete(subject);
+    if (!ended.signal.aborted) this.inbox.load(); // what came meanwhile
   }
 }

@@ -19,6 +19,7 @@ export class Store {
   kept = new Set(); // marked as unread by hand, here or elsewhere: looking at them doesn't change that
   lookedAt = new Set();
   hidden = new Set();
+  silenced = new Set(); // subjects whose mute the server hasn't answered
   loaded = false;
   whole = false; // a page that wasn't partial was: only such a one says what is behind it
   partial = false;
@@ -69,7 +70,8 @@ export class Store {
   // An older page. Far down, the newest rows drop off: the document stays bounded either way.
   append(page) {
     const last = this.items.at(-1);
-    const older = page.items.filter((item) => !this.has(item.burst) && !this.hidden.has(item.burst) && (!last || at(item) <= at(last)));
+    const loud = page.items.filter((item) => !this.hidden.has(item.burst) && !this.silenced.has(item.subject));
+    const older = loud.filter((item) => !this.has(item.burst) && (!last || at(item) <= at(last)));
     this.items = [...this.items, ...older].sort(newestFirst);
     this.elsewhere = Math.max(0, this.elsewhere - older.filter((item) => item.unread).length);
     if (!page.partial) this.next = page.next;
@@ -83,7 +85,7 @@ export class Store {
 
   // A row, or one that changed and stays in its place. Says whether it is new.
   take(item, show) {
-    if (typeof item?.burst !== "string" || this.hidden.has(item.burst)) return false;
+    if (typeof item?.burst !== "string" || this.hidden.has(item.burst) || this.silenced.has(item.subject)) return false;
     if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
     const place = this.place(item.burst);
     if (place !== undefined) {
@@ -147,8 +149,9 @@ export class Store {
     this.put(item.burst, item);
   }
 
-  // Nothing of it is shown.
+  // Nothing of it is shown, whatever comes, until the server knows.
   silence(subject) {
+    this.silenced.add(subject);
     for (const { burst, subject: of } of [...this.items, ...this.waiting.values()]) if (of === subject) this.put(burst, null);
   }
 
@@ -156,7 +159,7 @@ export class Store {
     const before = this.unread();
     this.waiting.delete(burst);
     this.items = this.items.filter((one) => one.burst !== burst);
-    if (item) this.items = this.items.toSpliced(place ?? this.items.length, 0, item).sort(newestFirst);
+    if (item && !this.silenced.has(item.subject)) this.items = this.items.toSpliced(place ?? this.items.length, 0, item).sort(newestFirst);
     this.badge = { ...this.badge, count: Math.max(0, this.badge.count + this.unread() - before) };
   }
 

@@ -32,6 +32,7 @@ export const WORDS = {
   mute: (account) => `Mute @${account}`,
   muted: (account) => `@${account} is muted`,
   unmute: "Unmute",
+  unsure: "That may not have worked.",
   unmuted: (account) => `New mentions of @${account} show here again`,
   notDone: "That didn’t work. Nothing was changed.",
 };
