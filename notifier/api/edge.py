@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from litestar import Request
@@ -75,6 +76,13 @@ class Edge:
 
 Wired = NamedDependency[SkipValidation[Edge]]
 Call = Request[UserId, Any, State]
+
+
+def written(request: Call, prefix: str, read: str) -> str:
+    """What stands in the path behind the prefix. The router takes double slashes for single ones and drops the last; an
+    id may have them, so what it read is only what is left where nothing else is."""
+    raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
+    return unquote(raw).partition(prefix)[2] or read
 
 
 def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep) -> Edge:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from urllib.parse import unquote
 
 import msgspec
 from litestar import Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
-from notifier.api.edge import Call, Edge, Wired
+from notifier.api.edge import Call, Edge, Wired, written
 from notifier.api.guards import media_type, takes_plain
 from notifier.api.openapi import EventsOperation
 from notifier.api.previewing import PreviewsBody, previews
@@ -97,8 +96,7 @@ async def accept(
 ) -> Response[Accepted | AcceptedBatch | PreviewsBody]:
     """Takes one event, or a batch. 202 means that it survives a crash of any process.
 
-    With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told. `dry_run`
-    is read by hand.
+    With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told.
     """
     kind = media_type(request)
     if kind not in LIMITS:
@@ -117,15 +115,12 @@ async def fate(
     id: FromPath[str], request: Call, edge: Wired, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
     """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
-    # The router takes double slashes for single ones and drops the last; an id may have them.
-    raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
-    written = unquote(raw).partition(PREFIX)[2] or id
-    found = await edge.in_thread(edge.fates, source, written)
+    found = await edge.in_thread(edge.fates, source, written(request, PREFIX, id))
     return Response(_fate(found), headers=NOT_KEPT)
 
 
 def _asked(request: Call) -> list[str]:
-    """Each that is said: a framework's last would be whatever somebody on the way has added."""
+    """Each `dry_run` that is said: the framework's is the last, which somebody on the way may have added."""
     return [str(word) for word in request.query_params.getall("dry_run", [DELIVERS])]
 
 

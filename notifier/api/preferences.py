@@ -1,13 +1,12 @@
 """`/v1/preferences`: how much of an account a person wants."""
 
 from datetime import datetime, timedelta
-from urllib.parse import unquote
 
 import msgspec
 from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
-from notifier.api.edge import Call, Wired
+from notifier.api.edge import Call, Wired, written
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
 from notifier.domain.errors import BadPreference, NotSupported
@@ -15,6 +14,7 @@ from notifier.domain.subject import Kind, Subject
 from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish
 
 PREFIX = "/v1/preferences/"
+PRIVATE = {"Cache-Control": "private, no-store"}
 LARGEST_BODY = 4 * 1024
 LONGEST_MUTE = timedelta(days=366)
 """Of those that end by themselves."""
@@ -48,7 +48,7 @@ async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
     wants, now = await edge.asking.wants(request.user), edge.clock.now()
     said = [_body(want, now) for _, want in sorted(wants.items())]
     some = [body for body in said if body.muted_until is not None or body.volume != Volume.ALL]
-    return Response(PreferencesBody(preferences=some), headers={"Cache-Control": "private, no-store"})
+    return Response(PreferencesBody(preferences=some), headers=PRIVATE)
 
 
 @patch(
@@ -61,15 +61,13 @@ async def prefer(
     subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[Change]
 ) -> Response[PreferenceBody]:
     """Changes the volume of a subject, or mutes it, and says what stands."""
-    # The router takes double slashes for single ones and drops the last; an id may have them.
-    raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
-    named = Subject.parse(unquote(raw).partition(PREFIX)[2] or subject)
+    named = Subject.parse(written(request, PREFIX, subject))
     if named.kind is not Kind.MENTION:
         raise BadPreference("Mentions of oneself are always told.")
     want = await edge.asking.change(request.user, named, _wish(data, edge.clock.now()))
     edge.tab.lately.forget(request.user)
     edge.hub.changed(request.user)
-    return Response(_body(want, edge.clock.now()), headers={"Cache-Control": "private, no-store"})
+    return Response(_body(want, edge.clock.now()), headers=PRIVATE)
 
 
 def _wish(data: Change, now: datetime) -> Wish:
