@@ -18,6 +18,9 @@ from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.ports.wants import Wants
 from notifier.telemetry import Metrics
 
+AT_ONCE = 64
+"""Shards: four bitmaps of each are 4 MB, however many are made anew."""
+
 T = TypeVar("T")
 
 
@@ -40,12 +43,15 @@ class Bitmaps:
 
     def want(self, subject: Subject, standing: Mapping[Member, Want], anew: Collection[int], at: Stamp) -> None:
         """By what each of these members wants; the shards that are named besides are made anew."""
-        found = {shard: self._wanting(subject, shard, some) for shard, some in _by_shard(standing).items()}
-        found |= {shard: self._wants(subject, shard) for shard in anew}
-        self._put({(kind, shard): bits for shard, of in found.items() for kind, bits in of.items()}, subject, at)
+        said = _by_shard(standing)
+        shards = sorted(said.keys() | set(anew))
+        for first in range(0, len(shards), AT_ONCE):
+            some = shards[first : first + AT_ONCE]
+            found = {s: self._wants(subject, s) if s in anew else self._wanting(subject, s, said[s]) for s in some}
+            self._put({(kind, shard): bits for shard, of in found.items() for kind, bits in of.items()}, subject, at)
 
     def _following(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
-        before = self._stored(SetKind.FOLLOWERS, subject, shard)
+        before = stored(self.sets, SetKind.FOLLOWERS, subject, shard)
         # Never silently empty: the rows know who follows, and have these already.
         return self._followers(subject, shard) if before is None else changed(before, places)
 
@@ -53,7 +59,7 @@ class Bitmaps:
         return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
     def _wanting(self, subject: Subject, shard: int, places: Mapping[int, Want]) -> Mapping[SetKind, Bits]:
-        before = {kind: self._stored(kind, subject, shard) for kind in OF_WANTS}
+        before = {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}
         if any(bits is None for bits in before.values()):
             return self._wants(subject, shard)
         return {
@@ -67,21 +73,22 @@ class Bitmaps:
         return {kind: self._made_anew(kind, subject, shard, bits) for kind, bits in rows.items()}
 
     def _made_anew(self, kind: SetKind, subject: Subject, shard: int, after: Bits) -> Bits:
-        before = self._stored(kind, subject, shard)
+        before = stored(self.sets, kind, subject, shard)
         self.metrics.rebuilt.inc()
         self.metrics.drifted.inc(count(after if before is None else before ^ after))
         return after
-
-    def _stored(self, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
-        """None where it can't be read."""
-        with suppress(Poison):
-            return self.sets.read(kind, subject, [shard]).get(shard, nobody())
-        return None
 
     def _put(self, found: Mapping[tuple[SetKind, int], Bits], subject: Subject, at: Stamp) -> None:
         """Each once: of two with one stamp a store keeps whichever it likes."""
         blobs = [ShardBlob(kind=kind, owner=subject, shard=shard, bits=b) for (kind, shard), b in found.items()]
         self.sets.put(blobs, at)
+
+
+def stored(sets: MemberSets, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
+    """None where it can't be read."""
+    with suppress(Poison):
+        return sets.read(kind, subject, [shard]).get(shard, nobody())
+    return None
 
 
 def _by_shard(told: Mapping[Member, T]) -> Mapping[int, Mapping[int, T]]:

@@ -1,18 +1,17 @@
 """Verification of an audience: whether its head and its bitmaps say what the rows of follows and wants say."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, count, nobody
-from notifier.domain.errors import Poison
+from notifier.domain.bits import SHARD_MEMBERS, count, nobody
 from notifier.domain.graph import GraphRecord, Rebuild
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
+from notifier.flow.bitmaps import stored
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog, Record
@@ -84,22 +83,16 @@ class Verification:
 
     def _compare(self, subject: Subject, shard: int, head: SetHead) -> Compared:
         rows = {SetKind.FOLLOWERS: self.follows.followers(subject, shard), **self.wants.sets(subject, shard)}
-        stored = {kind: self._stored(kind, subject, shard) for kind in rows}
+        found = {kind: stored(self.sets, kind, subject, shard) for kind in rows}
         pairs = [
             (of_rows, nobody() if bits is None else bits)
-            for of_rows, bits in zip(rows.values(), stored.values(), strict=True)
+            for of_rows, bits in zip(rows.values(), found.values(), strict=True)
         ]
         return Compared(
             shard=shard,
             followers=count(rows[SetKind.FOLLOWERS]),
             missing=sum(count(of_rows & ~bits) for of_rows, bits in pairs),
             strangers=sum(count(bits & ~of_rows) for of_rows, bits in pairs),
-            unreadable=sum(bits is None for bits in stored.values()),
+            unreadable=sum(bits is None for bits in found.values()),
             head=head.counts[shard] if shard < len(head.counts) else 0,
         )
-
-    def _stored(self, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
-        """None where it can't be read."""
-        with suppress(Poison):
-            return self.sets.read(kind, subject, [shard]).get(shard, nobody())
-        return None

@@ -9,7 +9,7 @@ from notifier.domain.bits import from_offsets
 from notifier.domain.graph import Deed
 from notifier.domain.stamp import stamp
 from notifier.domain.subject import Kind, Subject
-from notifier.domain.want import ALWAYS, Wish
+from notifier.domain.want import ALWAYS, OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.sets import MemoryMemberSets
@@ -81,6 +81,23 @@ def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
 
     graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.say("ada"), graph.rebuild(0)])
     assert sorted(put) == sorted({*put})
+    assert graph.wanting() == {"muted": {"ada"}}
+
+
+def test_however_many_shards_are_made_anew_few_bitmaps_are_held_at_once() -> None:
+    graph, sizes = Graph(), list[int]()
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(graph.sets, name)
+
+        def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+            listed = list(blobs)
+            sizes.append(sum(blob.kind in OF_WANTS for blob in listed))
+            graph.sets.put(listed, *given)
+
+    graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.rebuild(*range(150))])
+    assert sizes[1:] == [64 * len(OF_WANTS), 64 * len(OF_WANTS), 22 * len(OF_WANTS)]
     assert graph.wanting() == {"muted": {"ada"}}
 
 
