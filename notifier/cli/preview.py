@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -66,7 +66,7 @@ def _event(user: UserId, author: UserId, *, protected: bool, now: datetime) -> E
         text=f"hello @{user}",
         protected=protected,
         happened_at=now,
-        accepted_at=now.astimezone(UTC),
+        accepted_at=now,
     )
 
 

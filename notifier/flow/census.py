@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from notifier.domain.audience import SetKind, ShardSets, Tier, divide
 from notifier.domain.bits import count
 from notifier.domain.subject import Lane, Subject
+from notifier.flow.lives import lives
 from notifier.ports.sets import MemberSets
-
-AT_ONCE = 32
-"""Shards: ten sets of each are some 5 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +44,8 @@ class Census:
         shards = [shard for shard, n in enumerate(head.counts) if n]
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first = 0
-        for begin in range(0, len(shards), AT_ONCE):
-            some = shards[begin : begin + AT_ONCE]
-            for live in self.sets.live(subject, some):
-                first += _count(live, lane, tiers, phones, suppressed)
-            advance(len(some))
+        for _, live in lives(self.sets, subject, shards, advance):
+            first += _count(live, lane, tiers, phones, suppressed)
         return Counted(
             subject=subject,
             lane=lane,

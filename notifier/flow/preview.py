@@ -14,6 +14,7 @@ from notifier.domain.reach import Refusal, Verdict
 from notifier.domain.seal import seal
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.domain.throttle import RAMP, allowance
+from notifier.flow.lives import Advance, lives
 from notifier.flow.planning import planned
 from notifier.flow.router import lane_of, refusal
 from notifier.ports.bursts import RecentBursts
@@ -24,13 +25,9 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.sets import MemberSets
 from notifier.ports.throttles import Throttles
 
-AT_ONCE = 32
-"""Shards: ten sets of each are some 5 MB."""
 LOOKED_BACK = timedelta(hours=1)
 LISTED, LARGE = 256, 32
 """Of the newest bursts so many are looked at, and by so many large ones is reckoned how long it would take."""
-
-Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +101,8 @@ class Preview:
 
     def _counted(self, found: Previewed, burst: Burst, begun: Callable[[int], Advance]) -> Previewed:
         forecast, shards = Forecast(burst), list(self._shards(burst))
-        advance = begun(len(shards))
-        for begin in range(0, len(shards), AT_ONCE):
-            some = shards[begin : begin + AT_ONCE]
-            for shard, live in zip(some, self.sets.live(burst.key.subject, some, burst.restricted_to), strict=True):
-                forecast.add(seal(burst, shard, live))
-            advance(len(some))
+        for shard, live in lives(self.sets, burst.key.subject, shards, begun(len(shards)), burst.restricted_to):
+            forecast.add(seal(burst, shard, live))
         return replace(
             found,
             tiers=self._reaches(forecast),
