@@ -1,0 +1,90 @@
+"""Edges of an import: who follows whom as one number each, sorted, and cut into what the rows of follows are made of."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS
+from notifier.domain.subject import Member
+
+Keys = npt.NDArray[np.uint64]
+"""The followed's number, and the follower's in the lower half: sorted, the followers of one stand together, by block."""
+
+HALF = 32
+MOST_MEMBERS = 1 << HALF
+"""That a key has room for."""
+
+WORTH_A_BLOCK = 8
+"""Followers in a block that share a row; below that each has a row of its own, which is smaller."""
+BLOCKS_AT_ONCE = 1 << 14
+"""16 MB of flags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowds:
+    """The followers of one chunk of keys."""
+
+    shared: Sequence[tuple[Member, int, bytes]]
+    """The followed, the block and its bitmap."""
+    own: Sequence[tuple[Member, Member]]
+    """The followed and the follower."""
+
+
+def keyed(followed: npt.NDArray[np.int64], followers: npt.NDArray[np.int64]) -> Keys:
+    """Sorted, each once. Nobody follows himself."""
+    others = followed != followers
+    keys = followed[others].astype(np.uint64) << np.uint64(HALF) | followers[others].astype(np.uint64)
+    return np.unique(keys)
+
+
+def joined(runs: Sequence[Keys]) -> Keys:
+    """Of several that are sorted, one."""
+    return np.unique(np.concatenate(runs)) if runs else np.empty(0, dtype=np.uint64)
+
+
+def cut(keys: Keys) -> Iterator[Crowds]:
+    """Of sorted keys in which no block of a followed is cut off."""
+    block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
+    starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
+    for first in range(0, len(starts), BLOCKS_AT_ONCE):
+        some = starts[first : first + BLOCKS_AT_ONCE]
+        end = int(starts[first + BLOCKS_AT_ONCE]) if first + BLOCKS_AT_ONCE < len(starts) else len(keys)
+        yield _crowds(keys[int(some[0]) : end], some - some[0])
+
+
+def _crowds(keys: Keys, starts: npt.NDArray[np.int64]) -> Crowds:
+    counts = np.diff(starts, append=len(keys))
+    place = np.repeat(np.arange(len(starts)), counts)
+    large = counts >= WORTH_A_BLOCK
+    flags = np.zeros((int(large.sum()), BLOCK_MEMBERS), dtype=np.bool_)
+    rank = np.cumsum(large) - 1
+    shared = large[place]
+    flags[rank[place[shared]], (keys[shared] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)] = True
+    bitmaps = np.packbits(flags, axis=1, bitorder="little").tobytes()
+    firsts = keys[starts[large]]
+    blocks = ((firsts & np.uint64(MOST_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
+    whom = (firsts >> np.uint64(HALF)).tolist()
+    rest = keys[~shared]
+    return Crowds(
+        shared=[
+            (Member(followed), block, bitmaps[n * BLOCK_BYTES : (n + 1) * BLOCK_BYTES])
+            for n, (followed, block) in enumerate(zip(whom, blocks, strict=True))
+        ],
+        own=[
+            (Member(followed), Member(follower))
+            for followed, follower in zip(
+                (rest >> np.uint64(HALF)).tolist(), (rest & np.uint64(MOST_MEMBERS - 1)).tolist(), strict=True
+            )
+        ],
+    )
+
+
+def boundary(heads: Sequence[Keys]) -> int:
+    """Up to where, exclusive, sorted runs may be joined of which these are the next keys, and more follow each of them.
+
+    It is where a block begins; each head has more keys than a block has members, so that something is always below it.
+    """
+    whole = BLOCK_MEMBERS - 1
+    return min((int(head[-1]) & ~whole for head in heads), default=1 << 2 * HALF)

@@ -1,0 +1,30 @@
+"""The edges of an import: read from somewhere, kept in runs, and given back as one sorted line."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from notifier.domain.edges import Keys
+
+
+class Edges(Protocol):
+    """Durable, and one importer's at a time. Raises Full, and Environment where another one has it."""
+
+    def read(self) -> int:
+        """Up to where the source was read: so many of its rows are in runs. It goes on there."""
+        ...
+
+    def add(self, keys: Keys, read: int) -> None:
+        """A run, and with it up to where the source has been read: both or neither, whenever the process dies."""
+        ...
+
+    def line(self) -> Iterator[tuple[Keys, int]]:
+        """All that wasn't taken yet, each once, in pieces that cut no block off; with each the mark that takes it."""
+        ...
+
+    def take(self, mark: int) -> None:
+        """What was given up to this mark is written where it belongs."""
+        ...
+
+    def forget(self) -> None:
+        """Everything: the import is done."""
+        ...

@@ -1,0 +1,96 @@
+"""Edges of an import: sorted, joined and cut, they are the edges that came, and each once."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.adapters.spill import SpilledEdges
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.edges import HALF, Crowds, Keys, boundary, cut, joined, keyed
+from notifier.domain.subject import Member
+
+Pair = tuple[int, int]
+
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 5_000) | st.integers(0, 40) | st.integers(2**32 - 99, 2**32 - 1)),
+    max_size=300,
+)
+
+
+def keys_of(pairs: Iterable[Pair]) -> Keys:
+    some = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+    return keyed(some[:, 0], some[:, 1])
+
+
+def pairs_of(crowds: Iterable[Crowds]) -> list[Pair]:
+    found: list[Pair] = []
+    for each in crowds:
+        found += each.own
+        for followed, block, members in each.shared:
+            slots = [n for n in range(BLOCK_MEMBERS) if members[n // 8] >> n % 8 & 1]
+            assert len(slots) >= 8
+            found += [(followed, block * BLOCK_MEMBERS + slot) for slot in slots]
+    return sorted(found)
+
+
+@given(PAIRS)
+def test_what_is_cut_is_what_came_without_who_follows_himself(pairs: list[Pair]) -> None:
+    assert pairs_of(cut(keys_of(pairs))) == sorted({(a, b) for a, b in pairs if a != b})
+
+
+def test_many_of_a_block_share_a_row_and_few_have_one_each() -> None:
+    many = [(7, BLOCK_MEMBERS * 3 + n) for n in range(8)]
+    [found] = cut(keys_of([*many, (7, 12), (9, 12)]))
+    assert [(followed, block) for followed, block, _ in found.shared] == [(7, 3)]
+    assert found.own == [(Member(7), Member(12)), (Member(9), Member(12))]
+
+
+def test_of_nothing_there_is_nothing() -> None:
+    assert list(cut(keys_of([]))) == []
+    assert joined([]).tolist() == []
+    assert boundary([]) == 1 << 2 * HALF
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_runs_are_one_sorted_line_that_cuts_no_block(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], piece: int
+) -> None:
+    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), piece)
+    for n, pairs in enumerate(runs, 1):
+        edges.add(keys_of(pairs), n * 100)
+    assert edges.read() == 100 * len(runs)
+    found = list(edges.line())
+    assert np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in found)]).tolist() == joined(
+        [keys_of(pairs) for pairs in runs]
+    ).tolist()
+    assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in found)
+
+
+def test_what_was_taken_is_not_given_again_and_the_rest_is(tmp_path: Path) -> None:
+    pairs = [(owner, member) for owner in range(4) for member in range(0, 90_000, 7)]
+    edges = SpilledEdges(tmp_path, 1)
+    edges.add(keys_of(pairs[::2]), 1)
+    edges.add(keys_of(pairs[1::2]), 2)
+    given_before: list[int] = []
+    for number, (keys, mark) in enumerate(edges.line()):
+        if number == 5:
+            break
+        given_before += keys.tolist()
+        edges.take(mark)
+    rest = [key for keys, _ in SpilledEdges(tmp_path, 1).line() for key in keys.tolist()]
+    assert given_before + rest == keys_of(pairs).tolist()
+    edges.forget()
+    assert (edges.read(), list(edges.line()), list(tmp_path.iterdir())) == (0, [], [])
+
+
+def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: Path) -> None:
+    edges = SpilledEdges(tmp_path)
+    edges.add(keys_of([(1, 2)]), 10)
+    (tmp_path / "20.run.new").write_bytes(b"half")
+    assert SpilledEdges(tmp_path).read() == 10
+    assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).line()] == [keys_of([(1, 2)]).tolist()]
