@@ -1,6 +1,6 @@
-"""Edges of an import: who follows whom as one number each, sorted, and cut into what the rows of follows are made of."""
+"""Edges of an import: who follows whom as one number each, sorted, and cut into what rows of follows are made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS
 from notifier.domain.subject import Member
 
 Keys = npt.NDArray[np.uint64]
-"""The followed's number, and the follower's in the lower half: sorted, the followers of one stand together, by block."""
+"""The followed's number, and the follower's in the lower half: sorted, the followers of one stand together."""
 
 HALF = 32
 MOST_MEMBERS = 1 << HALF
@@ -32,11 +32,11 @@ class Crowds:
     """The followed and the follower."""
 
 
-def keyed(followed: npt.NDArray[np.int64], followers: npt.NDArray[np.int64]) -> Keys:
+def keyed(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
     """Sorted, each once. Nobody follows himself."""
-    others = followed != followers
-    keys = followed[others].astype(np.uint64) << np.uint64(HALF) | followers[others].astype(np.uint64)
-    return np.unique(keys)
+    upper, lower = (np.fromiter(some, dtype=np.uint64) for some in (followed, followers))
+    others = upper != lower
+    return np.unique(upper[others] << np.uint64(HALF) | lower[others])
 
 
 def joined(runs: Sequence[Keys]) -> Keys:
@@ -79,6 +79,11 @@ def _crowds(keys: Keys, starts: npt.NDArray[np.int64]) -> Crowds:
             )
         ],
     )
+
+
+def followed_in(keys: Keys) -> Sequence[int]:
+    found: list[int] = np.unique(keys >> np.uint64(HALF)).tolist()
+    return found
 
 
 def boundary(heads: Sequence[Keys]) -> int:

@@ -1,7 +1,7 @@
 """A follow: since when a member sees a subject, by the word of the pair that counts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
@@ -19,8 +19,35 @@ class Follow:
     member: Member
     visible_from: datetime
     sequence: int
-    """Of the pair, by whoever keeps the graph, and at least 1: the highest counts, however late it comes. Of two with
+    """Of the pair, by whoever keeps the graph, and at least 1, or 0 of an import: the highest counts, however late it
+    comes. Of two with
     the same number the one that is visible later does, so that a leave wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFollows:
+    """Many members of a block who follow a subject since the same moment: one row for all of them."""
+
+    subject: Subject
+    block: int
+    visible_from: datetime
+    members: bytes
+    """The block's bitmap."""
+
+    @property
+    def place(self) -> "Place":
+        return self.subject, self.block
+
+    def joined(self, other: "BlockFollows | None") -> "BlockFollows":
+        """With another's members, and since the earlier moment."""
+        if other is None:
+            return self
+        members = bytes(one | two for one, two in zip(self.members, other.members, strict=True))
+        return replace(self, members=members, visible_from=min(self.visible_from, other.visible_from))
+
+
+Place = tuple[Subject, int]
+"""Of a block's row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

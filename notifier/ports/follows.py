@@ -1,10 +1,10 @@
 """Who follows whom since when: the rows from which the bitmaps of followers are made, and can be made again."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from notifier.domain.bits import Bits
-from notifier.domain.follow import Follow
+from notifier.domain.follow import BlockFollows, Follow, Place
 from notifier.domain.subject import Member, Subject
 
 Pair = tuple[Subject, Member]
@@ -15,6 +15,14 @@ class Follows(Protocol):
 
     def write(self, follows: Collection[Follow]) -> None:
         """Each, unless what stands of its pair has the higher sequence. In any order, and any number of times."""
+        ...
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        """Each in place of what stands of its subject and block. Of any size: what it takes from is read as it goes."""
+        ...
+
+    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
+        """Those that stand."""
         ...
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.audience import SetKind, ShardSets
@@ -19,17 +18,6 @@ class ShardBlob:
     """None for the sets of everybody."""
     shard: int
     bits: Bits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockFollows:
-    """Many members of a block who follow a subject since the same moment: one row for all of them."""
-
-    subject: Subject
-    block: int
-    visible_from: datetime
-    members: bytes
-    """The block's bitmap."""
 
 
 class MemberSets(Protocol):
@@ -57,8 +45,4 @@ class MemberSets(Protocol):
 
     def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
         """The same of the counts."""
-        ...
-
-    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        """The followers' own side of it: where each of them reads since when the subject is visible."""
         ...

@@ -7,12 +7,14 @@ import numpy as np
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
+from notifier.domain.follow import BlockFollows
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Member
 from notifier.domain.want import BlockMute
 from notifier.ports.directory import Account, Directory
-from notifier.ports.sets import BlockFollows, MemberSets, ShardBlob
+from notifier.ports.follows import Follows
+from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.ports.wants import Wants
 from notifier.testing.crowd import Crowd
 from notifier.testing.world import SINCE, World
@@ -33,6 +35,7 @@ def steps(world: World) -> int:
 class Load:
     directory: Directory
     sets: MemberSets
+    follows: Follows
     wants: Wants
 
     def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
@@ -48,7 +51,7 @@ class Load:
         self.sets.put(_everybody(crowd, advance))
         self.sets.put(_of_celebrities(crowd, advance))
         self.wants.write_mutes(_mutes(crowd))
-        self.sets.put_follows(_follows(crowd, advance))
+        self.follows.write_blocks(_follows(crowd, advance))
         self.directory.enrol(
             [Account(user=name, member=world.star_member(star)) for star, name in enumerate(world.names)]
         )

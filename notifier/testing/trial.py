@@ -127,7 +127,7 @@ class Trial:
         self.tell("loading the world")
         claim(self.script.data, self.script.world)
         p = self.ports
-        Load(directory=p.directory, sets=p.sets, wants=p.wants)(self.script.world)
+        Load(directory=p.directory, sets=p.sets, follows=p.follows, wants=p.wants)(self.script.world)
         self.tell("starting")
         with self.instance:
             slow = self._rehearse()

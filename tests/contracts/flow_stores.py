@@ -114,7 +114,7 @@ def reopened(store: Store) -> Iterator[Store]:
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
     inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    people = MemoryPeople(directory, sets)
+    people = MemoryPeople(directory)
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
@@ -127,7 +127,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         timeline=MemoryTimeline(bursts, inbox),
         directory=directory,
         sets=sets,
-        follows=MemoryFollows(people, sets),
+        follows=MemoryFollows(people),
         wants=MemoryWants(people),
         preferences=MemoryPreferences(people),
         facts=people,

@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.follow import LEFT, Follow
+from notifier.domain.follow import LEFT, BlockFollows, Follow
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
-from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION
@@ -39,7 +38,7 @@ def whole_block(graph: Store, *slots: int) -> None:
     for slot in slots:
         bits[slot // 8] |= 1 << slot % 8
     row = BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=START, members=bytes(bits))
-    graph.sets.put_follows([row])
+    graph.follows.write_blocks([row])
 
 
 def followers(graph: Store) -> list[Member]:

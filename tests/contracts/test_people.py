@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.follow import BlockFollows
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import IdRange
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import NEVER, Volume
 from notifier.ports.directory import Account
-from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
@@ -71,20 +71,20 @@ def test_follows_are_visible_from_their_moment(people: Store) -> None:
 
 
 def test_a_block_follow_counts_for_those_in_its_bitmap(people: Store) -> None:
-    people.sets.put_follows([block_follow(9)])
+    people.follows.write_blocks([block_follow(9)])
     assert viewer(people).follows == {NOVA: START}
     assert viewer(people, ZOE).follows == {}
 
 
 def test_a_follow_of_ones_own_overrides_the_block(people: Store) -> None:
-    people.sets.put_follows([block_follow(9, 10)])
+    people.follows.write_blocks([block_follow(9, 10)])
     people.facts.follow(ADA, NOVA, LATER)
     assert viewer(people).follows == {NOVA: LATER}
     assert viewer(people, ZOE).follows == {NOVA: START}
 
 
 def test_who_muted_a_subject_follows_it_and_sees_it_never(people: Store) -> None:
-    people.sets.put_follows([block_follow(9, 10)])
+    people.follows.write_blocks([block_follow(9, 10)])
     people.facts.mute(ADA, NOVA)
     people.facts.unfollow(ZOE, NOVA)
     with reopened(people) as again:
@@ -93,7 +93,7 @@ def test_who_muted_a_subject_follows_it_and_sees_it_never(people: Store) -> None
 
 
 def test_who_unmutes_sees_what_opens_from_then_on(people: Store) -> None:
-    people.sets.put_follows([block_follow(9, 10)])
+    people.follows.write_blocks([block_follow(9, 10)])
     people.facts.mute(ADA, NOVA)
     people.facts.unmute(ADA, NOVA, LATER)
     assert viewer(people).follows == {NOVA: LATER}

@@ -12,12 +12,12 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.statements import statement
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.burst import Burst
+from notifier.domain.follow import BlockFollows
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.visible import pushable
 from notifier.domain.want import Volume
 from notifier.ports.directory import Account
-from notifier.ports.sets import BlockFollows
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
@@ -153,7 +153,7 @@ def test_a_whole_block_that_follows_later_is_spared_but_for_those_with_an_earlie
     for slot in (4, 9):
         bits[slot // 8] |= 1 << slot % 8
     block = BASE // BLOCK_MEMBERS
-    store.sets.put_follows([BlockFollows(subject=NOVA, block=block, visible_from=SOON, members=bytes(bits))])
+    store.follows.write_blocks([BlockFollows(subject=NOVA, block=block, visible_from=SOON, members=bytes(bits))])
     store.facts.follow(people[0][0], NOVA, BEFORE)
     store.facts.block(people[1][0], people[2][0])
     assert BASE + 4 not in spared(store, BURST)

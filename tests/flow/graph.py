@@ -1,5 +1,6 @@
 """An indexer with ports in memory and a log of one partition, and what is said to it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets, members
-from notifier.domain.errors import Poison
+from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild
 from notifier.domain.mention import EventId
 from notifier.domain.subject import Kind, Member, Subject, UserId
@@ -37,6 +38,7 @@ class Graph:
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     sets: MemoryMemberSets = field(init=False)
+    people: MemoryPeople = field(init=False)
     follows: MemoryFollows = field(init=False)
     wants: MemoryWants = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
@@ -47,8 +49,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
-        people = MemoryPeople(self.directory, self.sets)
-        self.follows, self.wants = MemoryFollows(people, self.sets), MemoryWants(people)
+        self.people = people = MemoryPeople(self.directory)
+        self.follows, self.wants = MemoryFollows(people), MemoryWants(people)
 
     def indexer(self, **ports: Any) -> Indexer:
         given: dict[str, Any] = {
@@ -133,3 +135,28 @@ class Spoilt:
 
     def read(self, *_: object) -> Any:
         raise Poison("A bit is another.")
+
+
+@dataclass
+class Fuse:
+    """So many calls of any port go through; then every one fails, half of them after their effect."""
+
+    calls: int
+
+    def on(self, port: object) -> Any:
+        fuse = self
+
+        class Fused:
+            def __getattr__(self, name: str) -> Callable[..., Any]:
+                def call(*given: Any, **named: Any) -> Any:
+                    fuse.calls -= 1
+                    if fuse.calls < -1:
+                        raise StoreUnavailable
+                    answer = getattr(port, name)(*given, **named)
+                    if fuse.calls < 0:
+                        raise StoreUnavailable
+                    return answer
+
+                return call
+
+        return Fused()

@@ -17,7 +17,7 @@ from notifier.domain.subject import Kind, Subject
 from notifier.domain.want import OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Fuse, Graph, Spoilt
 
 
 def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
@@ -117,31 +117,6 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
     graph.indexer()(graph.records[done:])
     calm.indexer()(calm.records)
     assert (graph.followers(), graph.wanting()) == (calm.followers(), calm.wanting())
-
-
-@dataclass
-class Fuse:
-    """So many calls of any port go through; then every one fails, half of them after their effect."""
-
-    calls: int
-
-    def on(self, port: object) -> Any:
-        fuse = self
-
-        class Fused:
-            def __getattr__(self, name: str) -> Callable[..., Any]:
-                def call(*given: Any, **named: Any) -> Any:
-                    fuse.calls -= 1
-                    if fuse.calls < -1:
-                        raise StoreUnavailable
-                    answer = getattr(port, name)(*given, **named)
-                    if fuse.calls < 0:
-                        raise StoreUnavailable
-                    return answer
-
-                return call
-
-        return Fused()
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class House:
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
-        self.people = MemoryPeople(self.directory, self.sets)
+        self.people = MemoryPeople(self.directory)
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
@@ -101,7 +101,7 @@ class House:
             claims=claims,
             seals=seals,
             inbox=inbox,
-            follows=MemoryFollows(self.people, self.sets),
+            follows=MemoryFollows(self.people),
             wants=MemoryWants(self.people),
             epochs=MemoryEpochs(),
             throttles=self.throttles,

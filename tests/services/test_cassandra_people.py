@@ -24,17 +24,19 @@ from notifier.adapters.cassandra import (
     Cluster,
     Reader,
 )
+from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.session import AT_ONCE
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import Poison, StoreUnavailable
+from notifier.domain.follow import BlockFollows
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.ports.directory import Account
-from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START, ManualClock
 from services.engine import Engine, free_port
 from services.jars import missing
@@ -132,7 +134,7 @@ def test_who_follows_and_marks_more_than_a_page_of_the_driver_is_known_whole(
 ) -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{n}")) for n in range(3_000)]
     bitmap = b"\xff" * BLOCK_BYTES
-    CassandraMemberSets(cluster).put_follows(
+    CassandraFollows(cluster).write_blocks(
         BlockFollows(subject=subject, block=200, visible_from=START, members=bitmap) for subject in subjects
     )
     cluster.ask_each(
@@ -154,7 +156,7 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
     sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=everybody()) for shard in shards)
     bitmap = b"\xff" * BLOCK_BYTES
     blocks = range(len(shards) * SHARD_BLOCKS)
-    sets.put_follows(
+    CassandraFollows(cluster).write_blocks(
         BlockFollows(subject=NOVA, block=block, visible_from=START, members=bitmap) for block in reversed(blocks)
     )
     for table in ("follows", "follows_of_subject"):
@@ -223,9 +225,9 @@ def test_an_import_outlasts_a_node_that_is_late_and_says_so_when_it_stays_away(
 ) -> None:
     follow = BlockFollows(subject=NOVA, block=200, visible_from=START, members=b"\xff" * BLOCK_BYTES)
     with closing(Told(cluster.access, silent=3)) as away, pytest.raises(StoreUnavailable):
-        CassandraMemberSets(away).put_follows([follow])
+        CassandraFollows(away).write_blocks([follow])
     with closing(Told(cluster.access, silent=2)) as late:
-        CassandraMemberSets(late).put_follows([follow])
+        CassandraFollows(late).write_blocks([follow])
     assert viewer(people).follows == {NOVA: START}
 
 

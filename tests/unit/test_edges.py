@@ -22,8 +22,8 @@ PAIRS = st.lists(
 
 
 def keys_of(pairs: Iterable[Pair]) -> Keys:
-    some = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-    return keyed(some[:, 0], some[:, 1])
+    some = list(pairs)
+    return keyed((Member(followed) for followed, _ in some), (Member(follower) for _, follower in some))
 
 
 def pairs_of(crowds: Iterable[Crowds]) -> list[Pair]:
@@ -65,9 +65,10 @@ def test_runs_are_one_sorted_line_that_cuts_no_block(
         edges.add(keys_of(pairs), n * 100)
     assert edges.read() == 100 * len(runs)
     found = list(edges.line())
-    assert np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in found)]).tolist() == joined(
-        [keys_of(pairs) for pairs in runs]
-    ).tolist()
+    assert (
+        np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in found)]).tolist()
+        == joined([keys_of(pairs) for pairs in runs]).tolist()
+    )
     assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in found)
 
 

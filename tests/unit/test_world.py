@@ -13,6 +13,7 @@ from notifier.domain.subject import Member
 from notifier.testing.crowd import Crowd
 from notifier.testing.load import Load, steps
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.wants import MemoryWants
@@ -90,8 +91,8 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
     directory = MemoryDirectory()
     sets = MemoryMemberSets(directory)
     seen: list[int] = []
-    store = MemoryPeople(directory, sets)
-    Load(directory=directory, sets=sets, wants=MemoryWants(store))(SMALL, seen.append)
+    store = MemoryPeople(directory)
+    Load(directory=directory, sets=sets, follows=MemoryFollows(store), wants=MemoryWants(store))(SMALL, seen.append)
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
@@ -105,10 +106,15 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
     assert sum(seen) == steps(SMALL)
 
 
+def loading(directory: MemoryDirectory, sets: MemoryMemberSets) -> Load:
+    people = MemoryPeople(directory)
+    return Load(directory=directory, sets=sets, follows=MemoryFollows(people), wants=MemoryWants(people))
+
+
 def test_loading_twice_changes_nothing() -> None:
     directory = MemoryDirectory()
     sets = MemoryMemberSets(directory)
-    load = Load(directory=directory, sets=sets, wants=MemoryWants(MemoryPeople(directory, sets)))
+    load = loading(directory, sets)
     load(SMALL)
     once = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     load(SMALL)
@@ -120,7 +126,7 @@ def test_loading_twice_changes_nothing() -> None:
 def test_everybody_has_a_name_and_a_number_and_celebrities_live_behind_the_people() -> None:
     directory = MemoryDirectory()
     sets = MemoryMemberSets(directory)
-    Load(directory=directory, sets=sets, wants=MemoryWants(MemoryPeople(directory, sets)))(SMALL)
+    loading(directory, sets)(SMALL)
     found = directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
     assert {name: account.member for name, account in found.items()} == {
         user(0): 0,

@@ -1,14 +1,16 @@
 """Follows: each in two tables, by the member's block and by subject, of which the later word stands by itself."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import Row
+from notifier.adapters.cassandra.twofold import put_twofold
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits
 from notifier.domain.block import BLOCK_SLOT
-from notifier.domain.follow import Follow, FollowRow, followers, stands
+from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.subject import Member, Subject
 from notifier.ports.follows import Pair
 
@@ -18,6 +20,11 @@ _WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?,
 _WRITE_OF_SUBJECT = """
     INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
+_PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_PUT_OF_SUBJECT = """
+    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
 _STANDING = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
 _OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_of_subject WHERE subject = ? AND shard = ?"
 
@@ -31,6 +38,20 @@ class CassandraFollows:
         # knows of it. Cut off in between, the caller writes both again.
         self._cluster.ask_each(_WRITE_OF_SUBJECT, [_of_subject(word) for word in follows])
         self._cluster.ask_each(_WRITE, [_of_block(word) for word in follows])
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_BLOCK), map(_both, follows))
+
+    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
+        asked = list(places)
+        answers = self._cluster.ask_each(_BLOCK, [(block, BLOCK_SLOT, str(subject)) for subject, block in asked])
+        return {
+            (subject, block): BlockFollows(
+                subject=subject, block=block, visible_from=from_ms(row.visible_from), members=row.members
+            )
+            for (subject, block), rows in zip(asked, answers, strict=True)
+            for row in rows
+        }
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         asked: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
@@ -58,6 +79,12 @@ def _of_block(word: Follow) -> tuple[object, ...]:
 def _of_subject(word: Follow) -> tuple[object, ...]:
     block, *rest = _of_block(word)
     return str(word.subject), word.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, rest[0], rest[2], rest[3]
+
+
+def _both(follow: BlockFollows) -> tuple[Row, Row]:
+    subject, block, since = str(follow.subject), follow.block, to_ms(follow.visible_from)
+    of_subject = (subject, block // SHARD_BLOCKS, block, BLOCK_SLOT, since, follow.members)
+    return of_subject, (block, BLOCK_SLOT, subject, since, follow.members)
 
 
 def _stored(row: Any) -> FollowRow:

@@ -10,15 +10,13 @@ from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.parts import neighbours_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, batches
-from notifier.adapters.cassandra.twofold import put_all, put_twofold
-from notifier.codec.moments import to_ms
+from notifier.adapters.cassandra.twofold import put_all
 from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.ports.sets import ShardBlob
 
 BLOBS = 256
 """That are waited for: 4 MB, so that an import of any size needs little memory."""
@@ -31,11 +29,6 @@ _LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND neighbour
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
 _PUT = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
-_PUT_FOLLOWS = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
-_PUT_OF_SUBJECT = """
-    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
-"""
-
 _PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
 _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
 
@@ -98,9 +91,6 @@ class CassandraMemberSets:
         row = str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()
         self._cluster.ask(*_stamped(_PUT_HEAD, row, stamp))
 
-    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_FOLLOWS), ((_of_subject(f), _of_block(f)) for f in follows))
-
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
         member = self._member(owner)
@@ -129,15 +119,6 @@ def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
     if stamp is None:
         return put, row
     return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
-
-
-def _of_block(follow: BlockFollows) -> Row:
-    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
-
-
-def _of_subject(follow: BlockFollows) -> Row:
-    block, slot, subject, visible_from, members = _of_block(follow)
-    return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
 
 
 def _head_of_one(member: Member | None) -> SetHead:

@@ -10,14 +10,12 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
-from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.ports.sets import ShardBlob
 
 BATCH = 256
 """Blobs in a transaction: 4 MB at most, so that an import of any size needs little memory and lets others in."""
@@ -36,7 +34,6 @@ _READ = """
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
 _PUT = statement("put_set")
 _PUT_HEAD = statement("put_set_head")
-_PUT_FOLLOWS = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 
 
 class SqliteMemberSets:
@@ -77,10 +74,6 @@ class SqliteMemberSets:
         counts = np.array(head.counts, dtype=COUNT).tobytes()
         with self._db.write() as c:
             c.execute(_PUT_HEAD, (str(subject), head.total, counts, stamp or 0))
-
-    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
-        self._put(_PUT_FOLLOWS, rows)
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
         for batch in batches(rows, BATCH):

@@ -14,6 +14,7 @@ from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.seals import SqliteSeals
@@ -81,7 +82,8 @@ class Bed:
         files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
         files.migrate()
         sets = SqliteMemberSets(files.core)
-        Load(directory=SqliteDirectory(files.core), sets=sets, wants=SqliteWants(files.core))(world)
+        follows, wants = SqliteFollows(files.core), SqliteWants(files.core)
+        Load(directory=SqliteDirectory(files.core), sets=sets, follows=follows, wants=wants)(world)
         delivery = Delivery(
             sets=sets,
             seals=SqliteSeals(files.inboxes, clock),

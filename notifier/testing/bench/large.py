@@ -9,11 +9,12 @@ from pathlib import Path
 
 from notifier.domain.audience import TIERS, SetKind, Tier
 from notifier.domain.bits import SHARD_BLOCKS, Bits, count
+from notifier.domain.follow import BlockFollows
 from notifier.domain.ledger import Account
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.directory import Account as Enrolled
-from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.ports.sets import ShardBlob
 from notifier.testing import latency
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
 from notifier.testing.bench.stage import Stage, rows_of, staged
@@ -94,7 +95,7 @@ def _enrol_vips(stage: Stage) -> None:
         subject = Subject(Kind.MENTION, name)
         ports.sets.put_head(subject, SetHead(total=sum(counts), counts=counts))
         ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
-        ports.sets.put_follows(
+        ports.follows.write_blocks(
             BlockFollows(
                 subject=subject,
                 block=shard * SHARD_BLOCKS + block,

@@ -131,7 +131,7 @@ def staged(
         ports = chosen.ports()
         tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
         began = time.monotonic()
-        Load(directory=ports.directory, sets=ports.sets, wants=ports.wants)(world)
+        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, wants=ports.wants)(world)
         loaded_s = time.monotonic() - began
         given = {"NOTIFIER_PROFILE": profile} | {f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()}
         with Instance(data=folder, environment=given) as instance:

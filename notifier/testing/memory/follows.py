@@ -1,19 +1,17 @@
 """Follows in memory: the own words are those that MemoryPeople shows."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, block_of, from_offsets, shard_of
-from notifier.domain.follow import LEFT, Follow
+from notifier.domain.follow import LEFT, BlockFollows, Follow, Place
 from notifier.domain.subject import Member, Subject
 from notifier.ports.follows import Pair
 from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.sets import MemoryMemberSets
 
 
 class MemoryFollows:
-    def __init__(self, people: MemoryPeople, sets: MemoryMemberSets) -> None:
+    def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._sets = sets
         self._standing: dict[Pair, Follow] = {}
 
     def write(self, follows: Collection[Follow]) -> None:
@@ -24,18 +22,24 @@ class MemoryFollows:
                 self._standing[pair] = word
                 self._people.own[word.member][word.subject] = word.visible_from
 
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        self._people.blocks |= {follow.place: follow for follow in follows}
+
+    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
+        return {place: self._people.blocks[place] for place in places if place in self._people.blocks}
+
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         return {pair: self._follows(*pair) for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         named = {member for member, own in self._people.own.items() if subject in own and shard_of(member) == shard}
         blocks = range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
-        shared = {block for block, of in self._sets.follows if of == subject and block in blocks}
+        shared = {block for of, block in self._people.blocks if of == subject and block in blocks}
         named |= {Member(block * BLOCK_MEMBERS + slot) for block in shared for slot in range(BLOCK_MEMBERS)}
         return from_offsets([member % SHARD_MEMBERS for member in named if self._follows(subject, member)])
 
     def _follows(self, subject: Subject, member: Member) -> bool:
         if (since := self._people.own.get(member, {}).get(subject)) is not None:
             return since < LEFT
-        shared, slot = self._sets.follows.get((block_of(member), subject)), member % BLOCK_MEMBERS
+        shared, slot = self._people.blocks.get((subject, block_of(member))), member % BLOCK_MEMBERS
         return shared is not None and bool(shared.members[slot // 8] >> slot % 8 & 1)

@@ -6,19 +6,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
-from notifier.domain.follow import LEFT
+from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, visible_from, volumes
 from notifier.ports.directory import Directory
-from notifier.testing.memory.sets import MemoryMemberSets
 
 
 class MemoryPeople:
-    def __init__(self, directory: Directory, sets: MemoryMemberSets) -> None:
+    def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._sets = sets
+        self.blocks: dict[Place, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` by each member's own word."""
         self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
@@ -117,7 +116,7 @@ class MemoryPeople:
         slot = member % BLOCK_MEMBERS
         shared = {
             subject: follow.visible_from
-            for (block, subject), follow in self._sets.follows.items()
+            for (subject, block), follow in self.blocks.items()
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
         follows = shared | self.own.get(member, {})

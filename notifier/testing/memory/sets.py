@@ -8,14 +8,12 @@ from notifier.domain.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Directory
-from notifier.ports.sets import BlockFollows, ShardBlob
+from notifier.ports.sets import ShardBlob
 
 
 class MemoryMemberSets:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self.follows: dict[tuple[int, Subject], BlockFollows] = {}
-        """By block and subject; the followers' side reads it."""
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
         self._heads: dict[Subject, SetHead] = {}
         self._stamps: dict[object, int] = {}
@@ -63,9 +61,6 @@ class MemoryMemberSets:
         if later:
             self._stamps[name] = stamp or 0
         return later
-
-    def put_follows(self, follows: Iterable[BlockFollows]) -> None:
-        self.follows |= {(follow.block, follow.subject): follow for follow in follows}
 
     def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
         names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]

@@ -222,7 +222,7 @@ def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterato
         profile.migrate()
         ports = profile.ports()
         claim(data, WORLD)
-        Load(directory=ports.directory, sets=ports.sets, wants=ports.wants)(WORLD)
+        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, wants=ports.wants)(WORLD)
         with instance:
             yield Stage(
                 data=data,

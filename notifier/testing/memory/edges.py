@@ -1,0 +1,35 @@
+"""The edges of an import in memory."""
+
+from collections.abc import Iterator
+
+from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.edges import Keys, joined
+
+
+class MemoryEdges:
+    def __init__(self, blocks: int = 2) -> None:
+        self._blocks = blocks
+        """In a piece."""
+        self._runs: dict[int, Keys] = {}
+        self._taken = 0
+
+    def read(self) -> int:
+        return max(self._runs, default=0)
+
+    def add(self, keys: Keys, read: int) -> None:
+        self._runs[read] = keys
+
+    def line(self) -> Iterator[tuple[Keys, int]]:
+        keys = joined(list(self._runs.values()))
+        while len(rest := keys[keys >= self._taken]):
+            blocks = sorted({int(key) // BLOCK_MEMBERS for key in rest})[: self._blocks]
+            mark = (blocks[-1] + 1) * BLOCK_MEMBERS
+            yield rest[rest < mark], mark
+            if self._taken < mark:
+                raise AssertionError("what is given has to be taken")
+
+    def take(self, mark: int) -> None:
+        self._taken = mark
+
+    def forget(self) -> None:
+        self._runs, self._taken = {}, 0

@@ -1,0 +1,115 @@
+"""An import: everybody of the file follows, whatever stood before and wherever it was cut off."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.graph import Deed
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import ALWAYS
+from notifier.flow.importing import Import, Rows
+from notifier.ports.log import Logged, Record
+from notifier.testing.memory.edges import MemoryEdges
+from tests.flow.graph import LYRA, NOVA, Fuse, Graph
+
+Pair = tuple[str, str]
+"""A follower and whom."""
+
+
+class Said:
+    """The log, as what is said to the graph's indexer."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def append(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self.graph.records.append(Logged(partition="follows/0", offset=len(self.graph.records), record=record))
+
+
+def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import:
+    on = fuse.on if fuse else lambda port: port
+    return Import(
+        directory=on(graph.directory),
+        follows=on(graph.follows),
+        log=on(Said(graph)),
+        edges=on(edges),
+        since=ALWAYS,
+    )
+
+
+def rows(pairs: Sequence[Pair], of: int = 3) -> list[Rows]:
+    return [
+        Rows(
+            followers=[UserId(follower) for follower, _ in pairs[n : n + of]],
+            followed=[UserId(followed) for _, followed in pairs[n : n + of]],
+            read=min(n + of, len(pairs)),
+        )
+        for n in range(0, len(pairs), of)
+    ]
+
+
+def behind(source: Iterable[Rows], read: int) -> Iterator[Rows]:
+    return (some for some in source if some.read > read)
+
+
+def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
+    edges = MemoryEdges()
+    importing = importer(graph, edges)
+    importing.read(rows(pairs))
+    importing.write()
+    graph.indexer()(graph.records)
+    assert edges.read() == 0
+
+
+def many(count: int, whom: str = "nova") -> list[Pair]:
+    return [(f"u{n}", whom) for n in range(count)]
+
+
+def test_everybody_of_the_file_follows_in_shared_rows_and_in_own() -> None:
+    graph = Graph()
+    imported(graph, [*many(20), ("u3", "lyra"), ("u3", "lyra"), ("nova", "nova")])
+    assert graph.followers() == {f"u{n}" for n in range(20)}
+    assert graph.followers(LYRA) == {"u3"}
+    assert [len(row.members) for row in graph.people.blocks.values()] == [128]
+    members = graph.directory.number([UserId("u3")])
+    assert graph.people.own[members[UserId("u3")]] == {Subject(Kind.MENTION, LYRA): ALWAYS}
+
+
+def test_a_second_import_adds_and_takes_nobody_away() -> None:
+    graph = Graph()
+    imported(graph, many(20))
+    imported(graph, [(f"u{n}", "nova") for n in range(10, 40)])
+    assert graph.followers() == {f"u{n}" for n in range(40)}
+
+
+def test_who_left_by_the_graph_s_word_is_not_brought_back_by_an_import() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("u3", Deed.UNFOLLOW, sequence=1), graph.say("u30", sequence=1)])
+    imported(graph, many(20))
+    assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from(["nova", "lyra", "u1"])), max_size=60)
+
+
+@given(PAIRS, st.lists(st.integers(0, 12), max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(pairs: list[Pair], cuts: list[int]) -> None:
+    graph, calm, edges = Graph(), Graph(), MemoryEdges()
+    done = False
+    for calls in (*cuts, 10_000):
+        cut = importer(graph, edges, Fuse(calls))
+        try:
+            if not done:
+                cut.read(behind(rows(pairs), edges.read()))
+                cut.write()
+                done = True
+        except StoreUnavailable:
+            continue
+    graph.indexer()(graph.records)
+    imported(calm, pairs)
+    for whom in (NOVA, LYRA, UserId("u1")):
+        assert graph.followers(whom) == calm.followers(whom) == {a for a, b in pairs if (b == whom) and a != b}
