@@ -21,6 +21,7 @@ PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.jso
 
 BENCHES = [
     "fanout",
+    "audience",
     "live",
     "page",
     "cql",

@@ -8,6 +8,7 @@ PLACES = {
     "up": "notifier.cli.up:up",
     "demo": "notifier.cli.demo:demo",
     "bench": "notifier.cli.bench:bench",
+    "import": "notifier.cli.importing:importing",
     "fixture": "notifier.cli.fixture:fixture",
     "token": "notifier.cli.token:token",
     "mention": "notifier.cli.mention:mention",

@@ -40,6 +40,18 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
+@bench.command(epilog=example("notifier bench audience --quick", "notifier bench audience --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds, and a tenth of the rows: half a minute.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@json_option
+@click.pass_context
+def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure how fast a platform's graph comes in, from its file to the bitmaps of audiences."""
+    from notifier.testing.bench.importing import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
 @bench.command(epilog=example("notifier bench live --quick", "notifier bench live --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")

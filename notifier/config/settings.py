@@ -72,7 +72,7 @@ class Kafka:
         CLIENTS[0],
         must=" or ".join(CLIENTS),
         means="the library; confluent is in C and an order of magnitude cheaper a record, and an extra:"
-        ' `pip install "notifier[confluent]"`',
+        ' `pip install "notifier[cluster,confluent]"`',
         holds=lambda name: name in CLIENTS,
     )
 

@@ -4,13 +4,13 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── BadPreference  NumberTaken
+│   ├── BadImport  BadPreference  NumberTaken
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
-│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning
-│   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
+│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  ImportRunning  Unwritable  NoData
+│   ├── NotRunning  PortTaken  NoValkey  NoParquet  NotEmpty  NotOurs  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
 
@@ -129,6 +129,12 @@ class BadPreference(Refused):
     code = "bad_preference"
 
 
+class BadImport(Refused):
+    """The file can't be imported."""
+
+    code = "bad_import"
+
+
 class BadThrottle(Refused):
     """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
 
@@ -219,6 +225,12 @@ class DataLocked(Environment):
     code = "data_locked"
 
 
+class ImportRunning(Environment):
+    """Another process is importing the same file right now."""
+
+    code = "import_running"
+
+
 class Unwritable(Environment):
     """The data folder can't be written to."""
 
@@ -235,6 +247,12 @@ class NoValkey(Environment):
     """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
+
+
+class NoParquet(Environment):
+    """Parquet and zstd need an extra: pip install "notifier[import]"."""
+
+    code = "no_parquet"
 
 
 class NotEmpty(Environment):

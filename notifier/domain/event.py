@@ -79,13 +79,20 @@ def checked_change(
     )
 
 
-def _name(field: str, value: str) -> str:
+def fault(value: str) -> str | None:
+    """Why it is no id, as the end of a sentence."""
     if not value:
-        raise BadEvent(f"{field} is empty.")
+        return "is empty"
     if len(value) > LONGEST_ID:
-        raise BadEvent(f"{field} has {len(value)} characters; {LONGEST_ID} are the most.")
+        return f"has {len(value)} characters; {LONGEST_ID} are the most"
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
-        raise BadEvent(f"{field} has control characters.")
+        return "has control characters"
+    return None
+
+
+def _name(field: str, value: str) -> str:
+    if why := fault(value):
+        raise BadEvent(f"{field} {why}.")
     return value
 
 

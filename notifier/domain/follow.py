@@ -1,7 +1,7 @@
 """A follow: since when a member sees a subject, by the word of the pair that counts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_BYTES, Bits, changed, from_bytes
@@ -20,8 +20,7 @@ class Follow:
     visible_from: datetime
     sequence: int
     """Of the pair, by whoever keeps the graph, and at least 1, or 0 of an import: the highest counts, however late it
-    comes. Of two with
-    the same number the one that is visible later does, so that a leave wins."""
+    comes. Of two with the same number the one that is visible later does, so that a leave wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +37,11 @@ class BlockFollows:
     def place(self) -> "Place":
         return self.subject, self.block
 
-    def joined(self, other: "BlockFollows | None") -> "BlockFollows":
-        """With another's members, and since the earlier moment."""
-        if other is None:
-            return self
-        members = bytes(one | two for one, two in zip(self.members, other.members, strict=True))
-        return replace(self, members=members, visible_from=min(self.visible_from, other.visible_from))
+    def beyond(self, stood: "BlockFollows") -> list[Member]:
+        """Its members whom what stands of the same place doesn't have."""
+        more = int.from_bytes(self.members, "little") & ~int.from_bytes(stood.members, "little")
+        first = self.block * BLOCK_MEMBERS
+        return [Member(first + slot) for slot in range(BLOCK_MEMBERS) if more >> slot & 1] if more else []
 
 
 Place = tuple[Subject, int]

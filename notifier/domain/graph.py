@@ -1,5 +1,6 @@
 """What is said of an account by those who follow it or mute it, and asked of whoever keeps its audience by it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -35,16 +36,29 @@ class GraphChange:
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
 
 
+SHARDS_AT_ONCE = 4
+"""That one record asks for: 6 ms of the indexer's time, so that a full batch of such records ends within its lease."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
     """The bitmaps of these shards are to be made again from the rows."""
 
     followed: UserId
     shards: tuple[int, ...]
+    imported: bool = False
+    """Rows were added, of followers alone. Else something is wrong, and by how much is counted as drift."""
 
     @property
     def subject(self) -> Subject:
         return Subject(Kind.MENTION, self.followed)
+
+
+def rebuilds(followed: UserId, shards: Iterable[int], *, imported: bool = False) -> list[Rebuild]:
+    """Of any number of shards, a few in each."""
+    rest = sorted(shards)
+    runs = [tuple(rest[n : n + SHARDS_AT_ONCE]) for n in range(0, len(rest), SHARDS_AT_ONCE)]
+    return [Rebuild(followed=followed, shards=run, imported=imported) for run in runs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

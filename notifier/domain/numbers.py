@@ -1,7 +1,8 @@
 """Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -62,10 +63,39 @@ class IdRange:
         return UserId(f"{self.prefix}{self.first + place}") if 0 <= place < self.count else None
 
 
+Below = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
+"""Of each prefix and number, the last range of the prefix that begins there or before."""
+
+
 def numbered(user: UserId) -> tuple[str, int] | None:
     """Its prefix and its number, with which it may be in a range."""
     parts = _NUMBERED.fullmatch(user)
     return None if parts is None or int(parts[2]) > HIGHEST else (parts[1], int(parts[2]))
+
+
+def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:
+    """Those who are in any, with as many questions as there are ranges that they are in, however many they are."""
+    rest = _by_prefix(users)
+    found: dict[UserId, Member] = {}
+    while rest:
+        ranges = below([(prefix, ids[-1][0]) for prefix, ids in rest.items()])
+        for (prefix, ids), at in zip(list(rest.items()), ranges, strict=True):
+            while at and ids and ids[-1][0] >= at.first:
+                number, user = ids.pop()
+                if (member := at.member_of(number)) is not None:
+                    found[user] = member
+            if not at or not ids:
+                del rest[prefix]
+    return found
+
+
+def _by_prefix(users: Iterable[UserId]) -> dict[str, list[tuple[int, UserId]]]:
+    """Rising."""
+    found = defaultdict[str, list[tuple[int, UserId]]](list)
+    for user in users:
+        if parts := numbered(user):
+            found[parts[0]].append((parts[1], user))
+    return {prefix: sorted(ids) for prefix, ids in found.items()}
 
 
 def require_own(

@@ -1,7 +1,7 @@
 """A subject's bitmaps: read, changed by what stands in the rows, and written back; or made anew from the rows."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,30 +25,60 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What is known of a subject's followers since its bitmaps were made."""
+
+    standing: Mapping[Member, bool]
+    """Whether each of these follows."""
+    anew: Collection[int]
+    """Shards with which something is wrong."""
+    added: Collection[int]
+    """Shards in which rows were added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The same of what its followers want of it."""
+
+    standing: Mapping[Member, Want]
+    anew: Collection[int]
+
+    @property
+    def shards(self) -> Collection[int]:
+        return {*map(shard_of, self.standing), *self.anew}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bitmaps:
     follows: Follows
     wants: Wants
     sets: MemberSets
     metrics: Metrics
 
-    def follow(self, subject: Subject, standing: Mapping[Member, bool], anew: Collection[int], at: Stamp) -> None:
-        """By whether each of these members follows; the shards that are named besides are made anew."""
-        found = {shard: self._following(subject, shard, some) for shard, some in _by_shard(standing).items()}
-        found |= {shard: self._followers(subject, shard) for shard in anew}
+    def follow(self, asked: Mapping[Subject, Followed], at: Stamp) -> None:
+        """All heads, and then all bitmaps."""
+        found = {subject: self._followed(subject, of) for subject, of in asked.items()}
         # The head first: a shard that it doesn't name is planned by nobody, and one that it names too early has nobody.
         # Both are written also where nothing changed: an older writer's, with what was true before, would come through.
-        head = with_counts(self.sets.head(subject), {shard: count(bits) for shard, bits in found.items()})
-        self.sets.put_head(subject, head, at)
-        self._put({(SetKind.FOLLOWERS, shard): bits for shard, bits in found.items()}, subject, at)
+        counts = {subject: {shard: count(bits) for shard, bits in of.items()} for subject, of in found.items()}
+        self.sets.put_heads({subject: with_counts(self.sets.head(subject), of) for subject, of in counts.items()}, at)
+        self._put(
+            ((subject, SetKind.FOLLOWERS, s, bits) for subject, of in found.items() for s, bits in of.items()), at
+        )
 
-    def want(self, subject: Subject, standing: Mapping[Member, Want], anew: Collection[int], at: Stamp) -> None:
-        """By what each of these members wants; the shards that are named besides are made anew."""
-        said = _by_shard(standing)
-        shards = sorted(said.keys() | set(anew))
-        for first in range(0, len(shards), AT_ONCE):
-            some = shards[first : first + AT_ONCE]
-            found = {s: self._wants(subject, s) if s in anew else self._wanting(subject, s, said[s]) for s in some}
-            self._put({(kind, shard): bits for shard, of in found.items() for kind, bits in of.items()}, subject, at)
+    def want(self, asked: Mapping[Subject, Wanted], at: Stamp) -> None:
+        places = [(subject, of, shard) for subject, of in asked.items() for shard in sorted(of.shards)]
+        for first in range(0, len(places), AT_ONCE):
+            some = [
+                (subject, shard, self._wanted(subject, of, shard))
+                for subject, of, shard in places[first : first + AT_ONCE]
+            ]
+            self._put(((subject, kind, s, bits) for subject, s, of in some for kind, bits in of.items()), at)
+
+    def _followed(self, subject: Subject, of: Followed) -> Mapping[int, Bits]:
+        found = {shard: self._following(subject, shard, some) for shard, some in _by_shard(of.standing).items()}
+        found |= {shard: self.follows.followers(subject, shard) for shard in of.added}
+        return found | {shard: self._followers(subject, shard) for shard in of.anew}
 
     def _following(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
         before = stored(self.sets, SetKind.FOLLOWERS, subject, shard)
@@ -58,12 +88,13 @@ class Bitmaps:
     def _followers(self, subject: Subject, shard: int) -> Bits:
         return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
-    def _wanting(self, subject: Subject, shard: int, places: Mapping[int, Want]) -> Mapping[SetKind, Bits]:
-        before = {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}
-        if any(bits is None for bits in before.values()):
+    def _wanted(self, subject: Subject, of: Wanted, shard: int) -> Mapping[SetKind, Bits]:
+        before = {} if shard in of.anew else {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}
+        if not before or any(bits is None for bits in before.values()):
             return self._wants(subject, shard)
+        said = {member % SHARD_MEMBERS: want for member, want in of.standing.items() if shard_of(member) == shard}
         return {
-            kind: changed(bits, {place: kind in want.sets for place, want in places.items()})
+            kind: changed(bits, {place: kind in want.sets for place, want in said.items()})
             for kind, bits in before.items()
             if bits is not None
         }
@@ -78,10 +109,9 @@ class Bitmaps:
         self.metrics.drifted.inc(count(after if before is None else before ^ after))
         return after
 
-    def _put(self, found: Mapping[tuple[SetKind, int], Bits], subject: Subject, at: Stamp) -> None:
+    def _put(self, found: Iterable[tuple[Subject, SetKind, int, Bits]], at: Stamp) -> None:
         """Each once: of two with one stamp a store keeps whichever it likes."""
-        blobs = [ShardBlob(kind=kind, owner=subject, shard=shard, bits=b) for (kind, shard), b in found.items()]
-        self.sets.put(blobs, at)
+        self.sets.put((ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in found), at)
 
 
 def stored(sets: MemberSets, kind: SetKind, subject: Subject, shard: int) -> Bits | None:

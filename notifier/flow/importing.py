@@ -4,36 +4,26 @@ Cut off anywhere it goes on where it was: what was read is known by the runs, wh
 whatever is done twice writes the same.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.bits import SHARD_BLOCKS, shard_of
-from notifier.domain.edges import Crowds, Keys, cut, followed_in, keyed
+from notifier.domain.edges import Crowds, Ids, Keys, Located, cut, keyed, paired
 from notifier.domain.follow import BlockFollows, Follow
-from notifier.domain.graph import GraphRecord, Rebuild
+from notifier.domain.graph import GraphRecord, Rebuild, rebuilds
+from notifier.domain.numbers import IdRange
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Directory
-from notifier.ports.edges import Edges
+from notifier.ports.edges import Edges, Numbers, Rows
 from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog, Record
 
 Advance = Callable[[int], object]
 IMPORTED = 0
 """The sequence of an imported follow: before every word of the graph service."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Of the source, so many of them in order; those that were rejected are counted, and not here."""
-
-    followers: Sequence[UserId]
-    followed: Sequence[UserId]
-    read: int
-    """Up to here, from the source's beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,51 +34,77 @@ class Import:
     edges: Edges
     since: datetime
     """The followers see what opened from then on."""
+    ranges: list[IdRange] = field(default_factory=list)
+    """Of ids that are numbers, as far as they were asked for."""
+    patience: Callable[[Callable[[], None]], None] = lambda work: work()
+    """Does it, as often as it takes: a part that is away for a while ends no import."""
 
-    def read(self, source: Iterable[Rows], advance: Advance = lambda _: None) -> None:
+    def read(self, source: Iterable[Rows | Numbers], advance: Advance = lambda _: None) -> None:
         """The source goes on behind what was read before. Accounts that were never heard of are made known by it."""
         for rows in source:
-            members = self.directory.number({*rows.followers, *rows.followed})
-            keys = keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))
-            self.edges.add(keys, rows.read)
+            self.patience(partial(self._read, rows))
             advance(len(rows.followers))
 
     def write(self, advance: Advance = lambda _: None) -> None:
         """What was read is in the rows of follows, and the indexer asked for the bitmaps, when it returns."""
         for keys, mark in self.edges.line():
-            self._write(keys)
+            for crowds in cut(keys):
+                self.patience(partial(self._write, crowds))
             self.edges.take(mark)
             advance(len(keys))
-        self.edges.forget()
 
-    def _write(self, keys: Keys) -> None:
-        names = self.directory.users([Member(member) for member in followed_in(keys)])
-        touched = defaultdict[UserId, set[int]](set)
-        for crowds in cut(keys):
-            self._share(crowds, names)
-            self._own(crowds, names)
-            for followed, block, _ in crowds.shared:
-                touched[names[followed]].add(block // SHARD_BLOCKS)
-            for followed, follower in crowds.own:
-                touched[names[followed]].add(shard_of(follower))
+    def _read(self, rows: Rows | Numbers) -> None:
+        self.edges.add(self._keys(rows), rows.read)
+
+    def _keys(self, rows: Rows | Numbers) -> Keys:
+        if isinstance(rows, Numbers):
+            return paired(self._located(rows.followed), self._located(rows.followers))
+        members = self.directory.number(dict.fromkeys((*rows.followers, *rows.followed)))
+        return keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))
+
+    def _located(self, ids: Ids) -> Keys:
+        found = Located(ids)
+        for known in self.ranges:
+            found.within(known)
+        while (missing := found.missing()) and (more := self._range(missing[0]) or self._range(missing[-1])):
+            self.ranges.append(more)
+            found.within(more)
+        if missing:
+            names = {id: UserId(str(id)) for id in missing}
+            members = self.directory.number(names.values())
+            found.named({id: members[name] for id, name in names.items()})
+        return found.members
+
+    def _range(self, id: int) -> IdRange | None:
+        return self.directory.range_of(UserId(str(id)))
+
+    def _write(self, crowds: Crowds) -> None:
+        shards = crowds.shards()
+        names = self.directory.users(shards)
+        self._share(crowds, names)
+        self._own((names[of], member) for of, member in crowds.own)
         # Behind the rows: whoever makes bitmaps by them finds them. Cut off before, the piece is written again.
-        self.log.append([_rebuild(name, shards) for name, shards in touched.items()])
+        self.log.append(
+            [
+                _record(rebuild)
+                for followed, touched in shards.items()
+                for rebuild in rebuilds(names[followed], touched, imported=True)
+            ]
+        )
 
     def _share(self, crowds: Crowds, names: Mapping[Member, UserId]) -> None:
-        """Rows that stand are joined: an import takes nobody away."""
+        """A block's row is its first import's for ever, since when its followers see; who comes later has his own."""
         rows = [
             BlockFollows(subject=_of(names[followed]), block=block, visible_from=self.since, members=members)
             for followed, block, members in crowds.shared
         ]
-        known = self.follows.blocks([row.place for row in rows])
-        self.follows.write_blocks([row.joined(known.get(row.place)) for row in rows])
+        stood = self.follows.settle_blocks(rows)
+        late = [row for row in rows if row.place in stood]
+        self._own((row.subject.owner, member) for row in late for member in row.beyond(stood[row.place]))
 
-    def _own(self, crowds: Crowds, names: Mapping[Member, UserId]) -> None:
+    def _own(self, pairs: Iterable[tuple[UserId, Member]]) -> None:
         self.follows.write(
-            [
-                Follow(subject=_of(names[of]), member=member, visible_from=self.since, sequence=IMPORTED)
-                for of, member in crowds.own
-            ]
+            [Follow(subject=_of(of), member=member, visible_from=self.since, sequence=IMPORTED) for of, member in pairs]
         )
 
 
@@ -96,6 +112,5 @@ def _of(user: UserId) -> Subject:
     return Subject(Kind.MENTION, user)
 
 
-def _rebuild(name: UserId, shards: set[int]) -> Record:
-    asked = GraphRecord(rebuild=Rebuild(followed=name, shards=tuple(sorted(shards))))
-    return Record(stream=topics.FOLLOWS, key=name, value=pack(asked))
+def _record(rebuild: Rebuild) -> Record:
+    return Record(stream=topics.FOLLOWS, key=rebuild.followed, value=pack(GraphRecord(rebuild=rebuild)))

@@ -6,7 +6,7 @@ doesn't know it yet loses.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Word
-from notifier.flow.bitmaps import Bitmaps
+from notifier.flow.bitmaps import Bitmaps, Followed, Wanted
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.follows import Follows
@@ -24,6 +24,8 @@ from notifier.ports.log import Logged
 from notifier.ports.wants import Wants
 
 T = TypeVar("T")
+Shards = Mapping[Subject, Collection[int]]
+"""To be made again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,25 +50,36 @@ class Indexer:
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
         told = [unpack(GraphRecord, logged.record.value) for logged in records]
-        anew = defaultdict[Subject, set[int]](set)
-        for rebuild in (one.rebuild for one in told if one.rebuild):
-            anew[rebuild.subject].update(rebuild.shards)
-        self._follow([one.change for one in told if one.change], anew, at)
+        anew, added = _asked(told, imported=False), _asked(told, imported=True)
+        self._follow([one.change for one in told if one.change], anew, added, at)
         self._want([one.word for one in told if one.word], anew, at)
 
-    def _follow(self, changes: Sequence[GraphChange], anew: Mapping[Subject, Collection[int]], at: Stamp) -> None:
+    def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
         members = self.directory.number({change.follower for change in changes})
         self.follows.write([change.word(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
         standing = _by_subject(self.follows.standing(pairs))
-        for subject in standing.keys() | anew.keys():
-            self.bitmaps.follow(subject, standing.get(subject, {}), anew.get(subject, ()), at)
+        if subjects := standing.keys() | anew.keys() | added.keys():
+            self.bitmaps.follow(
+                {
+                    s: Followed(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                    for s in subjects
+                },
+                at,
+            )
 
-    def _want(self, words: Sequence[Word], anew: Mapping[Subject, Collection[int]], at: Stamp) -> None:
+    def _want(self, words: Sequence[Word], anew: Shards, at: Stamp) -> None:
         self.wants.write(words)
         standing = _by_subject(self.wants.standing({(word.subject, word.member) for word in words}))
-        for subject in standing.keys() | anew.keys():
-            self.bitmaps.want(subject, standing.get(subject, {}), anew.get(subject, ()), at)
+        subjects = standing.keys() | anew.keys()
+        self.bitmaps.want({s: Wanted(standing=standing.get(s, {}), anew=anew.get(s, ())) for s in subjects}, at)
+
+
+def _asked(told: Iterable[GraphRecord], *, imported: bool) -> Shards:
+    found = defaultdict[Subject, set[int]](set)
+    for rebuild in (one.rebuild for one in told if one.rebuild and one.rebuild.imported is imported):
+        found[rebuild.subject].update(rebuild.shards)
+    return found
 
 
 def _by_subject(standing: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:

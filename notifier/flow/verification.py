@@ -8,7 +8,7 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, count, nobody
-from notifier.domain.graph import GraphRecord, Rebuild
+from notifier.domain.graph import GraphRecord, rebuilds
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
@@ -17,9 +17,6 @@ from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog, Record
 from notifier.ports.sets import MemberSets
 from notifier.ports.wants import Wants
-
-AT_ONCE = 512
-"""Shards that one record asks to be made again: a few seconds of the indexer's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +68,7 @@ class Verification:
     def repair(self, user: UserId, found: Sequence[Compared]) -> int:
         """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
         wrong = [one.shard for one in found if one.wrong]
-        runs = [tuple(wrong[n : n + AT_ONCE]) for n in range(0, len(wrong), AT_ONCE)]
-        asked = [pack(GraphRecord(rebuild=Rebuild(followed=user, shards=run))) for run in runs]
+        asked = [pack(GraphRecord(rebuild=rebuild)) for rebuild in rebuilds(user, wrong)]
         self.log.append([Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked])
         return len(wrong)
 

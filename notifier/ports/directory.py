@@ -63,3 +63,7 @@ class Directory(Protocol):
         Of its numbers the same is true. Raises NumberTaken where it overlaps with another one.
         """
         ...
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        """The one that an id is in, and with it everybody else of that range."""
+        ...

@@ -1,9 +1,30 @@
 """The edges of an import: read from somewhere, kept in runs, and given back as one sorted line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.edges import Keys
+from notifier.domain.edges import Ids, Keys
+from notifier.domain.subject import UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Of a source, some in order; those that were rejected are counted, and not here."""
+
+    followers: Sequence[UserId]
+    followed: Sequence[UserId]
+    read: int
+    """Up to here, from the source's beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The same of a source whose ids are whole numbers; who follows himself is among them."""
+
+    followers: Ids
+    followed: Ids
+    read: int
 
 
 class Edges(Protocol):
@@ -19,6 +40,10 @@ class Edges(Protocol):
 
     def line(self) -> Iterator[tuple[Keys, int]]:
         """All that wasn't taken yet, each once, in pieces that cut no block off; with each the mark that takes it."""
+        ...
+
+    def left(self) -> int:
+        """So many weren't taken yet, those that are in several runs counted in each."""
         ...
 
     def take(self, mark: int) -> None:

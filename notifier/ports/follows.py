@@ -21,8 +21,11 @@ class Follows(Protocol):
         """Each in place of what stands of its subject and block. Of any size: what it takes from is read as it goes."""
         ...
 
-    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
-        """Those that stand."""
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        """Each where nothing stands of its subject and block; elsewhere, what stands stays, and is told.
+
+        Of two who settle one place at once the same row stands for both.
+        """
         ...
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:

@@ -43,6 +43,6 @@ class MemberSets(Protocol):
         """
         ...
 
-    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
         """The same of the counts."""
         ...

@@ -46,7 +46,7 @@ class Load:
         """
         crowd = Crowd(world)
         for star in range(world.celebrities):
-            self.sets.put_head(world.subject(star), _head(crowd, star))
+            self.sets.put_heads({world.subject(star): _head(crowd, star)})
             advance(1)
         self.sets.put(_everybody(crowd, advance))
         self.sets.put(_of_celebrities(crowd, advance))

@@ -81,3 +81,14 @@ def test_ranges_with_the_same_prefix_stand_side_by_side(backend: Backend) -> Non
         Member(1004): "u14",
         Member(5000): "u100",
     }
+
+
+def test_the_range_that_an_id_is_in_is_told(backend: Backend) -> None:
+    backend.directory.enrol_range(MANY)
+    other = IdRange(prefix="", first=7, count=3, member=Member(9_000))
+    backend.directory.enrol_range(other)
+    assert backend.directory.range_of(UserId(f"u{MANY.last}")) == MANY
+    assert backend.directory.range_of(UserId("9")) == other
+    assert [backend.directory.range_of(UserId(user)) for user in ("", "u", f"u{MANY.last + 1}", "6", "10")] == [
+        None
+    ] * 5

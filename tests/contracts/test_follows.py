@@ -1,6 +1,8 @@
 """Follows: of a pair the highest sequence counts, whatever comes late; one's own word goes before the block's."""
 
 from asyncio import run
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
@@ -33,12 +35,15 @@ def follow(member: Member = MEMBER, *, sequence: int = 1, left: bool = False) ->
     return Follow(subject=NOVA, member=member, visible_from=since, sequence=sequence)
 
 
-def whole_block(graph: Store, *slots: int) -> None:
+def block_of(*slots: int, next: int = 0) -> BlockFollows:
     bits = bytearray(BLOCK_BYTES)
     for slot in slots:
         bits[slot // 8] |= 1 << slot % 8
-    row = BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=START, members=bytes(bits))
-    graph.follows.write_blocks([row])
+    return BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS + next, visible_from=START, members=bytes(bits))
+
+
+def whole_block(graph: Store, *slots: int) -> None:
+    graph.follows.write_blocks([block_of(*slots)])
 
 
 def followers(graph: Store) -> list[Member]:
@@ -106,6 +111,32 @@ def test_ones_own_word_overrides_the_blocks(graph: Store) -> None:
     assert followers(graph) == [NEIGHBOUR, Member(MEMBER + 5)]
     asked = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
     assert list(graph.follows.standing(asked).values()) == [False, True, True]
+
+
+def test_a_block_s_row_is_its_first_one_s_and_who_comes_later_is_told(graph: Store) -> None:
+    assert graph.follows.settle_blocks([]) == {}
+    assert graph.follows.settle_blocks([block_of(9)]) == {}
+    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: START}
+    later = replace(block_of(10, 11), visible_from=LATER)
+    other = block_of(3, next=1)
+    with reopened(graph) as again:
+        assert again.follows.settle_blocks([later, other]) == {later.place: block_of(9)}
+        assert again.follows.settle_blocks([later, other]) == {later.place: block_of(9), other.place: other}
+        assert followers(again) == [MEMBER, Member(MEMBER - 9 + BLOCK_MEMBERS + 3)]
+
+
+def test_of_two_who_settle_a_block_at_once_one_row_stands_for_both(graph: Store) -> None:
+    rows = [[block_of(slot, next=n) for n in range(20)] for slot in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(graph.follows.settle_blocks, rows)
+    for n in range(20):
+        place = rows[0][n].place
+        standing = first.get(place, rows[0][n])
+        assert standing == second.get(place, rows[1][n])
+        assert graph.follows.standing([(NOVA, Member(standing.block * BLOCK_MEMBERS + 1))]) == {
+            (NOVA, Member(standing.block * BLOCK_MEMBERS + 1)): standing == rows[0][n]
+        }
+    assert len(followers(graph)) == 20
 
 
 def test_who_mutes_is_still_a_follower(graph: Store) -> None:

@@ -116,8 +116,8 @@ def test_a_personal_subject_without_an_owner_has_no_audience(backend: Backend, d
 
 
 def test_a_head_comes_back_as_it_was_put_and_is_replaced(backend: Backend) -> None:
-    backend.sets.put_head(NOVA, SetHead(total=1, counts=(1,)))
-    backend.sets.put_head(NOVA, SetHead(total=131_075, counts=(131_072, 0, 3)))
+    backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
+    backend.sets.put_heads({NOVA: SetHead(total=131_075, counts=(131_072, 0, 3))})
     head = backend.sets.head(NOVA)
     assert (head.total, list(head.counts)) == (131_075, [131_072, 0, 3])
 
@@ -130,18 +130,18 @@ def test_of_two_writers_the_later_stamp_stands(backend: Backend) -> None:
     old, new = stamp(1), stamp(2)
     for at, place in ((new, 2), (old, 1)):
         backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], at)
-        backend.sets.put_head(NOVA, SetHead(total=place, counts=(place,)), at)
+        backend.sets.put_heads({NOVA: SetHead(total=place, counts=(place,))}, at)
     assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.head(NOVA).total == 2
 
 
 def test_a_stamp_stands_on_what_was_loaded_and_is_not_loaded_over(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
-    backend.sets.put_head(NOVA, SetHead(total=1, counts=(1,)))
+    backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
     backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0))
-    backend.sets.put_head(NOVA, SetHead(total=2, counts=(2,)), stamp(0))
+    backend.sets.put_heads({NOVA: SetHead(total=2, counts=(2,))}, stamp(0))
     put(backend, SetKind.FOLLOWERS, NOVA, 3)
-    backend.sets.put_head(NOVA, SetHead(total=3, counts=(3,)))
+    backend.sets.put_heads({NOVA: SetHead(total=3, counts=(3,))})
     assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.head(NOVA).total == 2
 

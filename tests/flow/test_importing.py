@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.graph import Deed
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.numbers import IdRange
+from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS
-from notifier.flow.importing import Import, Rows
+from notifier.flow.importing import Import
+from notifier.ports.edges import Numbers, Rows
 from notifier.ports.log import Logged, Record
 from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
@@ -61,6 +64,7 @@ def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
     importing.read(rows(pairs))
     importing.write()
     graph.indexer()(graph.records)
+    edges.forget()
     assert edges.read() == 0
 
 
@@ -90,6 +94,24 @@ def test_who_left_by_the_graph_s_word_is_not_brought_back_by_an_import() -> None
     graph.indexer()([graph.say("u3", Deed.UNFOLLOW, sequence=1), graph.say("u30", sequence=1)])
     imported(graph, many(20))
     assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
+
+
+def test_ids_that_are_numbers_are_found_by_their_ranges_and_the_others_by_name() -> None:
+    graph = Graph()
+    for first, member in ((1, 5_000), (100, 9_000)):
+        graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, member=Member(member)))
+    followers = np.array([1, 50, 51, 100, 149, 150, 7], dtype=np.int64)
+    followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
+    edges = MemoryEdges()
+    importing = importer(graph, edges)
+    importing.read([Numbers(followers=followers, followed=followed, read=7)])
+    importing.write()
+    graph.indexer()(graph.records)
+    assert graph.followers(UserId("9")) == {"1", "50", "51", "100", "149", "150"}
+    assert graph.followers(UserId("7000000")) == {"7"}
+    members = graph.directory.number([UserId(user) for user in ("50", "100", "51")])
+    assert (members[UserId("50")], members[UserId("100")]) == (5_049, 9_000)
+    assert graph.follows.standing([(Subject(Kind.MENTION, UserId("9")), members[UserId("51")])])
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from(["nova", "lyra", "u1"])), max_size=60)

@@ -129,9 +129,9 @@ class Asleep:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put_head(self, *given: Any) -> None:
+    def put_heads(self, *given: Any) -> None:
         self.meanwhile()
-        self.port.put_head(*given)
+        self.port.put_heads(*given)
 
     def put(self, blobs: Sequence[ShardBlob], *given: Any) -> None:
         self.port.put(blobs, *given)

@@ -53,8 +53,8 @@ def test_accounts_that_are_named_once_leave_no_more_than_are_kept() -> None:
 def test_a_celebrity_that_is_named_again_in_time_keeps_its_lane_between_the_two_lines() -> None:
     sets, clock = CountedSets(), ManualClock()
     sizes = Sizes(sets=sets, clock=clock, threshold=10)
-    sets.put_head(named("nova"), SetHead(total=10, counts=(10,)))
+    sets.put_heads({named("nova"): SetHead(total=10, counts=(10,))})
     assert sizes(named("nova")) == (10, Lane.CELEBRITY)
-    sets.put_head(named("nova"), SetHead(total=9, counts=(9,)))
+    sets.put_heads({named("nova"): SetHead(total=9, counts=(9,))})
     clock.advance(SIZES_KEPT_FOR + timedelta(seconds=1))
     assert sizes(named("nova")) == (9, Lane.CELEBRITY)

@@ -173,7 +173,7 @@ class House:
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
         self.sets.put([ShardBlob(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
-        self.sets.put_head(nova, SetHead(total=3, counts=(3,)))
+        self.sets.put_heads({nova: SetHead(total=3, counts=(3,))})
         for user in ("u1", "u2", "u3"):
             self.people.follow(UserId(user), nova, self.clock.now() - timedelta(days=1))
 

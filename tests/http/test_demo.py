@@ -113,7 +113,7 @@ def test_the_budget_is_at_work_and_earns_a_storm_a_minute(tmp_path: Path) -> Non
     with visited(tmp_path) as visitor:
         edge, clock = Edge(visitor.house, visitor.client), visitor.house.clock
         nova = Subject(Kind.MENTION, UserId("nova"))
-        visitor.house.sets.put_head(nova, SetHead(total=2_000_000, counts=(3,)))
+        visitor.house.sets.put_heads({nova: SetHead(total=2_000_000, counts=(3,))})
         for _ in range(8):
             edge.mention()
             clock.advance(COLLAPSE)

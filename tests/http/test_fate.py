@@ -159,7 +159,7 @@ def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> 
 
 def test_a_mention_that_is_served_by_pull_alone_says_why(edge: Edge) -> None:
     nova = Subject(Kind.MENTION, UserId("nova"))
-    edge.house.sets.put_head(nova, SetHead(total=200_000, counts=(200_000,)))
+    edge.house.sets.put_heads({nova: SetHead(total=200_000, counts=(200_000,))})
     edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
     edge.house.sequence()
     found = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]

@@ -55,12 +55,12 @@ def test_of_nothing_there_is_nothing() -> None:
     assert boundary([]) == 1 << 2 * HALF
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3))
+@given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3), st.integers(2, 6))
 @settings(max_examples=60, deadline=None)
 def test_runs_are_one_sorted_line_that_cuts_no_block(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], piece: int
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], piece: int, alike: int
 ) -> None:
-    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), piece)
+    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), piece, alike)
     for n, pairs in enumerate(runs, 1):
         edges.add(keys_of(pairs), n * 100)
     assert edges.read() == 100 * len(runs)
@@ -95,3 +95,24 @@ def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: P
     (tmp_path / "20.run.new").write_bytes(b"half")
     assert SpilledEdges(tmp_path).read() == 10
     assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).line()] == [keys_of([(1, 2)]).tolist()]
+
+
+def test_many_runs_of_a_size_become_one_and_few_files_stay(tmp_path: Path) -> None:
+    edges, pairs = SpilledEdges(tmp_path, alike=4), [(7, n) for n in range(300)]
+    for n in range(100):
+        edges.add(keys_of(pairs[n::100]), n + 1)
+        assert len(list(tmp_path.glob("*.run"))) <= 8
+    assert edges.read() == 100
+    assert [key for keys, _ in edges.line() for key in keys.tolist()] == keys_of(pairs).tolist()
+
+
+def test_cut_off_while_runs_become_one_nothing_is_there_twice(tmp_path: Path) -> None:
+    edges = SpilledEdges(tmp_path, alike=2)
+    edges.add(keys_of([(1, 2)]), 10)
+    small = (tmp_path / "10.run").read_bytes()
+    edges.add(keys_of([(1, 3)]), 20)
+    assert [path.name for path in tmp_path.glob("*.run")] == ["20.run"]
+    (tmp_path / "10.run").write_bytes(small)
+    again = SpilledEdges(tmp_path, alike=2)
+    assert again.read() == 20
+    assert [keys.tolist() for keys, _ in again.line()] == [keys_of([(1, 2), (1, 3)]).tolist()]

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.together import batches, together
 from notifier.codec import pack, unpack
 from notifier.domain.bits import block_of, shard_of
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.numbers import IdRange, bucket_of, numbered, require_own
+from notifier.domain.numbers import IdRange, bucket_of, in_ranges, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -50,12 +50,8 @@ class CassandraDirectory:
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
         """Single accounts come before ranges. The empty name is nobody's."""
         found = self._accounts(users)
-        ids = {user: parts for user in users if user not in found and (parts := numbered(user))}
-        ranges = self._cluster.ask_each(RANGE_OF_ID, ids.values())
-        for (user, (_, number)), rows in zip(ids.items(), ranges, strict=True):
-            if rows and (member := id_range(rows).member_of(number)) is not None:
-                found[user] = Account(user=user, member=member)
-        return found
+        members = in_ranges((user for user in users if user not in found), self._ranges)
+        return found | {user: Account(user=user, member=member) for user, member in members.items()}
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         blocks: defaultdict[int, list[Member]] = defaultdict(list)
@@ -107,6 +103,15 @@ class CassandraDirectory:
         self._numbers.pass_over(ids.end)
         self._cluster.ask(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
         self._cluster.ask(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        if (parts := numbered(user)) is None:
+            return None
+        [found] = self._ranges([parts])
+        return found if found and found.member_of(parts[1]) is not None else None
+
+    def _ranges(self, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+        return [id_range(rows) if rows else None for rows in self._cluster.ask_each(RANGE_OF_ID, places)]
 
     def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, Account]:
         asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]

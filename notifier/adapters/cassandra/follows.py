@@ -1,15 +1,16 @@
 """Follows: each in two tables, by the member's block and by subject, of which the later word stands by itself."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.together import Row
-from notifier.adapters.cassandra.twofold import put_twofold
+from notifier.adapters.cassandra.twofold import put_by_subject, put_twofold
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits
 from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.subject import Member, Subject
 from notifier.ports.follows import Pair
@@ -21,6 +22,7 @@ _WRITE_OF_SUBJECT = """
     INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
 _PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_SETTLE_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
 _PUT_OF_SUBJECT = """
     INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -42,16 +44,23 @@ class CassandraFollows:
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
         put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_BLOCK), map(_both, follows))
 
-    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
-        asked = list(places)
-        answers = self._cluster.ask_each(_BLOCK, [(block, BLOCK_SLOT, str(subject)) for subject, block in asked])
-        return {
-            (subject, block): BlockFollows(
-                subject=subject, block=block, visible_from=from_ms(row.visible_from), members=row.members
-            )
-            for (subject, block), rows in zip(asked, answers, strict=True)
-            for row in rows
-        }
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        # The blocks' table decides, and the subject's is told what it decided. Cut off in between, the caller settles
+        # them again, and is told that they stand.
+        stood = self._blocks([one.place for one in follows])
+        new = [one for one in follows if one.place not in stood]
+        decided = self._cluster.decide_each((_SETTLE_BLOCK, _of_place(one)) for one in new)
+        others = [one.place for one, mine in zip(new, decided, strict=True) if not mine]
+        stood |= self._blocks(others, SERIAL)
+        if any(place not in stood for place in others):
+            raise StoreUnavailable("Whether a block's row stands isn't known yet.")
+        put_by_subject(self._cluster, _PUT_OF_SUBJECT, [_of_shard(stood.get(one.place, one)) for one in follows])
+        return stood
+
+    def _blocks(self, places: Sequence[Place], profile: object = PLAIN) -> dict[Place, BlockFollows]:
+        questions = [(block, BLOCK_SLOT, str(subject)) for subject, block in places]
+        answers = zip(places, self._cluster.ask_each(_BLOCK, questions, profile=profile), strict=True)
+        return {place: _block(place, row) for place, rows in answers for row in rows}
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         asked: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
@@ -82,9 +91,21 @@ def _of_subject(word: Follow) -> tuple[object, ...]:
 
 
 def _both(follow: BlockFollows) -> tuple[Row, Row]:
-    subject, block, since = str(follow.subject), follow.block, to_ms(follow.visible_from)
-    of_subject = (subject, block // SHARD_BLOCKS, block, BLOCK_SLOT, since, follow.members)
-    return of_subject, (block, BLOCK_SLOT, subject, since, follow.members)
+    return _of_shard(follow), _of_place(follow)
+
+
+def _of_place(follow: BlockFollows) -> Row:
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+
+
+def _of_shard(follow: BlockFollows) -> Row:
+    block, slot, subject, since, members = _of_place(follow)
+    return subject, follow.block // SHARD_BLOCKS, block, slot, since, members
+
+
+def _block(place: Place, row: Any) -> BlockFollows:
+    subject, block = place
+    return BlockFollows(subject=subject, block=block, visible_from=from_ms(row.visible_from), members=row.members)
 
 
 def _stored(row: Any) -> FollowRow:

@@ -87,9 +87,9 @@ class CassandraMemberSets:
             ]
             put_all(self._cluster, [_stamped(_PUT, row, stamp) for row in rows])
 
-    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
-        row = str(subject), head.total, np.array(head.counts, dtype=COUNT).tobytes()
-        self._cluster.ask(*_stamped(_PUT_HEAD, row, stamp))
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+        rows = [(str(s), h.total, np.array(h.counts, dtype=COUNT).tobytes()) for s, h in heads.items()]
+        put_all(self._cluster, [_stamped(_PUT_HEAD, row, stamp) for row in rows])
 
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""

@@ -26,10 +26,13 @@ def put_twofold(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple
     again, and writes the same. By subject first: a push spares whoever follows since a moment ago, or mutes, no later
     than a tab knows of it."""
     for some in batches(rows, ROWS):
-        by_subject = groupby(sorted((row for row, _ in some), key=_PARTITION), _PARTITION)
-        runs = [rows for _, run in by_subject for rows in batches(run, OF_ONE)]
-        put_all(cluster, [together(inserts[0], rows) for rows in runs])
+        put_by_subject(cluster, inserts[0], [row for row, _ in some])
         put_all(cluster, [together(inserts[1], rows) for rows in batches((row for _, row in some), TOGETHER)])
+
+
+def put_by_subject(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None:
+    by_subject = groupby(sorted(rows, key=_PARTITION), _PARTITION)
+    put_all(cluster, [together(insert, some) for _, run in by_subject for some in batches(run, OF_ONE)])
 
 
 def put_all(cluster: Cluster, messages: Sequence[tuple[str, Row]]) -> None:

@@ -116,6 +116,6 @@ KAFKA_PYTHON, CONFLUENT = CLIENTS
 def client(name: str) -> Client:
     """Imports that one alone. Raises Environment when it isn't installed."""
     if name == CONFLUENT and find_spec("confluent_kafka") is None:
-        raise Environment('The Kafka client confluent isn\'t installed: pip install "notifier[confluent]"')
+        raise Environment('The Kafka client confluent isn\'t installed: pip install "notifier[cluster,confluent]"')
     module = {KAFKA_PYTHON: "kafka_python", CONFLUENT: "confluent"}[name]
     return cast(Client, import_module(f"notifier.adapters.kafka.{module}"))

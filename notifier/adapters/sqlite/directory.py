@@ -2,17 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
+from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.numbers import IdRange, numbered, require_own
+from notifier.domain.numbers import IdRange, in_ranges, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
 _ACCOUNTS = "SELECT user, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
 _USERS = "SELECT member, user FROM members WHERE member IN (SELECT value FROM json_each(?))"
 _PUT_USER = "INSERT OR REPLACE INTO users (user, member, account, deleted) VALUES (?, ?, ?, ?)"
+_NUMBER = "INSERT OR IGNORE INTO users (user, member, account, deleted) VALUES (?, ?, ?, 0)"
 _PUT_MEMBER = "INSERT OR REPLACE INTO members (member, user) VALUES (?, ?)"
 _PUT_RANGE = "INSERT OR REPLACE INTO user_ranges (prefix, first_id, count, member) VALUES (?, ?, ?, ?)"
 _RANGE_OF_ID = (
@@ -21,6 +24,9 @@ _RANGE_OF_ID = (
 _RANGE_OF_MEMBER = "SELECT prefix, first_id, count, member FROM user_ranges WHERE member <= ? ORDER BY 4 DESC LIMIT 1"
 _FREE = "SELECT free FROM numbers WHERE book = 'members'"
 _MOVE = "UPDATE numbers SET free = max(free, ?) WHERE book = 'members'"
+
+NAMES = 4_096
+"""That are given numbers in a transaction, which lets others in behind it."""
 
 
 class SqliteDirectory:
@@ -40,12 +46,24 @@ class SqliteDirectory:
         found = {user: account.member for user, account in self.accounts(users).items()}
         if all(user in found for user in users if user):
             return found
+        for some in batches((user for user in dict.fromkeys(users) if user and user not in found), NAMES):
+            found |= self._numbered(some)
+        return found
+
+    def _numbered(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
         with self._db.write() as c:
-            known = accounts_of(c, users)
-            new = [user for user in dict.fromkeys(users) if user and user not in known]
-            first = _lease(c, len(new))
-            _enrol(c, [Account(user=user, member=Member(first + n)) for n, user in enumerate(new)])
-            return {user: account.member for user, account in accounts_of(c, users).items()}
+            first, before = _lease(c, len(users)), c.total_changes
+            given = {user: Member(first + n) for n, user in enumerate(users)}
+            c.executemany(
+                _NUMBER, [(user, member, pack(Account(user=user, member=member))) for user, member in given.items()]
+            )
+            if c.total_changes - before < len(given):  # another was faster with some; their numbers here are nobody's
+                known = {user: account.member for user, account in accounts_of(c, users).items()}
+                given = {user: member for user, member in given.items() if known[user] == member}
+            else:
+                known = given
+            c.executemany(_PUT_MEMBER, [(member, user) for user, member in given.items()])
+            return known
 
     def lease(self, count: int) -> Member:
         if count < 1:
@@ -73,15 +91,17 @@ class SqliteDirectory:
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
             c.execute(_MOVE, (ids.end,))
 
+    def range_of(self, user: UserId) -> IdRange | None:
+        with self._db.read() as c:
+            return _range_of(c, user)
+
 
 def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
     """Within the caller's transaction; single accounts come before ranges."""
     rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
     found = {UserId(user): unpack(Account, blob) for user, blob in rows}
-    for user in users:
-        if user not in found and (member := _in_range(c, user)) is not None:
-            found[user] = Account(user=user, member=member)
-    return found
+    members = in_ranges((user for user in users if user not in found), partial(_ranges, c))
+    return found | {user: Account(user=user, member=member) for user, member in members.items()}
 
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
@@ -103,11 +123,16 @@ def _enrol(c: sqlite3.Connection, accounts: Collection[Account]) -> None:
     c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
 
 
-def _in_range(c: sqlite3.Connection, user: UserId) -> Member | None:
+def _range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
     if (parts := numbered(user)) is None:
         return None
-    row = c.execute(_RANGE_OF_ID, parts).fetchone()
-    return None if row is None else _range(row).member_of(parts[1])
+    [found] = _ranges(c, [parts])
+    return found if found and found.member_of(parts[1]) is not None else None
+
+
+def _ranges(c: sqlite3.Connection, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+    rows = [c.execute(_RANGE_OF_ID, place).fetchone() for place in places]
+    return [row and _range(row) for row in rows]
 
 
 def _from_range(c: sqlite3.Connection, member: Member) -> UserId | None:

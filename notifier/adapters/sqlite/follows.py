@@ -1,5 +1,6 @@
 """Follows in core.db: a member's own rows, and the blocks' that they override."""
 
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.adapters.sqlite.batches import batches
@@ -12,11 +13,12 @@ from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, follo
 from notifier.domain.subject import Subject
 from notifier.ports.follows import Pair
 
-BATCH = 256
+BLOCKS, WORDS = 256, 4_096
 """Rows in a transaction, so that an import of any size lets others in."""
 
 _WRITE = statement("follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_SETTLE_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
 _STANDING = """
     SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?) AND subject = ?
@@ -29,26 +31,22 @@ class SqliteFollows:
         self._db = db
 
     def write(self, follows: Collection[Follow]) -> None:
-        if not follows:
-            return
-        with self._db.write() as c:
-            c.executemany(_WRITE, [_row(word) for word in follows])
+        for some in batches(map(_row, follows), WORDS):
+            with self._db.write() as c:
+                c.executemany(_WRITE, some)
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        rows = ((f.block, BLOCK_SLOT, str(f.subject), to_ms(f.visible_from), f.members) for f in follows)
-        for some in batches(rows, BATCH):
+        for some in batches(map(_block_row, follows), BLOCKS):
             with self._db.write() as c:
                 c.executemany(_PUT_BLOCK, some)
 
-    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
-        found: dict[Place, BlockFollows] = {}
-        with self._db.read() as c:
-            for subject, block in places:
-                for since, members in c.execute(_BLOCK, (block, BLOCK_SLOT, str(subject))):
-                    found[subject, block] = BlockFollows(
-                        subject=subject, block=block, visible_from=from_ms(since), members=members
-                    )
-        return found
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        stood: dict[Place, BlockFollows] = {}
+        for some in batches(follows, BLOCKS):
+            with self._db.write() as c:
+                stood |= {one.place: found for one in some if (found := _block(c, one.place))}
+                c.executemany(_SETTLE_BLOCK, [_block_row(one) for one in some if one.place not in stood])
+        return stood
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         with self._db.read() as c:
@@ -62,6 +60,16 @@ class SqliteFollows:
     def followers(self, subject: Subject, shard: int) -> Bits:
         with self._db.read() as c:
             return followers(map(_stored, c.execute(_OF_SHARD, (str(subject), shard))))
+
+
+def _block(c: sqlite3.Connection, place: Place) -> BlockFollows | None:
+    subject, block = place
+    row = c.execute(_BLOCK, (block, BLOCK_SLOT, str(subject))).fetchone()
+    return row and BlockFollows(subject=subject, block=block, visible_from=from_ms(row[0]), members=row[1])
+
+
+def _block_row(follow: BlockFollows) -> tuple[object, ...]:
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
 def _row(word: Follow) -> tuple[object, ...]:

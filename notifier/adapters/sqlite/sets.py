@@ -70,10 +70,11 @@ class SqliteMemberSets:
         at = stamp or 0
         self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
 
-    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
-        counts = np.array(head.counts, dtype=COUNT).tobytes()
-        with self._db.write() as c:
-            c.execute(_PUT_HEAD, (str(subject), head.total, counts, stamp or 0))
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+        at = stamp or 0
+        self._put(
+            _PUT_HEAD, ((str(s), h.total, np.array(h.counts, dtype=COUNT).tobytes(), at) for s, h in heads.items())
+        )
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
         for batch in batches(rows, BATCH):

@@ -93,7 +93,7 @@ def _enrol_vips(stage: Stage) -> None:
     counts = [count(bits) for bits in vips]
     for i, name in enumerate(VIPS):
         subject = Subject(Kind.MENTION, name)
-        ports.sets.put_head(subject, SetHead(total=sum(counts), counts=counts))
+        ports.sets.put_heads({subject: SetHead(total=sum(counts), counts=counts)})
         ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
         ports.follows.write_blocks(
             BlockFollows(

@@ -54,7 +54,7 @@ def _planned(files: Files, name: str, followers: int) -> Planned:
     clock, subject = SystemClock(), Subject(Kind.MENTION, UserId(name))
     sets, ledger, bursts = SqliteMemberSets(files.core), SqliteLedger(files.core), SqliteBursts(files.core)
     counts = shard_counts(followers)
-    sets.put_head(subject, SetHead(total=followers, counts=counts))
+    sets.put_heads({subject: SetHead(total=followers, counts=counts)})
 
     def once(seq: int) -> None:
         burst = opened(BurstKey(subject, seq), clock.now())

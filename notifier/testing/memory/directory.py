@@ -57,15 +57,19 @@ class MemoryDirectory:
         self._ranges = [*(other for other in self._ranges if other != ids), ids]
         self._free = max(self._free, ids.end)
 
+    def range_of(self, user: UserId) -> IdRange | None:
+        prefix, number = numbered(user) or ("", -1)
+        some = (ids for ids in self._ranges if ids.prefix == prefix)
+        return next((ids for ids in some if ids.member_of(number) is not None), None)
+
     def deleted(self) -> Collection[Member]:
         return [account.member for account in self._accounts.values() if account.deleted]
 
     def _in_range(self, user: UserId) -> Account | None:
-        prefix, number = numbered(user) or ("", -1)
-        for ids in self._ranges:
-            if prefix == ids.prefix and (member := ids.member_of(number)) is not None:
-                return Account(user=user, member=member)
-        return None
+        _, number = numbered(user) or ("", -1)
+        ids = self.range_of(user)
+        member = ids.member_of(number) if ids else None
+        return None if member is None else Account(user=user, member=member)
 
     def _user_in_range(self, member: Member) -> UserId | None:
         return next((user for ids in self._ranges if (user := ids.user_of(member)) is not None), None)

@@ -28,6 +28,9 @@ class MemoryEdges:
             if self._taken < mark:
                 raise AssertionError("what is given has to be taken")
 
+    def left(self) -> int:
+        return sum(int((keys >= self._taken).sum()) for keys in self._runs.values())
+
     def take(self, mark: int) -> None:
         self._taken = mark
 

@@ -25,8 +25,11 @@ class MemoryFollows:
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
         self._people.blocks |= {follow.place: follow for follow in follows}
 
-    def blocks(self, places: Collection[Place]) -> Mapping[Place, BlockFollows]:
-        return {place: self._people.blocks[place] for place in places if place in self._people.blocks}
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        places = {follow.place for follow in follows} & self._people.blocks.keys()
+        stood = {place: self._people.blocks[place] for place in places}
+        self.write_blocks(follow for follow in follows if follow.place not in stood)
+        return stood
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         return {pair: self._follows(*pair) for pair in pairs}

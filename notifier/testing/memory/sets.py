@@ -44,9 +44,8 @@ class MemoryMemberSets:
             if self._stands(name, stamp):
                 self._sets[name] = blob.bits.copy()
 
-    def put_head(self, subject: Subject, head: SetHead, stamp: Stamp | None = None) -> None:
-        if self._stands(subject, stamp):
-            self._heads[subject] = head
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+        self._heads |= {subject: head for subject, head in heads.items() if self._stands(subject, stamp)}
 
     def force(self, value: ShardBlob | SetHead, of: Subject | None = None) -> None:
         """As a disk that forgets or makes something up."""

@@ -158,7 +158,7 @@ class Scene:
         subject = Subject(Kind.MENTION, UserId(owner))
         followers = [p for p in living if owner in p.follows]
         total = SIZES.get(owner, len(followers))
-        self._ground.sets.put_head(subject, SetHead(total=total, counts=[max(1, total // SHARDS)] * SHARDS))
+        self._ground.sets.put_heads({subject: SetHead(total=total, counts=[max(1, total // SHARDS)] * SHARDS)})
         self._put(SetKind.FOLLOWERS, subject, followers)
         self._put(SetKind.MUTED, subject, [p for p in followers if owner in p.muted])
         for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):

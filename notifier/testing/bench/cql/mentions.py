@@ -114,7 +114,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
     sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
     for name in names:
-        sets.put_head(Subject(Kind.MENTION, name), SetHead(total=FEW, counts=counts))
+        sets.put_heads({Subject(Kind.MENTION, name): SetHead(total=FEW, counts=counts)})
     CassandraDirectory(cluster).enrol([Account(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 

@@ -1,0 +1,27 @@
+"""Files that were packed with gzip or zstd, as one reads them."""
+
+import gzip
+from typing import BinaryIO, cast
+
+from notifier.domain.errors import NoParquet
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""What their files begin with."""
+
+
+def unpacked(file: BinaryIO) -> BinaryIO:
+    """By what it begins with; a file that isn't packed is read as it is. Raises NoParquet without the extra."""
+    begins = file.peek(4) if hasattr(file, "peek") else b""
+    if begins.startswith(GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    if begins.startswith(ZSTD):
+        return _zstd(file)
+    return file
+
+
+def _zstd(file: BinaryIO) -> BinaryIO:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise NoParquet from None
+    return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

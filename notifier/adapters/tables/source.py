@@ -1,0 +1,62 @@
+"""A source of edges: a file, or the standard input, in whichever form it has."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from notifier.adapters.tables.edge import Reject
+from notifier.adapters.tables.lines import Form, Lines
+from notifier.adapters.tables.packed import unpacked
+from notifier.domain.errors import BadImport, NoParquet
+from notifier.ports.edges import Numbers, Rows
+
+PARQUET = "parquet"
+FORMS = (*Form, PARQUET)
+PACKED = ("gz", "zst")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    behind: Callable[[int], Iterator[Rows | Numbers]]
+    """All but so many rows that were read before. Raises BadImport where it isn't what it is said to be."""
+    size: int | None
+    """None of the standard input."""
+    place: Callable[[int], int]
+    """Of the size, when so many rows were read."""
+
+
+@contextmanager
+def opened(file: Path | BinaryIO, form: str, reject: Reject, at_once: int) -> Iterator[Source]:
+    """Raises BadImport, and NoParquet without the extra."""
+    if form == PARQUET:
+        if not isinstance(file, Path):
+            raise BadImport("Parquet is read from its end; it can't come by the standard input.")
+        yield _columns(file, reject, at_once)
+    elif isinstance(file, Path):
+        with file.open("rb") as packed:
+            lines = Lines(file=unpacked(packed), form=Form(form), reject=reject, at_once=at_once)
+            yield Source(behind=lines.behind, size=file.stat().st_size, place=lambda _: packed.tell())
+    else:
+        lines = Lines(file=unpacked(file), form=Form(form), reject=reject, at_once=at_once)
+        yield Source(behind=lines.behind, size=None, place=lambda _: 0)
+
+
+def form_of(name: str) -> str:
+    """By a file's name. Raises BadImport for a name that doesn't say."""
+    endings = name.lower().split(".")[1:]
+    if endings and endings[-1] in PACKED:
+        endings.pop()
+    if endings and endings[-1] in FORMS:
+        return endings[-1]
+    raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --format does.")
+
+
+def _columns(file: Path, reject: Reject, at_once: int) -> Source:
+    try:
+        from notifier.adapters.tables.columns import Columns, count
+    except ImportError:
+        raise NoParquet from None
+    columns = Columns(file=file, reject=reject, at_once=at_once)
+    return Source(behind=columns.behind, size=count(file), place=lambda read: read)

@@ -1,0 +1,54 @@
+"""The indexer's help: a verb that left it work takes part in it until that is done, whoever else runs."""
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from notifier import topics
+from notifier.cli.opening import owner
+from notifier.cli.patience import Patience
+from notifier.config import Settings
+from notifier.ports.log import EventLog, Logged
+from notifier.pump import Pump, pump
+from notifier.system import Ports, System
+from notifier.telemetry import Metrics
+
+TURN = timedelta(seconds=0.25)
+_GROUP = topics.GROUPS[topics.FOLLOWS]
+
+
+@dataclass(slots=True)
+class Waiting:
+    """What the indexer hadn't done when this was made."""
+
+    log: EventLog
+    count: int = 0
+    _ends: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for record in self.log.waiting(topics.FOLLOWS, _GROUP, sys.maxsize):
+            self._ends[record.partition] = record.offset
+            self.count += 1
+
+    def left(self) -> bool:
+        """What came since is somebody else's."""
+        return any(map(self._mine, self.log.waiting(topics.FOLLOWS, _GROUP, sys.maxsize)))
+
+    def _mine(self, record: Logged) -> bool:
+        return record.offset <= self._ends.get(record.partition, -1)
+
+
+def index(
+    ports: Ports, settings: Settings, waiting: Waiting, patience: Patience, advance: Callable[[int], object]
+) -> None:
+    system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
+    helper = pump(system, topics.FOLLOWS)
+    with closing(helper.consumer):
+        while waiting.left():
+            patience(lambda: _step(helper, advance))
+
+
+def _step(helper: Pump, advance: Callable[[int], object]) -> None:
+    advance(helper.step(TURN))

@@ -1,0 +1,177 @@
+"""What an import of follows costs, from the file to the bitmaps, against the leanest writer of the same tables.
+
+Rows in random order, as an export by follower brings them: every second person follows each of two accounts.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from notifier import topics
+from notifier.adapters.spill import SpilledEdges
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.tables.source import form_of, opened
+from notifier.config import Settings
+from notifier.domain.numbers import IdRange
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import ALWAYS
+from notifier.flow.importing import Import
+from notifier.profiles import choose
+from notifier.pump import pump
+from notifier.system import System
+from notifier.telemetry import Metrics
+from notifier.testing.bench.fanout import Parts
+from notifier.testing.bench.lean_import import lean_import
+from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio, told
+from notifier.testing.finding import at_least
+
+NUMBERED, NUMBERED_QUICK = 20_000_000, 2_000_000
+NAMED, NAMED_QUICK = 2_000_000, 200_000
+"""Rows; two of each follower."""
+ROUNDS, ROUNDS_QUICK = 3, 1
+STARS = (1, 2)
+SPARSE, SPARSE_QUICK = 100_000, 10_000
+"""Rows, of accounts that have two followers each."""
+AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    file: Path
+    rows: int
+    named: bool
+    """Ids are `u7`; else 7, of a range that the directory has."""
+    stars: Sequence[int] = STARS
+
+    def write(self) -> None:
+        each = self.rows // len(self.stars)
+        people = np.arange(each, dtype=np.int64) * 2 + max(self.stars) + 1
+        order = np.random.default_rng(1).permutation(self.rows)
+        columns = {
+            "follower": np.tile(people, len(self.stars))[order],
+            "followed": np.repeat(np.array(self.stars, dtype=np.int64), each)[order],
+        }
+        table = pa.table({name: self._ids(numbers) for name, numbers in columns.items()})
+        (pc.write_csv if self.file.suffix == ".csv" else pq.write_table)(table, self.file)
+
+    def users(self) -> list[UserId]:
+        return [UserId(f"u{star}" if self.named else str(star)) for star in self.stars]
+
+    def _ids(self, numbers: np.ndarray) -> object:
+        return [f"u{number}" for number in numbers.tolist()] if self.named else numbers
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    rounds, named, numbered, sparse = (
+        (ROUNDS_QUICK, NAMED_QUICK, NUMBERED_QUICK, SPARSE_QUICK) if quick else (ROUNDS, NAMED, NUMBERED, SPARSE)
+    )
+    exports = {
+        "numbers": Export(file=folder / "numbers.parquet", rows=numbered, named=False),
+        "names": Export(file=folder / "names.parquet", rows=named, named=True),
+        "csv": Export(file=folder / "names.csv", rows=named, named=True),
+        "sparse": Export(file=folder / "sparse.parquet", rows=sparse, named=False, stars=range(1, sparse // 2 + 1)),
+    }
+    tell("writing files")
+    for export in exports.values():
+        export.write()
+    costs: dict[str, list[Cost]] = {name: [] for name in (*exports, "lean")}
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}")
+        for name, export in exports.items():
+            costs[name].append(_ours(folder / "data", export))
+        costs["lean"].append(_lean(folder / "data", exports["names"]))
+    return _figures(costs, exports)
+
+
+def _figures(costs: Mapping[str, Sequence[Cost]], exports: Mapping[str, Export]) -> list[Figure]:
+    rows = {name: export.rows for name, export in exports.items()}
+    core = Spread.of([rows["numbers"] / one.processor for one in costs["numbers"]], "1/s")
+    took = Spread.of([one.seconds for one in costs["numbers"]])
+    words = f"rows a second of processor time; {rows['numbers']:,} rows took {took.median:g} s"
+    judged = at_least("import_numbered_edges_per_s", core.median, 1e6, unit="1/s", n=core.n, detail=words)
+    return [
+        Figure(finding=judged, ours=core),
+        ratio("import_full_ratio", costs["names"], costs["lean"], 0.5, rows=rows["names"]),
+        *(
+            told(
+                f"import_rows_per_s{{{name}}}",
+                Spread.of([rows[name] / one.seconds for one in costs[name]], "1/s"),
+                rows[name],
+            )
+            for name in ("names", "csv", "sparse")
+        ),
+    ]
+
+
+def _ours(data: Path, export: Export) -> Cost:
+    """Into an empty store."""
+    settings = Settings(data=data)
+    data.mkdir()
+    profile = choose(settings)
+    try:
+        profile.prepare()
+        ports = profile.ports()
+        ids = IdRange(prefix="", first=1, count=2 * NUMBERED, member=ports.directory.lease(2 * NUMBERED))
+        ports.directory.enrol_range(ids)
+        system = System(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
+        took = cost(lambda: _imported(system, data / "imports", export.file))
+        _require_counted(system, export)
+        return took
+    finally:
+        profile.close()
+        shutil.rmtree(data)
+
+
+def _imported(system: System, folder: Path, file: Path) -> None:
+    p = system.ports
+    work = Import(directory=p.directory, follows=p.follows, log=p.log, edges=SpilledEdges(folder), since=ALWAYS)
+    with opened(file, form_of(file.name), _unexpected, AT_ONCE) as source:
+        work.read(source.behind(0))
+    work.write()
+    reader = pump(system, topics.FOLLOWS)
+    with closing(reader.consumer):
+        while reader.step(timedelta(milliseconds=10)):
+            pass
+
+
+def _lean(data: Path, export: Export) -> Cost:
+    data.mkdir()
+    files = Files.at(data)
+    try:
+        files.migrate()
+        return cost(lambda: lean_import(files, export.file))
+    finally:
+        files.close()
+        shutil.rmtree(data)
+
+
+def _require_counted(system: System, export: Export) -> None:
+    heads = [system.ports.sets.head(Subject(Kind.MENTION, user)).total for user in export.users()]
+    if sum(heads) != export.rows:
+        raise AssertionError(f"{sum(heads)} of {export.rows} follows were counted.")
+
+
+def _unexpected(line: int, why: str) -> None:
+    raise AssertionError(f"Row {line} isn't taken: {why}")
+
+
+PARTS: Parts = {
+    "imports": (
+        run,
+        (
+            "import_numbered_edges_per_s",
+            "import_full_ratio",
+            "import_rows_per_s{names}",
+            "import_rows_per_s{csv}",
+            "import_rows_per_s{sparse}",
+        ),
+    )
+}
