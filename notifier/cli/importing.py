@@ -9,14 +9,14 @@ import click
 from notifier.cli.checkpoint import Checkpoint
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence
-from notifier.cli.verbs import example
+from notifier.cli.verbs import Family, example
 from notifier.domain.want import ALWAYS
 
 AT_ONCE = 1 << 18
 """Two seconds of work, and as much as is done again after a kill."""
 
 
-@click.group(name="import", epilog=example("notifier import followers graph.parquet"))
+@click.group(name="import", cls=Family, epilog=example("notifier import followers graph.parquet"))
 def importing() -> None:
     """Bring in what a platform knows already."""
 
@@ -26,8 +26,7 @@ def importing() -> None:
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 @click.option(
-    "--format",
-    "form",
+    "--form",
     type=click.Choice(("csv", "ndjson", "parquet")),
     default=None,
     help="[default: as the file is named; csv of the standard input]",

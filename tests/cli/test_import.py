@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_wrong_usage_and_one_sentence(name: str, tmp_path
 
 def test_the_standard_input_is_imported_too(tmp_path: Path) -> None:
     lines = "".join(json.dumps({"follower": f"u{n}", "followed": "nova"}) + "\n" for n in range(50))
-    words = ["import", "followers", "-", "--format", "ndjson", "--data", str(tmp_path)]
+    words = ["import", "followers", "-", "--form", "ndjson", "--data", str(tmp_path)]
     done = subprocess.run(_notifier(*words), input=lines.encode(), cwd=ROOT, check=True, capture_output=True)
     assert done.stdout.split()[:2] == [b"follows", b"50"]
     assert followers(tmp_path, ["nova"]) == {"nova": {f"u{n}" for n in range(50)}}

@@ -198,7 +198,7 @@ def test_the_standard_input_is_lines_and_never_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["graph", "graph.gz", "graph.xlsx", ".csv.zst.old"])
 def test_a_name_that_does_not_say_what_it_is_is_refused(name: str) -> None:
-    with pytest.raises(BadImport, match="--format does"):
+    with pytest.raises(BadImport, match="--form does"):
         form_of(name)
 
 

@@ -50,7 +50,7 @@ def form_of(name: str) -> str:
         endings.pop()
     if endings and endings[-1] in FORMS:
         return endings[-1]
-    raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --format does.")
+    raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --form does.")
 
 
 def _columns(file: Path, reject: Reject, at_once: int) -> Source:
