@@ -20,6 +20,7 @@ from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
+from notifier.api.tokens import Tokens
 from notifier.system import Reads, System
 
 
@@ -29,12 +30,15 @@ def create(
     keys: Keys,
     pause: Pause = asyncio.sleep,
     empty: Callable[[], bool] = lambda: False,
+    *,
+    tokens: Tokens | None = None,
 ) -> Litestar:
     """Connects to nothing and starts nothing before the first request; a demo's ordinary day begins when it is served.
 
-    `empty` empties the Redis that this service started itself.
+    `empty` empties the Redis that this service started itself. `tokens` are other ones than the settings say.
+    Raises BadSetting.
     """
-    wired = edge(system, reads, keys, pause)
+    wired = edge(system, reads, keys, pause, tokens)
     behind = backstage(wired, empty)
     description = describe(_routes(wired), _dependencies(wired, Description({}), behind), _version())
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -17,12 +17,14 @@ from litestar.params import SkipValidation
 
 from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
+from notifier.api.identity import Identity
 from notifier.api.keys import Keys
 from notifier.api.looking import Looking
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
+from notifier.api.tokens import Tokens, tokens_of
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
 from notifier.domain.burst import Burst
@@ -60,6 +62,7 @@ class Edge:
     asking: Asking
     clock: Clock
     keys: Keys = field(repr=False)
+    identity: Identity
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
@@ -75,7 +78,7 @@ class Edge:
 
 
 Wired = NamedDependency[SkipValidation[Edge]]
-Call = Request[UserId, Any, State]
+Call = Request[UserId, float, State]
 
 
 def written(request: Call, prefix: str, read: str) -> str:
@@ -85,8 +88,8 @@ def written(request: Call, prefix: str, read: str) -> str:
     return unquote(raw).partition(prefix)[2] or read
 
 
-def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep) -> Edge:
-    """Starts no thread before the first request."""
+def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep, tokens: Tokens | None = None) -> Edge:
+    """Starts no thread before the first request. Raises BadSetting."""
     ports, gateway = system.ports, system.gateway()
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
 
@@ -139,6 +142,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep)
         asking=Asking(people=reads.people, preferences=reads.preferences, clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,
+        identity=Identity(keys=keys, tokens=tokens or tokens_of(system.settings, keys, system.metrics)),
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),

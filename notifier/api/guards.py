@@ -1,6 +1,6 @@
 """Who may use a route; asked before anything of the body is read."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hmac import compare_digest
 from ipaddress import ip_address
@@ -11,26 +11,26 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from notifier.api.edge import Edge
-from notifier.api.identity import person, require_service
 from notifier.api.keys import Keys
 from notifier.domain.errors import BadToken, Forbidden, WrongType
 
 Connection = ASGIConnection[Any, Any, Any, Any]
-Guard = Callable[[Connection, BaseRouteHandler], None]
+Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
 
 
 def services(edge: Edge) -> Guard:
-    def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        require_service(edge.keys, connection.headers.get("authorization"), edge.clock.now())
+    async def guard(connection: Connection, _: BaseRouteHandler) -> None:
+        await edge.identity.require_service(connection.headers.get("authorization"), edge.clock.now())
 
     return guard
 
 
 def people(edge: Edge) -> Guard:
-    """The person is `request.user` from here on."""
+    """The person is `request.user` from here on, and `request.auth` the moment at which the token ends."""
 
-    def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        connection.scope["user"] = person(edge.keys, connection.headers.get("authorization"), edge.clock.now())
+    async def guard(connection: Connection, _: BaseRouteHandler) -> None:
+        holder = await edge.identity.person(connection.headers.get("authorization"), edge.clock.now())
+        connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard
 
@@ -42,14 +42,14 @@ def neighbours_or_services(edge: Edge) -> Guard:
     """
     only_services = services(edge)
 
-    def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         if not (_is_loopback(connection) and _names_loopback(f"//{connection.headers.get('host', '')}")):
-            only_services(connection, handler)
+            await only_services(connection, handler)
 
     return guard
 
 
-def at_home(connection: Connection, _: BaseRouteHandler) -> None:
+async def at_home(connection: Connection, _: BaseRouteHandler) -> None:
     """For what must not be reached from elsewhere, nor by a page from elsewhere in a browser that runs here.
 
     A foreign page's request has another Origin; one whose name was pointed at this machine afterwards has another Host.
@@ -70,8 +70,8 @@ def demo_token(keys: Keys) -> str:
 def visitors(edge: Edge) -> Guard:
     """Somebody at this machine, with the demo's token."""
 
-    def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-        at_home(connection, handler)
+    async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+        await at_home(connection, handler)
         scheme, _, token = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), wanted):
             raise BadToken("It takes the token that `notifier demo` printed.")
@@ -84,23 +84,23 @@ def operators(edge: Edge) -> Guard:
     """The service key; in a demo its visitors, too."""
     only_services, only_visitors = services(edge), visitors(edge)
 
-    def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         if edge.system.settings.demo:
             with suppress(BadToken, Forbidden):
-                return only_visitors(connection, handler)
-        return only_services(connection, handler)
+                return await only_visitors(connection, handler)
+        return await only_services(connection, handler)
 
     return guard
 
 
-def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
+async def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
     """Nothing is unpacked: 64 KiB that were compressed may be any size, and sizes are judged as they are sent."""
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise WrongType("It takes bodies that aren't compressed.")
 
 
-def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
-    takes_plain(connection, handler)
+async def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
+    await takes_plain(connection, handler)
     if media_type(connection) != "application/json":
         raise WrongType("It takes application/json.")
 

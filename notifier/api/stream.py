@@ -14,7 +14,6 @@ from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
 from notifier.api.edge import Call, Edge, Wired
-from notifier.api.identity import ends_at
 from notifier.api.inbox import BadgeBody, ItemBody, badge_body, item_body
 from notifier.api.problems import described
 from notifier.domain.subject import BurstKey
@@ -76,8 +75,7 @@ class _Body(ASGIResponse):
 )
 async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Streaming:
     """The live stream of the tab, until the token ends; with `Last-Event-ID`, what happened since that event first."""
-    authorization = request.headers.get("authorization")
-    listener, stream = await edge.hub.open(request.user, ends_at(edge.keys, authorization))
+    listener, stream = await edge.hub.open(request.user, request.auth)
     if last_event is not None:
         known = edge.opaque.told(request.user, last_event) if len(last_event) <= LONGEST_ID else None
         edge.hub.hearers.resume(listener, stream, known)

@@ -32,8 +32,11 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 
 def _findings(settings: Settings) -> Iterator[Finding]:
     from notifier.cli.folder_findings import cluster_findings, folder_findings, services_finding
+    from notifier.cli.issuer_finding import issuer_finding
 
     yield from machine_findings(settings.data, settings.profile)
+    if settings.issuer.name:
+        yield issuer_finding(settings.issuer)
     if settings.profile == "cluster":
         yield from cluster_findings(settings)
         return

@@ -84,11 +84,11 @@ def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
 def _token(settings: Settings, user: UserId) -> str:
     from datetime import UTC
 
-    from notifier.api.identity import issue, keys_of
     from notifier.cli.opening import require_folder
+    from notifier.cli.token import token_of_ours
 
     require_folder(settings.data)
-    return issue(keys_of(settings), user, datetime.now(UTC), LONG_ENOUGH)
+    return token_of_ours(settings, user, datetime.now(UTC), LONG_ENOUGH)
 
 
 def _asked(url: str, token: str, user: str, limit: int) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """`notifier token`: a person's way in, for tests, trials and the impatient."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -8,6 +8,7 @@ import click
 from notifier.cli.options import Span, data_option, json_option, settings_for
 from notifier.cli.output import print_json, stamp
 from notifier.cli.verbs import example
+from notifier.config import Settings
 from notifier.domain.errors import NotFound
 from notifier.domain.subject import UserId
 
@@ -22,7 +23,6 @@ SHORTEST = timedelta(seconds=1)
 @json_option
 def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     """Print a token that opens a person's tab. Whoever has it is that person until it ends."""
-    from notifier.api.identity import issue, keys_of
     from notifier.cli.opening import opened
 
     if ttl < SHORTEST:
@@ -33,8 +33,17 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
         if known is None or known.deleted:
             raise NotFound(f"The user is {user}.")
         now = folder.ports.clock.now()
-        made = issue(keys_of(settings), UserId(user), now, ttl)
+        made = token_of_ours(settings, UserId(user), now, ttl)
     if as_json:
         print_json({"user": user, "token": made, "ends_at": stamp(now + ttl)})
     else:
         click.echo(made)
+
+
+def token_of_ours(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
+    """Signed with the folder's secret. Raises UsageError where the service takes tokens of an issuer alone."""
+    from notifier.api.identity import issue, keys_of
+
+    if settings.issuer.name:
+        raise click.UsageError(f"People's tokens come from {settings.issuer.name}; one of ours would open nothing.")
+    return issue(keys_of(settings), user, now, ttl)

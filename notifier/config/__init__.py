@@ -6,6 +6,7 @@ from notifier.config.environment import (
     has_display,
     set_in_environment,
 )
+from notifier.config.issuer import Issuer
 from notifier.config.reading import RUNNING
 from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.settings import (
@@ -30,6 +31,7 @@ __all__ = [
     "SHORTEST_SECRET",
     "Brokers",
     "Cassandra",
+    "Issuer",
     "Kafka",
     "Named",
     "Rule",

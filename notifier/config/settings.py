@@ -7,8 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from notifier.config.issuer import Issuer
 from notifier.config.reading import read
-from notifier.config.rule import Hides, setting
+from notifier.config.rule import Hides, setting, variable
+from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000
 """Followers, by the brief."""
@@ -252,6 +254,11 @@ class Settings:
     kafka: Kafka = Kafka()
     cassandra: Cassandra = Cassandra()
     brokers: Brokers = Brokers()
+    issuer: Issuer = Issuer()
+
+    def __post_init__(self) -> None:
+        if self.demo and self.issuer.name:
+            raise BadSetting(f"A demo signs its people's tokens itself; take {variable('issuer', 'name')} away for it.")
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:

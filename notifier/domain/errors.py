@@ -7,6 +7,7 @@ NotifierError
 │   ├── BadImport  BadPreference  NumberTaken
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
+│   ├── IssuerUnavailable
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  ImportRunning  Unwritable  NoData
@@ -175,6 +176,12 @@ class StreamsFull(Unavailable):
     """This process has as many live streams open as it takes, or is just ending; poll, and try again later."""
 
     code = "streams_full"
+
+
+class IssuerUnavailable(Unavailable):
+    """The keys of the tokens' issuer can't be had right now, so nobody can tell whether a token is good."""
+
+    code = "issuer_unavailable"
 
 
 class NoAnswer(Unavailable):

@@ -18,6 +18,7 @@ from notifier.api.app import create
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
 from notifier.api.noting import Pause
+from notifier.api.tokens import Tokens
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
@@ -135,8 +136,14 @@ class House:
         self._populate()
         self.system.voice.speak()  # as a pump does when it begins
 
-    def app(self, pause: Pause = asyncio.sleep, empty: Callable[[], bool] = lambda: False) -> Litestar:
-        return create(self.system, self.reads, self.keys, pause, empty)
+    def app(
+        self,
+        pause: Pause = asyncio.sleep,
+        empty: Callable[[], bool] = lambda: False,
+        *,
+        tokens: Tokens | None = None,
+    ) -> Litestar:
+        return create(self.system, self.reads, self.keys, pause, empty, tokens=tokens)
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""

@@ -1,18 +1,20 @@
 """The authorization matrix: every route, by everybody who may come. A route that isn't in it fails it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import jwt
 import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
+from litestar.testing import TestClient
 
 from notifier.api.identity import issue
 from notifier.api.keys import Keys
 from notifier.config import Settings
 from notifier.domain.subject import UserId
 from tests.http.house import SECRET, SERVICE_KEY, Edge, House, assert_problem, event
+from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
@@ -80,9 +82,48 @@ CALLERS = (
 )
 
 
-def status(edge: Edge, route: Route, caller: str) -> int:
+@pytest.fixture
+def issuer() -> Issuing:
+    return Issuing()
+
+
+@pytest.fixture
+def issued(issuer: Issuing) -> Iterator[Edge]:
+    """The edge where people's tokens come from an issuer."""
+    house = House()
+    with TestClient(house.app(tokens=issuer.tokens(house)), raise_server_exceptions=False) as client:
+        yield Edge(house, client)
+
+
+def issued_callers(edge: Edge, issuer: Issuing) -> Mapping[str, str | None]:
+    now = int(edge.house.clock.now().timestamp())
+    return {
+        PERSON: issuer.sign("a"),
+        SERVICE: SERVICE_KEY,
+        "nobody": None,
+        "late": issuer.sign(exp=now - 30),
+        "early": issuer.sign(nbf=now + 31),
+        "forged": issuer.sign("a", key=ed(1)),
+        "signed with another key of the issuer": issuer.sign("b", key=ed()),
+        "unsigned": jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
+        "signed with the public key": signed_with_public_key(pem(rsa()), "b"),
+        "for another audience": issuer.sign(aud="tweets"),
+        "of another issuer": issuer.sign(iss="https://evil.example"),
+        "by a key that nobody knows": issuer.sign("c", key=ed()),
+        "of ours": edge.house.token("u1"),
+        "who says no name": issuer.sign(sub=""),
+    }
+
+
+ISSUED_CALLERS = (
+    *(PERSON, SERVICE, "nobody", "late", "early", "forged", "signed with another key of the issuer", "unsigned"),
+    *("signed with the public key", "for another audience", "of another issuer", "by a key that nobody knows"),
+    *("of ours", "who says no name"),
+)
+
+
+def status(edge: Edge, route: Route, brought: str | None) -> int:
     method, path = route
-    brought = callers(edge)[caller]
     headers = {} if brought is None else {"Authorization": f"Bearer {brought}"}
     at = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
     return edge.client.request(method, at, headers=headers, content=b"").status_code
@@ -100,15 +141,28 @@ def test_every_route_of_a_demo_is_in_the_matrix() -> None:
 @pytest.mark.parametrize("route", MATRIX, ids=" ".join)
 def test_who_may_is_let_in_and_nobody_else(edge: Edge, route: Route, caller: str) -> None:
     edge.post(event())
+    assert_judged(edge, route, caller, callers(edge)[caller])
+
+
+@pytest.mark.parametrize("caller", ISSUED_CALLERS)
+def test_who_has_a_token_of_the_issuer_is_let_in_and_nobody_else(issued: Edge, issuer: Issuing, caller: str) -> None:
+    issued.post(event())
+    brought = issued_callers(issued, issuer)[caller]
+    for route in MATRIX:
+        assert_judged(issued, route, caller, brought)
+
+
+def assert_judged(edge: Edge, route: Route, caller: str, brought: str | None) -> None:
     wanted = MATRIX[route]
     if wanted == caller and route in STREAMS:
         return
+    found = status(edge, route, brought)
     if wanted in (OPEN, caller):
-        assert status(edge, route, caller) not in (401, 403)
+        assert found not in (401, 403), route
     elif wanted == HERE:  # a test's caller has no address, so he comes from elsewhere
-        assert status(edge, route, caller) == (200 if caller == SERVICE else 403 if caller == PERSON else 401)
+        assert found == (200 if caller == SERVICE else 403 if caller == PERSON else 401), route
     else:
-        assert status(edge, route, caller) == (403 if caller in (PERSON, SERVICE) else 401)
+        assert found == (403 if caller in (PERSON, SERVICE) else 401), route
 
 
 def test_nothing_of_one_s_own_opens_another_s(edge: Edge) -> None:

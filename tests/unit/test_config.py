@@ -52,6 +52,29 @@ def test_origins_are_taken_as_browsers_write_them(text: str) -> None:
     assert Settings.read({"NOTIFIER_ORIGINS": text}).origins == text
 
 
+@pytest.mark.parametrize(
+    "url", ["https://id.example/jwks", "https://id.example:8443/a?b=c", "http://localhost:1/", "http://[::1]:8080/jwks"]
+)
+def test_an_issuer_s_keys_are_fetched_over_tls_or_from_this_machine(url: str) -> None:
+    assert Settings.read({"NOTIFIER_ISSUER_NAME": "x", "NOTIFIER_ISSUER_JWKS": url}).issuer.jwks == url
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ({"ISSUER_NAME": "x"}, "NOTIFIER_ISSUER_JWKS"),
+        ({"ISSUER_KEY": "file"}, "NOTIFIER_ISSUER_NAME"),
+        ({"ISSUER_JWKS": "https://a"}, "NOTIFIER_ISSUER_NAME"),
+        ({"ISSUER_NAME": "x", "ISSUER_KEY": "file", "ISSUER_JWKS": "https://a"}, "exclude each other"),
+        ({"ISSUER_NAME": "x", "ISSUER_KEY": "file", "DEMO": "a,b,c,d"}, "NOTIFIER_ISSUER_NAME"),
+    ],
+    ids=str,
+)
+def test_half_an_issuer_is_refused_and_so_is_one_of_a_demo(said: dict[str, str], names: str) -> None:
+    with pytest.raises(BadSetting, match=names):
+        Settings.read({f"NOTIFIER_{name}": value for name, value in said.items()})
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("60", 60), ("0.25", 0.25)])
 def test_durations_are_in_seconds(text: str, seconds: float) -> None:
     assert Settings.read({"NOTIFIER_COLLAPSE": text}).collapse == timedelta(seconds=seconds)
@@ -74,6 +97,13 @@ NONSENSE = {
         *("https://a?", "https://a#", "https://ü.example", "https://a\r\nx: y", "https://a\n"),
     ],
     "LOG_LEVEL": ["", "loud"],
+    "ISSUER_NAME": [" ", "two words", "a\n", "x" * 257],
+    "ISSUER_AUDIENCE": ["", "two words"],
+    "ISSUER_JWKS": [
+        *("id.example", "http://id.example/jwks", "ftp://id.example", "file:///etc/keys", "https://", "https:///jwks"),
+        *("https://me:hunter@id.example", "https://id.example:x", "https://id.example:0", "https://id.example/a b"),
+        *("http://localhost.evil.example", "http://127.0.0.1@evil.example", "http://[::2]/", "https://id.example\n"),
+    ],
 }
 
 

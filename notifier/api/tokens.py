@@ -1,0 +1,149 @@
+"""People's tokens: JWTs signed by this service itself, or by the issuer in the settings; never by both."""
+
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Protocol, TypeVar
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from notifier.api.fetching import fetching
+from notifier.api.jwks import PublicKey, public_key
+from notifier.api.keyring import Fetched, Held, Keyring
+from notifier.api.keys import Keys
+from notifier.config import Issuer, Settings, variable
+from notifier.domain.errors import BadSetting, BadToken
+from notifier.domain.event import LONGEST_ID
+from notifier.domain.subject import UserId
+from notifier.telemetry import Metrics
+
+ALGORITHM = "HS256"
+AUDIENCE = "notifier"
+LIFETIME = timedelta(minutes=15)
+LEEWAY = timedelta(seconds=30)
+"""Clocks of the one who issues and of this service may differ by so much."""
+NOT_OURS = "The token is not one of ours."
+
+_LATEST = 2**40
+"""Seconds; a moment that a calendar has."""
+_Seconds = Annotated[int, msgspec.Meta(ge=0, le=_LATEST)]
+_Moment = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_LATEST)]
+"""As RFC 7519 allows it: some issuers tell the milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who brought a token that is good."""
+
+    user: UserId
+    ends_at: float
+    """In seconds since 1970; from then on the token is refused."""
+
+
+class Tokens(Protocol):
+    async def holder(self, token: str, now: datetime) -> Holder:
+        """Raises BadToken, and IssuerUnavailable when that can't be known."""
+        ...
+
+
+class _Own(msgspec.Struct, omit_defaults=True):
+    sub: str
+    aud: str
+    exp: _Seconds
+    iat: _Seconds
+    nbf: _Seconds = 0
+
+
+class _Theirs(msgspec.Struct):
+    iss: str
+    sub: str
+    aud: str | list[str]
+    exp: _Moment
+    iat: _Moment = 0
+    nbf: _Moment = 0
+
+
+Claims = TypeVar("Claims", _Own, _Theirs)
+SigningKey = str | RSAPublicKey | Ed25519PublicKey
+"""The secret, or a public key of the issuer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTokens:
+    secret: str = field(repr=False)
+
+    async def holder(self, token: str, now: datetime) -> Holder:
+        return _judged(_read(token, self.secret, ALGORITHM, _Own), AUDIENCE, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedTokens:
+    name: str
+    audience: str
+    keyring: Keyring
+
+    async def holder(self, token: str, now: datetime) -> Holder:
+        key = await self.keyring.key(_kid(token))
+        if key is None:
+            raise BadToken(NOT_OURS)
+        claims = _read(token, key.key, key.algorithm, _Theirs)
+        if claims.iss != self.name:
+            raise BadToken("The token is of another issuer.")
+        return _judged(claims, self.audience, now)
+
+
+def issue(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+    """A person's token, of this service's own."""
+    claims = _Own(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
+    return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
+
+
+def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> Tokens:
+    """Connects to nothing. Raises BadSetting."""
+    issuer = settings.issuer
+    if not issuer.name:
+        return OwnTokens(keys.secret)
+    failed = metrics.outages.labels("issuer").inc
+    keyring = Fetched(fetching(issuer.jwks), failed) if issuer.jwks else Held(key_in(issuer))
+    return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
+
+
+def key_in(issuer: Issuer) -> PublicKey:
+    """The key of the issuer's file. Raises BadSetting."""
+    try:
+        return public_key(Path(issuer.key).read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadSetting(f"{variable('issuer', 'key')} is {issuer.key!r}: {error}.") from error
+
+
+def _kid(token: str) -> str:
+    try:
+        return str(jwt.get_unverified_header(token).get("kid", ""))
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        raise BadToken(NOT_OURS) from None
+
+
+def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
+    """The signature first; the claims are judged by our own clock, which tests and simulations hold."""
+    try:
+        return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
+    # Not chained and not quoted: a token is a secret, also a bad one. Deeply nested JSON is bad like any other.
+    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError):
+        raise BadToken(NOT_OURS) from None
+
+
+def _judged(claims: _Own | _Theirs, audience: str, now: datetime) -> Holder:
+    seconds, leeway = now.timestamp(), LEEWAY.total_seconds()
+    if audience not in ([claims.aud] if isinstance(claims.aud, str) else claims.aud):
+        raise BadToken("The token is for another audience.")
+    if claims.exp <= seconds - leeway:
+        raise BadToken("The token has expired.")
+    if max(claims.iat, claims.nbf) > seconds + leeway:
+        raise BadToken("The token is from the future.")
+    if not 0 < len(claims.sub) <= LONGEST_ID or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
+        raise BadToken("The token names nobody.")
+    return Holder(user=UserId(claims.sub), ends_at=claims.exp + leeway)
