@@ -8,19 +8,20 @@ from typing import Any
 from litestar import Litestar, Router
 from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
-from litestar.types import ControllerRouterHandler, Message, Scope
+from litestar.types import ControllerRouterHandler, Message
 
 from notifier.api import demo, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
+from notifier.api.identity import Identity
 from notifier.api.keys import Keys
 from notifier.api.listening import HUB
 from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
-from notifier.api.tokens import Tokens
+from notifier.api.scopes import Scope
 from notifier.system import Reads, System
 
 
@@ -31,14 +32,14 @@ def create(
     pause: Pause = asyncio.sleep,
     empty: Callable[[], bool] = lambda: False,
     *,
-    tokens: Tokens | None = None,
+    identity: Identity | None = None,
 ) -> Litestar:
     """Connects to nothing and starts nothing before the first request; a demo's ordinary day begins when it is served.
 
-    `empty` empties the Redis that this service started itself. `tokens` are other ones than the settings say.
+    `empty` empties the Redis that this service started itself. `identity` is another than the settings say.
     Raises BadSetting.
     """
-    wired = edge(system, reads, keys, pause, tokens)
+    wired = edge(system, reads, keys, pause, identity)
     behind = backstage(wired, empty)
     description = describe(_routes(wired), _dependencies(wired, Description({}), behind), _version())
 
@@ -68,7 +69,7 @@ def create(
     return app
 
 
-async def as_it_is_named(message: Message, _: Scope) -> None:
+async def as_it_is_named(message: Message, _: object) -> None:
     """No browser guesses another type than the one we say: an answer that carries strangers' words is never a page."""
     if message["type"] == "http.response.start":
         MutableScopeHeaders.from_message(message).setdefault("X-Content-Type-Options", "nosniff")
@@ -80,8 +81,8 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired)],
-            security=[{SERVICE: []}],
+            guards=[services(wired, Scope.EVENTS, Scope.FOLLOWS)],
+            security=[{SERVICE: [Scope.EVENTS]}, {SERVICE: [Scope.FOLLOWS]}],
             tags=["events"],
         ),
         Router(
@@ -102,7 +103,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
             "/v1/system",
             route_handlers=[overview.overview, overview.stream],
             guards=[operators(wired)],
-            security=[{SERVICE: []}],
+            security=[{SERVICE: [Scope.OPERATE]}],
             tags=["operations"],
         ),
         Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi, files.static], tags=["operations"]),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -17,14 +17,13 @@ from litestar.params import SkipValidation
 
 from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
-from notifier.api.identity import Identity
+from notifier.api.identity import Identity, identity_of
 from notifier.api.keys import Keys
 from notifier.api.looking import Looking
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
-from notifier.api.tokens import Tokens, tokens_of
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
 from notifier.domain.burst import Burst
@@ -81,14 +80,16 @@ Wired = NamedDependency[SkipValidation[Edge]]
 Call = Request[UserId, float, State]
 
 
-def written(request: Call, prefix: str, read: str) -> str:
+def written(request: Request[Any, Any, State], prefix: str, read: str) -> str:
     """What stands in the path behind the prefix. The router takes double slashes for single ones and drops the last; an
     id may have them, so what it read is only what is left where nothing else is."""
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or read
 
 
-def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep, tokens: Tokens | None = None) -> Edge:
+def edge(
+    system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
+) -> Edge:
     """Starts no thread before the first request. Raises BadSetting."""
     ports, gateway = system.ports, system.gateway()
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
@@ -142,7 +143,7 @@ def edge(system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep,
         asking=Asking(people=reads.people, preferences=reads.preferences, clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,
-        identity=Identity(keys=keys, tokens=tokens or tokens_of(system.settings, keys, system.metrics)),
+        identity=identity or identity_of(system.settings, keys, system.metrics),
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),

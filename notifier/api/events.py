@@ -1,21 +1,25 @@
 """`/v1/events`: where the tweet service leaves its events and asks what became of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
-from litestar import Response, get, post
+from litestar import Request, Response, get, post
+from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
-from notifier.api.edge import Call, Edge, Wired, written
+from notifier.api.edge import Edge, Wired, written
 from notifier.api.guards import media_type, takes_plain
 from notifier.api.openapi import EventsOperation
 from notifier.api.previewing import PreviewsBody, previews
 from notifier.api.problems import Problem, described, problem
-from notifier.codec import read_events
+from notifier.api.scopes import Caller, Scope
+from notifier.codec import read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
+from notifier.domain.graph import GraphChange
 from notifier.domain.mention import Event
 from notifier.flow.fate import PULLED_ALONE, AccountFate, BurstFate, Fate, TierFate
 from notifier.flow.gateway import Answer, Receipt
@@ -31,6 +35,9 @@ NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
+NEEDED: Mapping[type[Event | GraphChange], Scope] = {Event: Scope.EVENTS, GraphChange: Scope.FOLLOWS}
+
+Sent = Request[Caller, Any, State]
 
 
 class Accepted(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -92,7 +99,7 @@ class FateBody(msgspec.Struct, kw_only=True):
     | {200: ResponseSpec(PreviewsBody, description="What it would do, of a dry run.", generate_examples=False)},
 )
 async def accept(
-    request: Call, edge: Wired, dry_run: FromQuery[str] = DELIVERS
+    request: Sent, edge: Wired, dry_run: FromQuery[str] = DELIVERS
 ) -> Response[Accepted | AcceptedBatch | PreviewsBody]:
     """Takes one event, or a batch. 202 means that it survives a crash of any process.
 
@@ -102,6 +109,7 @@ async def accept(
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
     body = await _body(request, LIMITS[kind])
+    await _require(edge, request.user, body, batch=kind == BATCH)
     if (asked := _asked(request)) != [DELIVERS]:
         return Response(await _previewed(edge, body, kind, asked), status_code=200, headers=NOT_KEPT)
     if kind == BATCH:
@@ -112,16 +120,28 @@ async def accept(
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 503))
 async def fate(
-    id: FromPath[str], request: Call, edge: Wired, source: FromQuery[str | None] = None
+    id: FromPath[str], request: Sent, edge: Wired, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
     """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
+    request.user.require(Scope.EVENTS)
     found = await edge.in_thread(edge.fates, source, written(request, PREFIX, id))
     return Response(_fate(found), headers=NOT_KEPT)
 
 
-def _asked(request: Call) -> list[str]:
+def _asked(request: Sent) -> list[str]:
     """Each `dry_run` that is said: the framework's is the last, which somebody on the way may have added."""
     return [str(word) for word in request.query_params.getall("dry_run", [DELIVERS])]
+
+
+async def _require(edge: Edge, caller: Caller, body: bytes, *, batch: bool) -> None:
+    """Raises Forbidden, before anything of it is taken, also of a batch with one such event; what can't be read is
+    refused later, by its own name."""
+    if caller.scopes.issuperset(NEEDED.values()):
+        return
+    # One event is read in microseconds; a thread is for the thousand of a batch.
+    found = await edge.in_thread(speaks_of, body, batch=True) if batch else speaks_of(body, batch=False)
+    for kind in found:
+        caller.require(NEEDED[kind])
 
 
 async def _previewed(edge: Edge, body: bytes, kind: str, asked: Sequence[str]) -> PreviewsBody:
@@ -140,7 +160,7 @@ async def _previewed(edge: Edge, body: bytes, kind: str, asked: Sequence[str]) -
     return previews(await edge.in_thread(edge.preview, event))
 
 
-async def _body(request: Call, most: int) -> bytes:
+async def _body(request: Sent, most: int) -> bytes:
     """Raises TooLarge as soon as it is certain, and before the rest is read."""
     if (request.content_length or 0) > most:
         raise TooLarge(f"{most} bytes are the most.")

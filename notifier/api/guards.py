@@ -12,15 +12,20 @@ from litestar.handlers import BaseRouteHandler
 
 from notifier.api.edge import Edge
 from notifier.api.keys import Keys
+from notifier.api.scopes import Scope
 from notifier.domain.errors import BadToken, Forbidden, WrongType
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
 
 
-def services(edge: Edge) -> Guard:
+def services(edge: Edge, *scopes: Scope) -> Guard:
+    """Those with any of the scopes. The caller is `request.user` from here on."""
+
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        await edge.identity.require_service(connection.headers.get("authorization"), edge.clock.now())
+        caller = await edge.identity.service(connection.headers.get("authorization"), edge.clock.now())
+        caller.require(*scopes)
+        connection.scope["user"] = caller
 
     return guard
 
@@ -36,11 +41,11 @@ def people(edge: Edge) -> Guard:
 
 
 def neighbours_or_services(edge: Edge) -> Guard:
-    """Open on loopback; from elsewhere it takes the service key.
+    """Open on loopback; from elsewhere it takes a service key that may read metrics.
 
     By a loopback name alone: a page in a browser that runs here may have had its own name pointed at this machine.
     """
-    only_services = services(edge)
+    only_services = services(edge, Scope.METRICS)
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         if not (_is_loopback(connection) and _names_loopback(f"//{connection.headers.get('host', '')}")):
@@ -81,8 +86,8 @@ def visitors(edge: Edge) -> Guard:
 
 
 def operators(edge: Edge) -> Guard:
-    """The service key; in a demo its visitors, too."""
-    only_services, only_visitors = services(edge), visitors(edge)
+    """Services that operate; in a demo its visitors, too."""
+    only_services, only_visitors = services(edge, Scope.OPERATE), visitors(edge)
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         if edge.system.settings.demo:

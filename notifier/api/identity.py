@@ -1,12 +1,16 @@
-"""Who is asking: people bring a short-lived token, the tweet service its key; both are checked in constant time."""
+"""Who is asking: people bring a short-lived token, services a key; how long it takes to refuse them tells nothing."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
 
+from notifier.api.keybook import Doorman, KeyBook
 from notifier.api.keys import Keys, keys_of, load_or_create
-from notifier.api.tokens import Holder, Tokens, issue
+from notifier.api.scopes import ALL, Caller
+from notifier.api.tokens import Holder, Tokens, issue, tokens_of
+from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
+from notifier.telemetry import Metrics
 
 __all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
 
@@ -15,24 +19,34 @@ __all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
 class Identity:
     keys: Keys = field(repr=False)
     tokens: Tokens
+    doorman: Doorman
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
-        """Raises BadToken or IssuerUnavailable, and Forbidden for the service key: it opens nobody's inbox."""
+        """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
         token = _bearer(authorization)
-        if _same(token, self.keys.service_key):
-            raise Forbidden("The service key is for events; an inbox takes a person's token.")
+        if self._service(token):
+            raise Forbidden("A service key is for what services do; an inbox takes a person's token.")
         return await self.tokens.holder(token, now)
 
-    async def require_service(self, authorization: str | None, now: datetime) -> None:
-        """Raises BadToken, and Forbidden for a person's token."""
+    async def service(self, authorization: str | None, now: datetime) -> Caller:
+        """Whatever its scopes are. Raises BadToken, and Forbidden for a person's token."""
         token = _bearer(authorization)
-        if _same(token, self.keys.service_key):
-            return
+        if caller := self._service(token):
+            return caller
         try:
             await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: whatever it is, the service key it is not
-            raise BadToken("The token is not the service key.") from None
-        raise Forbidden("A person's token is for that person's inbox; events take the service key.")
+        except IssuerUnavailable:  # fails closed: whatever it is, a service key it is not
+            raise BadToken("The token is not a service key.") from None
+        raise Forbidden("A person's token is for that person's inbox; this takes a service key.")
+
+    def _service(self, token: str) -> Caller | None:
+        return ALL if _same(token, self.keys.service_key) else self.doorman.caller(token)
+
+
+def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
+    """Connects to nothing. Raises BadSetting."""
+    doorman = Doorman(KeyBook.of(settings, keys))
+    return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman)
 
 
 def _bearer(authorization: str | None) -> str:

@@ -11,6 +11,7 @@ PLACES = {
     "import": "notifier.cli.importing:importing",
     "fixture": "notifier.cli.fixture:fixture",
     "token": "notifier.cli.token:token",
+    "key": "notifier.cli.key:key",
     "mention": "notifier.cli.mention:mention",
     "follow": "notifier.cli.follow:follow",
     "storm": "notifier.cli.storm:storm",

@@ -85,18 +85,34 @@ def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphCh
 
 def read_event(body: bytes, now: datetime) -> Event | GraphChange:
     """Raises BadEvent or TooLarge."""
-    if len(body) > LARGEST_EVENT:
-        raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
-    try:
-        raw = msgspec.json.decode(body, type=_Mentioned | _Followed | _Unfollowed)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadEvent(f"{error}.") from error
-    return raw.checked(now)
+    return _raw(body).checked(now)
 
 
 def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Event | GraphChange | NotifierError]:
     """Each event, or what is wrong with it: one bad event doesn't spoil its batch."""
     return [_event_or_error(one, now) for one in (_split(body) if batch else [body])]
+
+
+def speaks_of(body: bytes, *, batch: bool) -> set[type[Event | GraphChange]]:
+    """Which of the two is in it. By the same reading and without a clock: whatever `read_events` may ever find in these
+    bytes is in the answer. What can't be read is passed over; raises BadEvent or TooLarge for what is no batch."""
+    return {kind for one in (_split(body) if batch else [body]) if (kind := _kind(one))}
+
+
+def _kind(body: bytes) -> type[Event | GraphChange] | None:
+    try:
+        return Event if isinstance(_raw(body), _Mentioned) else GraphChange
+    except NotifierError:
+        return None
+
+
+def _raw(body: bytes) -> _Mentioned | _Followed | _Unfollowed:
+    if len(body) > LARGEST_EVENT:
+        raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
+    try:
+        return msgspec.json.decode(body, type=_Mentioned | _Followed | _Unfollowed)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadEvent(f"{error}.") from error
 
 
 def _split(body: bytes) -> list[bytes]:

@@ -206,6 +206,12 @@ class Settings:
         holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
         hides=Hides.ALL,
     )
+    service_keys: str = setting(
+        "",
+        must="a file",
+        means="the book of `notifier key`, which holds hashes and no keys; none: `service_keys.json` in the data"
+        " folder",
+    )
     monitor_every: timedelta = setting(
         timedelta(seconds=10),
         must="a number of seconds from 0.1 to 3600",

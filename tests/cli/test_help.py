@@ -8,7 +8,11 @@ from notifier.cli.verbs import Verbs
 from tests.cli.conftest import Notifier
 
 GIVEN = [verb for verb in PLACES if verb in main.list_commands(click.Context(main))]
-VERBS = [*((verb,) for verb in GIVEN if verb != "throttle"), *(("throttle", each) for each in ("set", "list", "lift"))]
+FAMILIES = {"throttle": ("set", "list", "lift"), "key": ("add", "list", "remove")}
+VERBS = [
+    *((verb,) for verb in GIVEN if verb not in FAMILIES),
+    *((family, each) for family, verbs in FAMILIES.items() for each in verbs),
+]
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)

@@ -15,10 +15,9 @@ from litestar.testing import TestClient
 from notifier import topics
 from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
-from notifier.api.identity import issue
+from notifier.api.identity import Identity, issue
 from notifier.api.keys import Keys
 from notifier.api.noting import Pause
-from notifier.api.tokens import Tokens
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
@@ -141,9 +140,9 @@ class House:
         pause: Pause = asyncio.sleep,
         empty: Callable[[], bool] = lambda: False,
         *,
-        tokens: Tokens | None = None,
+        identity: Identity | None = None,
     ) -> Litestar:
-        return create(self.system, self.reads, self.keys, pause, empty, tokens=tokens)
+        return create(self.system, self.reads, self.keys, pause, empty, identity=identity)
 
     def sequence(self) -> None:
         """Everything that was accepted has its burst, or its refusal."""

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from notifier.api.identity import Identity, identity_of
 from notifier.api.keyring import Fetched
 from notifier.api.tokens import IssuedTokens
 from notifier.domain.errors import IssuerUnavailable
@@ -45,10 +46,11 @@ class Issuing:
     broken: str = ""
     asked: int = 0
 
-    def tokens(self, house: House) -> IssuedTokens:
-        """As the API takes them."""
+    def identity(self, house: House) -> Identity:
+        """That of a house whose people's tokens come from here."""
         keyring = Fetched(self.fetch, now=lambda: house.clock.now().timestamp())
-        return IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring)
+        own = identity_of(house.system.settings, house.keys, house.system.metrics)
+        return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:
         self.asked += 1

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from itertools import combinations
+from pathlib import Path
 
 import jwt
 import pytest
@@ -10,7 +12,10 @@ from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
 
 from notifier.api.identity import issue
+from notifier.api.keybook import KeyBook
 from notifier.api.keys import Keys
+from notifier.api.scopes import Scope
+from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.subject import UserId
 from tests.http.house import SECRET, SERVICE_KEY, Edge, House, assert_problem, event
@@ -18,6 +23,14 @@ from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_k
 
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
+SCOPES: Mapping[Route, set[Scope]] = {
+    ("POST", "/v1/events"): {Scope.EVENTS, Scope.FOLLOWS},
+    ("GET", "/v1/events/{id}"): {Scope.EVENTS},
+    ("GET", "/v1/system"): {Scope.OPERATE},
+    ("GET", "/v1/system/stream"): {Scope.OPERATE},
+    ("GET", "/metrics"): {Scope.METRICS},
+}
+"""A service gets in with any of them."""
 MATRIX: Mapping[Route, str] = {
     ("POST", "/v1/events"): SERVICE,
     ("GET", "/v1/events/{id}"): SERVICE,
@@ -91,7 +104,7 @@ def issuer() -> Issuing:
 def issued(issuer: Issuing) -> Iterator[Edge]:
     """The edge where people's tokens come from an issuer."""
     house = House()
-    with TestClient(house.app(tokens=issuer.tokens(house)), raise_server_exceptions=False) as client:
+    with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
         yield Edge(house, client)
 
 
@@ -150,6 +163,28 @@ def test_who_has_a_token_of_the_issuer_is_let_in_and_nobody_else(issued: Edge, i
     brought = issued_callers(issued, issuer)[caller]
     for route in MATRIX:
         assert_judged(issued, route, caller, brought)
+
+
+@pytest.mark.parametrize("scopes", [[one] for one in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
+def test_a_service_key_opens_what_its_scopes_say_and_nothing_else(tmp_path: Path, scopes: list[Scope]) -> None:
+    house = House(Settings(data=tmp_path))
+    book = KeyBook.of(house.system.settings, house.keys)
+    key, kept = made("a-service", scopes, book.pepper, house.clock.now())
+    with book.changed() as keys:
+        keys.append(kept)
+    with TestClient(house.app(), raise_server_exceptions=False) as client:
+        edge = Edge(house, client)
+        edge.post(event())
+        for route, wanted in MATRIX.items():
+            if wanted == OPEN or not SCOPES.get(route, set()).isdisjoint(scopes):
+                assert route in STREAMS or status(edge, route, key) not in (401, 403), route
+            else:
+                assert status(edge, route, key) == 403, route
+            assert status(edge, route, key + "x") == status(edge, route, None), route
+
+
+def test_every_route_for_services_has_a_scope() -> None:
+    assert SCOPES.keys() == {route for route, wanted in MATRIX.items() if wanted in (SERVICE, HERE)}
 
 
 def assert_judged(edge: Edge, route: Route, caller: str, brought: str | None) -> None:

@@ -41,7 +41,7 @@ class Desk:
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     issuer, house = Issuing(), House()
-    with TestClient(house.app(tokens=issuer.tokens(house)), raise_server_exceptions=False) as client:
+    with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
         yield Desk(issuer, Edge(house, client))
 
 
