@@ -8,12 +8,12 @@ from typing import Any
 from litestar import Litestar, Router
 from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
-from litestar.types import ControllerRouterHandler, Message
+from litestar.types import ControllerRouterHandler, Message, Scope
 
 from notifier.api import demo, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
-from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
+from notifier.api.guards import LEFT, at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.identity import Identity
 from notifier.api.keys import Keys
 from notifier.api.listening import HUB
@@ -21,7 +21,8 @@ from notifier.api.noting import Pause
 from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
-from notifier.api.scopes import Scope
+from notifier.api.scopes import Scope as May
+from notifier.domain.allowance import Allowance, seconds
 from notifier.system import Reads, System
 
 
@@ -56,7 +57,7 @@ def create(
         [*_routes(wired), *_of_the_demo(wired)],
         dependencies=_dependencies(wired, description, behind),
         exception_handlers=HANDLERS,
-        before_send=[as_it_is_named],
+        before_send=[as_it_is_named, with_what_is_left],
         on_startup=[begin],
         on_shutdown=[close],
         state=State({HUB: wired.hub}),
@@ -69,10 +70,19 @@ def create(
     return app
 
 
-async def as_it_is_named(message: Message, _: object) -> None:
+async def as_it_is_named(message: Message, _: Scope) -> None:
     """No browser guesses another type than the one we say: an answer that carries strangers' words is never a page."""
     if message["type"] == "http.response.start":
         MutableScopeHeaders.from_message(message).setdefault("X-Content-Type-Options", "nosniff")
+
+
+async def with_what_is_left(message: Message, scope: Scope) -> None:
+    """Of the limit, on whatever is answered: so that a client can slow down before it is refused."""
+    left = scope["state"].get(LEFT)
+    if message["type"] == "http.response.start" and isinstance(left, Allowance):
+        headers = MutableScopeHeaders.from_message(message)
+        headers["RateLimit-Policy"] = f'"{left.limit.name}";q={left.limit.most};w={seconds(left.limit.window)}'
+        headers["RateLimit"] = f'"{left.limit.name}";r={left.left};t={seconds(left.full_after)}'
 
 
 def _routes(wired: Edge) -> list[ControllerRouterHandler]:
@@ -81,8 +91,8 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired, Scope.EVENTS, Scope.FOLLOWS)],
-            security=[{SERVICE: [Scope.EVENTS]}, {SERVICE: [Scope.FOLLOWS]}],
+            guards=[services(wired, May.EVENTS, May.FOLLOWS)],
+            security=[{SERVICE: [May.EVENTS]}, {SERVICE: [May.FOLLOWS]}],
             tags=["events"],
         ),
         Router(
@@ -103,7 +113,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
             "/v1/system",
             route_handlers=[overview.overview, overview.stream],
             guards=[operators(wired)],
-            security=[{SERVICE: [Scope.OPERATE]}],
+            security=[{SERVICE: [May.OPERATE]}],
             tags=["operations"],
         ),
         Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi, files.static], tags=["operations"]),

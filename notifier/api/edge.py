@@ -1,7 +1,7 @@
 """The edge: what the routes are wired from, and the threads in which the synchronous write path runs."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,12 +20,14 @@ from notifier.api.gathering import Gathering
 from notifier.api.identity import Identity, identity_of
 from notifier.api.keys import Keys
 from notifier.api.looking import Looking
+from notifier.api.metering import Metering, metering
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
+from notifier.domain.allowance import Limit
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import UserId
@@ -62,6 +64,7 @@ class Edge:
     clock: Clock
     keys: Keys = field(repr=False)
     identity: Identity
+    metering: Metering
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
@@ -100,6 +103,12 @@ def edge(
 
     async def append(record: Record) -> None:
         await asyncio.get_running_loop().run_in_executor(threads, ports.log.append, [record])
+
+    async def settle(spent: Mapping[str, int], limit: Limit) -> Mapping[str, float]:
+        named = {f"{limit.name}:{who}": count for who, count in spent.items()}
+        call = partial(ports.buckets.spend, named, limit.most, limit.refill)
+        left = await asyncio.get_running_loop().run_in_executor(threads, call)
+        return {who: left[f"{limit.name}:{who}"] for who in spent}
 
     async def recent(since: datetime) -> Sequence[Burst]:
         return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
@@ -144,6 +153,7 @@ def edge(
         clock=ports.clock,
         keys=keys,
         identity=identity or identity_of(system.settings, keys, system.metrics),
+        metering=metering(system.settings.limits, settle, ports.clock, system.metrics, pause),
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),

@@ -95,7 +95,7 @@ class FateBody(msgspec.Struct, kw_only=True):
     guards=[takes_plain],
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
-    responses=described(400, 401, 403, 409, 413, 415, 503, 507)
+    responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
     | {200: ResponseSpec(PreviewsBody, description="What it would do, of a dry run.", generate_examples=False)},
 )
 async def accept(
@@ -118,7 +118,7 @@ async def accept(
     return Response(_one(await edge.gathering(body)), headers=NOT_KEPT)
 
 
-@get("/{id:path}", responses=described(400, 401, 403, 404, 503))
+@get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
 async def fate(
     id: FromPath[str], request: Sent, edge: Wired, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:

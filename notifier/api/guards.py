@@ -13,7 +13,12 @@ from litestar.handlers import BaseRouteHandler
 from notifier.api.edge import Edge
 from notifier.api.keys import Keys
 from notifier.api.scopes import Scope
-from notifier.domain.errors import BadToken, Forbidden, WrongType
+from notifier.domain.allowance import Limit, seconds
+from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
+
+READING = ("GET", "HEAD")
+LEFT = "left"
+"""In the state of a request: what is left of its limit."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
@@ -25,6 +30,7 @@ def services(edge: Edge, *scopes: Scope) -> Guard:
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         caller = await edge.identity.service(connection.headers.get("authorization"), edge.clock.now())
         caller.require(*scopes)
+        _meter(edge, connection, edge.metering.requests, caller.key)
         connection.scope["user"] = caller
 
     return guard
@@ -35,9 +41,25 @@ def people(edge: Edge) -> Guard:
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         holder = await edge.identity.person(connection.headers.get("authorization"), edge.clock.now())
+        _meter(edge, connection, _of_people(edge, connection), holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard
+
+
+def _of_people(edge: Edge, connection: Connection) -> Limit | None:
+    return edge.metering.reads if connection.scope.get("method") in READING else edge.metering.writes
+
+
+def _meter(edge: Edge, connection: Connection, limit: Limit | None, who: str) -> None:
+    """The answer tells what is left, also where it refuses for another reason. Raises TooManyRequests."""
+    if limit is None:
+        return
+    granted, left = edge.metering.take(limit, who)
+    connection.scope["state"][LEFT] = left
+    if not granted:
+        words = f"{limit.most} {limit.name} in {seconds(limit.window)} seconds are the limit."
+        raise TooManyRequests(words, left.again_after)
 
 
 def neighbours_or_services(edge: Edge) -> Guard:

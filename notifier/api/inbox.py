@@ -70,7 +70,7 @@ class Marking(msgspec.Struct, kw_only=True):
     mark: str
 
 
-@get("/", responses=described(400, 401, 403, 404, 503))
+@get("/", responses=described(400, 401, 403, 404, 429, 503))
 async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = 20) -> Response[InboxBody | None]:
     """A page, newest first, and the badge of the same moment."""
     user = request.user
@@ -95,7 +95,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     return Response(body, headers=headers)
 
 
-@get("/unread", responses=described(401, 403, 404, 503))
+@get("/unread", responses=described(401, 403, 404, 429, 503))
 async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     """How many items are unread; `more` beyond what is counted."""
     badge = await edge.tab.badge(request.user)
@@ -107,7 +107,7 @@ async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     status_code=204,
     guards=[takes_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 503, 507),
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     """Marks as seen what the page showed that the token came with."""
@@ -120,7 +120,7 @@ async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     status_code=204,
     guards=[takes_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 503, 507),
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
     """Marks items as read, unread or hidden, or takes that back."""

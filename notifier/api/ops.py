@@ -38,7 +38,7 @@ async def readyz(edge: Wired) -> Readiness:
     return await edge.in_thread(readiness, edge.system)
 
 
-@get("/metrics", media_type="text/plain", responses=described(401, 403))
+@get("/metrics", media_type="text/plain", responses=described(401, 403, 429))
 async def metrics(edge: Wired) -> Response[str]:
     """In the format of Prometheus; of all processes where they share a folder for it."""
     text = await edge.in_thread(exposition, edge.system.metrics.registry)

@@ -16,7 +16,7 @@ SHARED = ("/v1/inbox", "/v1/preferences", "/static/notifier-inbox", "/static/not
 METHODS = "GET, PUT, PATCH"
 SENT = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """What the element sends beyond what any page may send."""
-READ = "ETag, Link, Retry-After, WWW-Authenticate, X-Poll-Interval"
+READ = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
 """What it reads beyond what any page may read."""
 REMEMBERED = timedelta(hours=2)
 """How long a browser needn't ask again whether it may; the longest that Chromium heeds."""

@@ -11,7 +11,7 @@ from notifier.api.watching import MEDIA_TYPE, Watching
 SPOKEN = "system, whose data are SystemBody, and trouble, whose data name a code."
 
 
-@get("/", responses=described(401, 403, 503))
+@get("/", responses=described(401, 403, 429, 503))
 async def overview(edge: Wired) -> Response[SystemBody]:
     """One snapshot; at most a second old."""
     body = await edge.looking.latest()
@@ -20,7 +20,7 @@ async def overview(edge: Wired) -> Response[SystemBody]:
 
 @get(
     "/stream",
-    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 503),
+    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 429, 503),
 )
 async def stream(edge: Wired) -> Watching:
     """A snapshot a second, as events named `system`; `trouble` with a code while the store doesn't answer."""

@@ -42,7 +42,7 @@ class Change(msgspec.Struct, kw_only=True):
     muted_until: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-@get("/", responses=described(401, 403, 404, 503))
+@get("/", responses=described(401, 403, 404, 429, 503))
 async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
     """What the person said of whom, by subject."""
     wants, now = await edge.asking.wants(request.user), edge.clock.now()
@@ -55,7 +55,7 @@ async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
     "/{subject:path}",
     guards=[takes_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 503, 507),
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def prefer(
     subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[Change]

@@ -11,6 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ExceptionHandlersMap
 
 from notifier.domain import errors
+from notifier.domain.allowance import seconds
 from notifier.domain.errors import NotifierError
 
 LOGGER = logging.getLogger("notifier.api")
@@ -34,6 +35,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.BadToken: 401,
     errors.Forbidden: 403,
     errors.TooManyStreams: 429,
+    errors.TooManyRequests: 429,
     errors.Refused: 400,
     errors.Unavailable: 503,
     errors.Full: 507,
@@ -93,6 +95,8 @@ def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Re
 def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
     if status_of(error) == STATUSES[NotifierError]:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    if isinstance(error, errors.TooManyRequests):
+        return answer(error, {"Retry-After": str(seconds(error.again_after))})
     return answer(error)
 
 

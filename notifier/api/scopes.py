@@ -22,6 +22,8 @@ class Scope(StrEnum):
 class Caller:
     """A service that was let in."""
 
+    key: str
+    """The id of its key."""
     name: str
     scopes: frozenset[Scope]
 
@@ -32,5 +34,5 @@ class Caller:
             raise Forbidden(f"The key {self.name} hasn't the scope {words}; it has {', '.join(sorted(self.scopes))}.")
 
 
-ALL = Caller(name="of secret.json", scopes=frozenset(Scope))
+ALL = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))
 """Whoever has the one key that is made with the secret."""

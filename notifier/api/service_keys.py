@@ -35,7 +35,7 @@ class ServiceKey:
 
     @property
     def caller(self) -> Caller:
-        return Caller(name=self.name, scopes=frozenset(self.scopes))
+        return Caller(key=self.id, name=self.name, scopes=frozenset(self.scopes))
 
 
 def made(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:

@@ -7,6 +7,7 @@ from notifier.config.environment import (
     set_in_environment,
 )
 from notifier.config.issuer import Issuer
+from notifier.config.limits import Limits
 from notifier.config.reading import RUNNING
 from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.settings import (
@@ -33,6 +34,7 @@ __all__ = [
     "Cassandra",
     "Issuer",
     "Kafka",
+    "Limits",
     "Named",
     "Rule",
     "Settings",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from notifier.config.issuer import Issuer
+from notifier.config.limits import Limits
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
 from notifier.domain.errors import BadSetting
@@ -261,6 +262,7 @@ class Settings:
     cassandra: Cassandra = Cassandra()
     brokers: Brokers = Brokers()
     issuer: Issuer = Issuer()
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:

@@ -4,7 +4,7 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── BadImport  BadPreference  NumberTaken
+│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
@@ -14,6 +14,8 @@ NotifierError
 │   ├── NotRunning  PortTaken  NoValkey  NoParquet  NotEmpty  NotOurs  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
+
+from datetime import timedelta
 
 
 class NotifierError(Exception):
@@ -110,6 +112,16 @@ class TooManyStreams(Refused):
     """The person has as many live streams open as one may have; close one of them."""
 
     code = "too_many_streams"
+
+
+class TooManyRequests(Refused):
+    """More was asked for than one may ask for in a while; come back after the seconds that Retry-After says."""
+
+    code = "too_many_requests"
+
+    def __init__(self, detail: str = "", again_after: timedelta = timedelta(seconds=1)) -> None:
+        super().__init__(detail)
+        self.again_after = again_after
 
 
 class NotSupported(Refused):

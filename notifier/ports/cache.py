@@ -33,6 +33,11 @@ class Buckets(Protocol):
         """Takes one token, of which one more comes each `refill`; False when none is left."""
         ...
 
+    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
+        """Takes from each bucket as many as were given away already, and answers what is left, which may be less than
+        nothing; in one round trip. Not idempotent: what is said twice is taken twice."""
+        ...
+
 
 class Pressure(Protocol):
     """The monitor's word to the dispatcher. Raises CacheUnavailable."""

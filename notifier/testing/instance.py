@@ -19,6 +19,8 @@ STOPS_WITHIN = 15.0
 """Seconds."""
 LOOKS_EVERY = 0.02
 PR_SET_PDEATHSIG = 1
+UNLIMITED = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
+"""One person stands for thousands where something is measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class Instance:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment_with(self.environment),
+                env=environment_with({**UNLIMITED, **self.environment}),
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
         try:

@@ -1,7 +1,7 @@
 """Token buckets, on every backend."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import cast
 
@@ -90,3 +90,40 @@ def test_a_server_that_forgot_the_script_is_told_again(valkey: Valkey) -> None:
 def test_without_a_server_it_says_so() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisBuckets(client).take("zoe", 1, HOUR)
+
+
+def test_what_was_given_away_is_taken_even_below_nothing(backend: Backend) -> None:
+    buckets, _, _ = backend
+    assert near(buckets.spend({"zoe": 2, "ada": 5}, 3, HOUR), {"zoe": 1, "ada": -2})
+    assert near(buckets.spend({"zoe": 1, "eve": 1}, 3, HOUR), {"zoe": 0, "eve": 2})
+    assert not buckets.take("zoe", 3, HOUR)
+    assert buckets.spend({}, 3, HOUR) == {}
+
+
+def test_a_debt_is_no_deeper_than_a_bucket_is_high_and_is_earned_back(backend: Backend) -> None:
+    buckets, wait, _ = backend
+    assert near(buckets.spend({"zoe": 50}, 1, SOON), {"zoe": -1})
+    assert not buckets.take("zoe", 1, SOON)
+    wait(SOON * 4)
+    assert buckets.take("zoe", 1, SOON)
+
+
+def test_those_who_take_and_those_who_spend_share_a_bucket(backend: Backend) -> None:
+    buckets, _, _ = backend
+    assert buckets.take("zoe", 3, HOUR)
+    assert near(buckets.spend({"zoe": 1}, 3, HOUR), {"zoe": 1})
+
+
+def test_a_bucket_in_debt_is_forgotten_once_it_is_full(valkey: Valkey) -> None:
+    RedisBuckets(valkey.client).spend({"zoe": 3}, 2, HOUR)
+    assert 2 * 3600 < valkey.client.ttl("bucket:zoe") <= 3 * 3600 + 1
+
+
+def test_without_a_server_nothing_is_spent_and_it_says_so() -> None:
+    with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
+        RedisBuckets(client).spend({"zoe": 1}, 1, HOUR)
+
+
+def near(found: Mapping[str, float], wanted: Mapping[str, float]) -> bool:
+    """A real server's clock goes on between two calls."""
+    return found.keys() == wanted.keys() and all(0 <= found[name] - wanted[name] < 0.1 for name in wanted)

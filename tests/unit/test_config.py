@@ -97,6 +97,7 @@ NONSENSE = {
         *("https://a?", "https://a#", "https://ü.example", "https://a\r\nx: y", "https://a\n"),
     ],
     "LOG_LEVEL": ["", "loud"],
+    "LIMITS_READS": ["", "-1", "many", "1.5", "1000000001"],
     "ISSUER_NAME": [" ", "two words", "a\n", "x" * 257],
     "ISSUER_AUDIENCE": ["", "two words"],
     "ISSUER_JWKS": [

@@ -50,10 +50,19 @@ class RedisBuckets:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._take = Script.named("take")
+        self._spend = Script.named("spend")
 
     def take(self, name: str, capacity: int, refill: timedelta) -> bool:
         with self._client.answered():
             return bool(self._take(self._client, f"bucket:{name}", capacity, refill / timedelta(milliseconds=1)))
+
+    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
+        every = refill / timedelta(milliseconds=1)
+        calls = [(f"bucket:{name}", (capacity, every, count)) for name, count in spent.items()]
+        with self._client.answered():
+            # Of a cluster where one node alone has forgotten the script the others take twice: once in a node's life.
+            found = self._spend.each(self._client, calls)
+        return {name: float(left) for name, left in zip(spent, found, strict=True)}
 
 
 class RedisPressure:

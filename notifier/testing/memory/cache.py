@@ -47,13 +47,21 @@ class MemoryBuckets:
         self.held.clear()
 
     def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        now = self.clock.now()
-        tokens, counted = self.held.get(name, (float(capacity), now))
-        tokens = min(float(capacity), tokens + max(timedelta(0), now - counted) / refill)
+        tokens = self._left(name, capacity, refill)
         if tokens < 1:
             return False
-        self.held[name] = (tokens - 1, now)
+        self.held[name] = (tokens - 1, self.clock.now())
         return True
+
+    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
+        left = {name: max(-capacity, self._left(name, capacity, refill) - count) for name, count in spent.items()}
+        self.held |= {name: (tokens, self.clock.now()) for name, tokens in left.items()}
+        return left
+
+    def _left(self, name: str, capacity: int, refill: timedelta) -> float:
+        now = self.clock.now()
+        tokens, counted = self.held.get(name, (float(capacity), now))
+        return min(float(capacity), tokens + max(timedelta(0), now - counted) / refill)
 
 
 @dataclass(slots=True)
