@@ -25,6 +25,13 @@ from notifier.api.scopes import Scope as May
 from notifier.domain.allowance import Allowance, seconds
 from notifier.system import Reads, System
 
+NO_PAGE = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""Unless the answer says otherwise, as our own pages do."""
+
 
 def create(
     system: System,
@@ -71,9 +78,12 @@ def create(
 
 
 async def as_it_is_named(message: Message, _: Scope) -> None:
-    """No browser guesses another type than the one we say: an answer that carries strangers' words is never a page."""
+    """No browser guesses another type than the one we say, nor runs or frames what isn't a page of ours: an answer that
+    carries strangers' words is never a page."""
     if message["type"] == "http.response.start":
-        MutableScopeHeaders.from_message(message).setdefault("X-Content-Type-Options", "nosniff")
+        headers = MutableScopeHeaders.from_message(message)
+        for name, value in NO_PAGE.items():
+            headers.setdefault(name, value)
 
 
 async def with_what_is_left(message: Message, scope: Scope) -> None:

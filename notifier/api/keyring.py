@@ -58,7 +58,8 @@ class Fetched:
         if kid not in self.keys or self._older_than(FRESH):
             await self._refresh(kid)
         if self._older_than(FRESH + AWAY) or (self.trouble and kid not in self.keys):
-            raise IssuerUnavailable(self.trouble)
+            # Without the cause, which may name hosts that are nobody's business; the log has it.
+            raise IssuerUnavailable
         return self.keys.get(kid)
 
     async def _refresh(self, kid: str) -> None:

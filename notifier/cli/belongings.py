@@ -18,6 +18,8 @@ BELONGINGS = (
     *STORES,
     "alerts.ndjson",
     "secret.json",
+    "service_keys.json",
+    ".service_keys.json.lock",
     *(f"logs/{role}{more}.log{older}" for role in ROLES for more in ("", "-[0-9]") for older in ("", ".1")),
     *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading")),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),

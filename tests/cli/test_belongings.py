@@ -11,7 +11,17 @@ from notifier.cli.belongings import forget, half_forgotten, remove, require_ours
 from notifier.domain.errors import NotOurs, Unwritable
 from notifier.testing.world import World
 
-OWN = ("core.db", "core.db-wal", "log.db", "inbox-07.db", "secret.json", "fixture.json", "demo.json", "demo.json.new")
+OWN = (
+    "core.db",
+    "core.db-wal",
+    "log.db",
+    "inbox-07.db",
+    "secret.json",
+    "service_keys.json",
+    "fixture.json",
+    "demo.json",
+    "demo.json.new",
+)
 NOTES = ("fixture.json", "demo.json", "demo.loading.json", "demo.ending.json")
 WORLD = json.dumps(asdict(World(universe=2, followers=1, celebrities=1, seed=1)))
 INSIDE = (

@@ -174,7 +174,7 @@ def test_while_the_issuer_is_away_its_last_keys_count_for_an_hour(desk: Desk) ->
     assert desk.status(desk.fresh()) == 200
     desk.later(timedelta(seconds=1))
     answer = desk.edge.client.get("/v1/inbox", headers={"Authorization": f"Bearer {desk.fresh()}"})
-    assert assert_problem(answer, 503, "issuer_unavailable")["detail"] == "It is down."
+    assert "It is down." not in str(assert_problem(answer, 503, "issuer_unavailable"))
     assert answer.headers["retry-after"]
     desk.issuer.broken = ""
     desk.later(AGAIN)

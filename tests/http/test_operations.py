@@ -79,7 +79,10 @@ def test_metrics_are_not_told_to_a_page_whose_name_was_pointed_at_this_machine(e
 @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/v1/inbox", "/v1/system", "/nowhere", "/metrics"])
 def test_no_browser_guesses_what_an_answer_is(edge: Edge, path: str) -> None:
     for headers in ({}, edge.service, edge.bearer("u1")):
-        assert edge.client.get(path, headers=headers).headers.get_list("x-content-type-options") == ["nosniff"]
+        found = edge.client.get(path, headers=headers).headers
+        assert found.get_list("x-content-type-options") == ["nosniff"]
+        assert found.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
+        assert found.get_list("referrer-policy") == ["no-referrer"]
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/inbox/x", "/schema", "/openapi", "/%ff", "/v1//x"])
