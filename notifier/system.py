@@ -23,14 +23,16 @@ from notifier.flow.preview import Preview
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
+from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.voice import Voice
 from notifier.flow.work import Work
+from notifier.ports.activity import ActiveHours, Activity
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.bus import LiveBus, LiveReader
-from notifier.ports.cache import Activity, BacklogReport, Buckets, Pressure, Recent
+from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
@@ -48,6 +50,7 @@ from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
+from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
 from notifier.ports.timeline import Timeline
 from notifier.ports.wants import Wants
@@ -70,6 +73,7 @@ class Ports:
     inbox: Inbox
     follows: Follows
     wants: Wants
+    stays: Stays
     epochs: Epochs
     throttles: Throttles
     dead_letters: DeadLetters
@@ -82,6 +86,7 @@ class Ports:
     buckets: Buckets
     pressure: Pressure
     report: BacklogReport
+    active_hours: ActiveHours
     bus: LiveBus
     queue: Queue
     sender: Sender
@@ -257,6 +262,20 @@ class System:
             metrics=self.metrics,
             owner=self.owner,
             every=self.settings.monitor_every,
+        )
+
+    def rollup(self) -> RollUp:
+        p = self.ports
+        return RollUp(
+            directory=p.directory,
+            hours=p.active_hours,
+            stays=p.stays,
+            sets=p.sets,
+            epochs=p.epochs,
+            leadership=self._leadership("rollup", 2 * self.settings.roll_up_every),
+            clock=p.clock,
+            metrics=self.metrics,
+            reach=self.settings.p2_days,
         )
 
     def overview(self) -> Overview:

@@ -50,6 +50,10 @@ class Metrics:
         self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
         self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.unrolled = counter(
+            "activity_unread_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
+        )
+        self.emptied = counter("activity_emptied_total", "Times that Redis had lost the hours of activity.")
         self.unreconciled = counter("unreconciled_total", "Duties the reconciler failed at, once a round.", "duty")
         self.replaced = counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
         self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")

@@ -5,14 +5,14 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from notifier.domain.activity import hour_of
 from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import Member
 from notifier.flow.page import Opened
-from notifier.ports.cache import Activity
+from notifier.ports.activity import Activity
 from notifier.telemetry import Metrics
 
-HOUR = 3600
 GATHERED_FOR = 1.0
 """Seconds: nothing to an hour, and one round trip instead of thousands."""
 
@@ -34,7 +34,7 @@ class Noting:
     going: "asyncio.Task[None] | None" = None
 
     def __call__(self, opened: Opened) -> None:
-        hour = int(opened.look.now.timestamp()) // HOUR
+        hour = hour_of(opened.look.now)
         if hour > self.hour:
             self.hour, self.noted = hour, {}
         if not self._is_new(opened.look.member):

@@ -11,6 +11,7 @@ from notifier.api.edge import Wired
 from notifier.api.openapi import Description
 from notifier.api.problems import described
 from notifier.api.roles import shared
+from notifier.domain.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
 from notifier.system import System
 
@@ -23,6 +24,8 @@ class Readiness(msgspec.Struct, kw_only=True):
     store: str
     cache: str
     """`unavailable` costs speed and nothing else."""
+    activity: Published
+    """`snapshot`: tiers are made of who was active when that was published last; `held`: as it was loaded."""
     status: str = "ready"
 
 
@@ -55,11 +58,13 @@ def openapi(description: NamedDependency[SkipValidation[Description]]) -> Respon
 def readiness(system: System) -> Readiness:
     """Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())
+    every = system.settings.roll_up_every
     try:
         system.ports.pressure.level()
+        last = system.ports.active_hours.last_rolled_up() if every else None
     except CacheUnavailable:  # fails open: all that is promised holds without it
-        return Readiness(store="ok", cache="unavailable")
-    return Readiness(store="ok", cache="ok")
+        return Readiness(store="ok", cache="unavailable", activity=published(None, system.ports.clock.now(), every))
+    return Readiness(store="ok", cache="ok", activity=published(last, system.ports.clock.now(), every))
 
 
 def exposition(own: CollectorRegistry) -> bytes:

@@ -1,10 +1,13 @@
 """What the doctor finds in a data folder or a cluster: the schema, the cache, unfinished work, who is running."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
 
 from notifier.cli.findings import Finding, Level
 from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
+from notifier.domain.activity import Published, published
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.profiles import Profile, choose
 from notifier.system import Ports
@@ -21,7 +24,7 @@ def folder_findings(settings: Settings) -> Iterator[Finding]:
         yield schema
         yield running_finding(settings)
         if schema.level is Level.OK:
-            yield from _contents(profile.ports())
+            yield from _contents(profile.ports(), settings)
     finally:
         profile.close()
 
@@ -44,13 +47,14 @@ def cluster_findings(settings: Settings) -> Iterator[Finding]:
         yield from engines
         yield running_finding(settings)
         if all(each.level is not Level.FAIL for each in engines):
-            yield from _contents(profile.ports())
+            yield from _contents(profile.ports(), settings)
     finally:
         profile.close()
 
 
-def _contents(ports: Ports) -> Iterator[Finding]:
+def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
     yield _guarded("cache", lambda: cache_finding(ports))
+    yield _guarded("activity", lambda: activity_finding(ports, settings.roll_up_every))
     yield _guarded("heads", lambda: heads_finding(ports))
     yield _guarded("bursts", lambda: bursts_finding(ports))
     yield _guarded("throttles", lambda: throttles_finding(ports))
@@ -115,6 +119,23 @@ def cache_finding(ports: Ports) -> Finding:
         detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler does it within seconds."
         return Finding(name="cache", level=Level.WARN, detail=detail, remedy=remedy)
     return Finding(name="cache", detail=f"It answers; the pull index is of generation {generation}.", value=generation)
+
+
+def activity_finding(ports: Ports, every: timedelta) -> Finding:
+    """Whether who came lately counts for tiers; whoever was published stays so, whatever happens to the cache."""
+    last = None
+    with suppress(CacheUnavailable):  # then nobody knows of a roll-up, and none is done
+        last = ports.active_hours.last_rolled_up() if every else None
+    standing = published(last, ports.clock.now(), every)
+    if standing is Published.HELD:
+        return Finding(name="activity", detail="Tiers stay as they were loaded.", value=standing)
+    if standing is Published.CURRENT:
+        return Finding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=standing)
+    detail = "Tiers are made of the last snapshot: " + (
+        "no roll-up is known of." if last is None else f"of {last:%F %T} UTC."
+    )
+    remedy = "The next roll-up that reads Redis ends it; they stay while nothing runs."
+    return Finding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=standing)
 
 
 def heads_finding(ports: Ports) -> Finding:

@@ -1,4 +1,4 @@
-"""The loops of the role `pump`: router, coordinators, indexer, dispatcher, reconciler, voice, monitor, as threads."""
+"""The loops of the role `pump` as threads: router, coordinators, indexer, dispatcher, reconciler, voice and so on."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,8 @@ DISPATCHES_EVERY = timedelta(milliseconds=20)
 RECONCILES_EVERY = timedelta(seconds=1)
 SPEAKS_EVERY = timedelta(seconds=0.5)
 REBUILDS_WITHIN = 600.0
-"""Seconds for a round of the reconciler: after a wipe it brings three days' bursts back into Redis, however many."""
+"""Seconds for a round of the reconciler: after a wipe it brings three days' bursts back into Redis, however many. And
+for one of the roll-up, which for 200 million people joins a hundred thousand bitmaps when a day begins."""
 LAG_EVERY = 1.0
 """Seconds between two readings of a consumer's lag."""
 TURN = 0.0005
@@ -67,6 +68,8 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
         loop("voice", system.voice.speak, SPEAKS_EVERY),
         loop("monitor", _without_answer(system.monitor()), system.settings.monitor_every),
     ]
+    if every := system.settings.roll_up_every:
+        loops.append(loop("rollup", system.rollup(), every, REBUILDS_WITHIN))
     threads = [Thread(target=each.run, name=each.name, daemon=True) for each in loops]
     for thread in threads:
         thread.start()

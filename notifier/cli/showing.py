@@ -119,7 +119,9 @@ class Loading:
                 file.write_text(str(percent))
 
         advance(0)
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, wants=ports.wants)(self.world, advance)
+        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
+            self.world, advance
+        )
         # Last: a load that was cut off is done again, to the same effect.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
         file.unlink(missing_ok=True)
@@ -199,6 +201,7 @@ class Show:
             "COMMAND": command(),
             "COLLAPSE": f"{self.collapse:f}",
             "REFILL": str(REFILL),
+            "ROLL_UP_EVERY": "0",  # whoever shows an idle person's tab shows an idle person
             "THRESHOLD": str(threshold),
         }
         return {PREFIX + name: value for name, value in own.items()}

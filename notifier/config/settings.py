@@ -11,6 +11,7 @@ from notifier.config.issuer import Issuer
 from notifier.config.limits import Limits
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
+from notifier.domain.activity import REACHES
 from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000
@@ -22,6 +23,8 @@ LONGEST_COLLAPSE = timedelta(days=1)
 """A burst is announced once: what opened yesterday is no place for what is said today."""
 MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
 """More often is a busy loop; more seldom, and the pressure is of an hour ago."""
+ROLLS_UP = timedelta(seconds=1), timedelta(hours=1)
+"""More often is a busy loop; more seldom, and an hour of activity may be missed by a process that starts."""
 MOST_STREAMS = 50_000
 """More connections than one process can be told to serve within a second."""
 ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
@@ -218,6 +221,19 @@ class Settings:
         must="a number of seconds from 0.1 to 3600",
         means="how often the monitor measures how much P2 must give way",
         holds=lambda every: MONITORS[0] <= every <= MONITORS[1],
+    )
+    roll_up_every: timedelta = setting(
+        timedelta(minutes=1),
+        must="0, or a number of seconds from 1 to 3600",
+        means="how often who opened the tab becomes active, which decides over tiers; 0: never, and tiers stay as they"
+        " were loaded, as `notifier demo` and the benchmarks want it",
+        holds=lambda every: not every or ROLLS_UP[0] <= every <= ROLLS_UP[1],
+    )
+    p2_days: int = setting(
+        REACHES[-1],
+        must=", ".join(map(str, REACHES[:-1])) + f" or {REACHES[-1]}",
+        means="P2's reach: within how many days a celebrity's follower has to have been active",
+        holds=lambda days: days in REACHES,
     )
     streams: int = setting(
         5_000,

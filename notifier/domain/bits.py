@@ -91,6 +91,18 @@ def holds(bits: Bits, member: Member) -> bool:
     return bool((int(bits[place // 64]) >> (place % 64)) & 1)
 
 
+def joined(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
+    """By shard: whoever is in any of the shard's."""
+    found: dict[int, Bits] = {}
+    for shard, bits in bitmaps:
+        found[shard] = found[shard] | bits if shard in found else bits
+    return found
+
+
+def same(one: Bits, other: Bits) -> bool:
+    return bool(np.array_equal(one, other))
+
+
 def encode(bits: Bits) -> bytes:
     """One letter for the form, then the bytes and their sum: nobody, all, dense or roaring."""
     n = count(bits)

@@ -7,7 +7,6 @@ from typing import Protocol
 from notifier.domain.backlog import Behind
 from notifier.domain.mention import EventId
 from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
 
 
 class Recent(Protocol):
@@ -60,20 +59,4 @@ class BacklogReport(Protocol):
 
     def told(self) -> Mapping[Pool, Behind]:
         """Empty when nothing was said lately, or nothing that can be read."""
-        ...
-
-
-class Activity(Protocol):
-    """Who was around, by hour. Asynchronous: the read path notes it. Raises CacheUnavailable.
-
-    Nobody reads it yet. Until an indexer rolls the hours up into the sets that tiers are made of, tiers read the
-    roll-ups that a fixture or an import wrote.
-    """
-
-    async def touch(self, members: Collection[Member], hour: int) -> None:
-        """In one round trip; twice is once."""
-        ...
-
-    async def hour(self, hour: int, shard: int) -> bytes:
-        """The bitmap of those touched in that hour since 1970; shorter than a shard when the rest is zero."""
         ...

@@ -24,6 +24,7 @@ from notifier.adapters.cassandra import (
     CassandraSeals,
     CassandraSent,
     CassandraSpared,
+    CassandraStays,
     CassandraThrottles,
     CassandraTimeline,
     CassandraWants,
@@ -39,6 +40,7 @@ from notifier.adapters.celery import CeleryQueue, application, knock
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
+    RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
     RedisBuckets,
@@ -164,6 +166,7 @@ class Clustered:
             inbox=CassandraInbox(cluster, clock),
             follows=CassandraFollows(cluster),
             wants=CassandraWants(cluster),
+            stays=CassandraStays(cluster, clock),
             epochs=CassandraEpochs(cluster),
             throttles=CassandraThrottles(cluster, clock),
             dead_letters=CassandraDeadLetters(cluster, clock),
@@ -176,6 +179,7 @@ class Clustered:
             buckets=RedisBuckets(cache),
             pressure=RedisPressure(cache),
             report=RedisBacklogReport(cache),
+            active_hours=RedisActiveHours(cache),
             bus=RedisBus(cache),
             queue=queue,
             sender=ConsoleSender(out),

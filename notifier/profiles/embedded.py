@@ -7,6 +7,7 @@ from typing import Any
 from notifier.adapters.celery import CeleryQueue, application
 from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
+    RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
     RedisBuckets,
@@ -41,6 +42,7 @@ from notifier.adapters.sqlite import (
     SqliteSeals,
     SqliteSent,
     SqliteSpared,
+    SqliteStays,
     SqliteThrottles,
     SqliteTimeline,
     SqliteWants,
@@ -144,6 +146,7 @@ class Embedded:
             inbox=SqliteInbox(files.inboxes),
             follows=SqliteFollows(files.core),
             wants=SqliteWants(files.core),
+            stays=SqliteStays(files.core),
             epochs=SqliteEpochs(files.core),
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
@@ -156,6 +159,7 @@ class Embedded:
             buckets=RedisBuckets(redis),
             pressure=RedisPressure(redis),
             report=RedisBacklogReport(redis),
+            active_hours=RedisActiveHours(redis),
             bus=RedisBus(redis),
             queue=queue,
             sender=ConsoleSender(out),

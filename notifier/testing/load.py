@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from notifier.domain.activity import FOREVER, OF_THE_ACTIVE
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
 from notifier.domain.follow import BlockFollows
@@ -15,12 +16,16 @@ from notifier.domain.want import BlockMute
 from notifier.ports.directory import Account, Directory
 from notifier.ports.follows import Follows
 from notifier.ports.sets import MemberSets, ShardBlob
+from notifier.ports.stays import Stay, Stays
 from notifier.ports.wants import Wants
 from notifier.testing.crowd import Crowd
 from notifier.testing.world import SINCE, World
 
 EVERYBODY = (SetKind.ACTIVE_24H, SetKind.ACTIVE_30D, SetKind.ACTIVE_7D, SetKind.PUSH, SetKind.VIP)
 """In the order in which the store keeps them."""
+
+STANDS_STILL = {"NOTIFIER_ROLL_UP_EVERY": "0"}
+"""The setting with which the formulas stay true though people open their tabs: else they would become active by it."""
 
 Advance = Callable[[int], None]
 """Told of every few shards that are done, and of every celebrity's head."""
@@ -36,6 +41,7 @@ class Load:
     directory: Directory
     sets: MemberSets
     follows: Follows
+    stays: Stays
     wants: Wants
 
     def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
@@ -48,6 +54,7 @@ class Load:
         for star in range(world.celebrities):
             self.sets.put_heads({world.subject(star): _head(crowd, star)})
             advance(1)
+        self.stays.put(_stays(crowd))
         self.sets.put(_everybody(crowd, advance))
         self.sets.put(_of_celebrities(crowd, advance))
         self.wants.write_mutes(_mutes(crowd))
@@ -68,6 +75,13 @@ def _everybody(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
         for kind in EVERYBODY:
             yield ShardBlob(kind=kind, owner=None, shard=shard, bits=crowd.everybody(kind, shard))
         advance(1)
+
+
+def _stays(crowd: Crowd) -> Iterator[Stay]:
+    """For ever: the formulas know no time, and are true of a roll-up too."""
+    for kind in OF_THE_ACTIVE:
+        for shard in range(crowd.world.shards):
+            yield Stay(kind=kind, until=FOREVER, shard=shard, bits=crowd.everybody(kind, shard))
 
 
 def _of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:

@@ -20,7 +20,7 @@ from notifier.testing.engines import Engines, engines
 from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most
 from notifier.testing.instance import Instance
-from notifier.testing.load import Load
+from notifier.testing.load import STANDS_STILL, Load
 from notifier.testing.loaded import claim
 from notifier.testing.onlooker import Onlooker
 from notifier.testing.outside import Outside, drained
@@ -85,7 +85,7 @@ class Script:
         return [name for name, size in sizes.items() if size > MENTION.collapse_off_limit]
 
     def environment(self) -> dict[str, str]:
-        given = {"NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
+        given = {**STANDS_STILL, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
         return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
 
     def settings(self) -> Settings:
@@ -127,7 +127,7 @@ class Trial:
         self.tell("loading the world")
         claim(self.script.data, self.script.world)
         p = self.ports
-        Load(directory=p.directory, sets=p.sets, follows=p.follows, wants=p.wants)(self.script.world)
+        Load(directory=p.directory, sets=p.sets, follows=p.follows, stays=p.stays, wants=p.wants)(self.script.world)
         self.tell("starting")
         with self.instance:
             slow = self._rehearse()

@@ -2,12 +2,21 @@
 
 import json
 import sqlite3
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from notifier.cli.findings import Level, python_finding, room_finding, sqlite_finding
+from notifier.cli.folder_findings import activity_finding
+from notifier.domain.errors import CacheUnavailable
 from tests.cli.conftest import Notifier
+from tests.flow.failing import Refusing
+from tests.flow.stage import Stage
+
+MINUTE = timedelta(minutes=1)
 
 
 def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
@@ -24,6 +33,7 @@ def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
         "room",
         "schema",
         "cache",
+        "activity",
         "heads",
         "bursts",
         "dead_letters",
@@ -80,3 +90,31 @@ def test_a_newer_schema_is_one_sentence_wherever_it_is_met(folder: Path, notifie
 )
 def test_a_machine_is_judged_by_what_is_needed(found: object, level: Level) -> None:
     assert getattr(found, "level", None) is level
+
+
+@pytest.mark.parametrize(
+    ("ago", "every", "level", "words"),
+    [
+        (timedelta(minutes=1), MINUTE, Level.OK, "Rolled up at 12:00:00 UTC."),
+        (timedelta(minutes=4), MINUTE, Level.WARN, "the last snapshot: of 2026-01-05 12:00:00 UTC."),
+        (None, MINUTE, Level.WARN, "the last snapshot: no roll-up is known of."),
+        (None, timedelta(0), Level.OK, "as they were loaded"),
+    ],
+)
+def test_tiers_that_are_made_of_a_snapshot_are_a_warning(
+    ago: timedelta | None, every: timedelta, level: Level, words: str
+) -> None:
+    stage = Stage()
+    if ago is not None:
+        stage.ports.active_hours.rolled_up(stage.ground.clock.now(), timedelta(days=1))
+        stage.ground.clock.advance(ago)
+    found = activity_finding(stage.ports, every)
+    assert found.level is level
+    assert words in found.detail
+
+
+def test_without_redis_tiers_are_made_of_a_snapshot() -> None:
+    stage = Stage()
+    away: Any = Refusing(stage.ports.active_hours, CacheUnavailable)
+    found = activity_finding(replace(stage.ports, active_hours=away), MINUTE)
+    assert (found.level, found.value) == (Level.WARN, "snapshot")

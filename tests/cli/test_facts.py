@@ -13,7 +13,7 @@ from notifier.cli.explain import explanation
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, UserId
 from notifier.system import Reads
-from notifier.testing.memory.cache import MemoryActivity
+from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver

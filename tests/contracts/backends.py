@@ -16,6 +16,7 @@ from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
@@ -29,6 +30,7 @@ from notifier.ports.log import EventLog
 from notifier.ports.push import Sent
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
+from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
@@ -44,6 +46,7 @@ from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
 
 
@@ -54,6 +57,7 @@ class Backend:
     directory: Directory
     epochs: Epochs
     sets: MemberSets
+    stays: Stays
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent
@@ -75,6 +79,7 @@ def in_memory() -> Backend:
         directory=directory,
         epochs=MemoryEpochs(),
         sets=MemoryMemberSets(directory),
+        stays=MemoryStays(),
         throttles=MemoryThrottles(),
         dead_letters=MemoryDeadLetters(),
         sent=MemorySent(),
@@ -95,6 +100,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         directory=SqliteDirectory(core),
         epochs=SqliteEpochs(core),
         sets=SqliteMemberSets(core),
+        stays=SqliteStays(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
         sent=SqliteSent(core),

@@ -22,6 +22,7 @@ from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
+from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.wants import CassandraWants
 from notifier.codec.moments import to_ms
@@ -42,6 +43,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
         sets=CassandraMemberSets(cluster),
+        stays=CassandraStays(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         sent=CassandraSent(cluster),

@@ -1,54 +1,58 @@
-"""Who was around, on every backend, as bitmaps that the domain reads."""
+"""Who was around, on every backend: told by one port and read by the other, as bitmaps that the domain reads."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from typing import cast
 
-import numpy as np
 import pytest
 
-from notifier.adapters.redis.cache import ACTIVITY_KEPT, RedisActivity
-from notifier.adapters.redis.client import connect_async
-from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, WORD, offsets
+from notifier.adapters.redis import RedisActiveHours, RedisActivity
+from notifier.adapters.redis.client import connect, connect_async
+from notifier.domain.bits import SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import Member
-from notifier.ports.cache import Activity
-from notifier.testing.memory.cache import MemoryActivity
+from notifier.ports.activity import KEPT, ActiveHours, Activity
+from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
+from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
 
-T = TypeVar("T")
-
 HOUR = 490_000
+NOWHERE = "redis://127.0.0.1:1/0"
+
+Touch = Callable[[Collection[Member], int], None]
 
 
 class Backend:
-    """Asks one question at a time, each in a loop of its own, as a connection belongs to one."""
-
-    def __init__(self, ask: Callable[[Callable[[Activity], Coroutine[Any, Any, Any]]], Any], wipe: Callable[[], None]):
-        self._ask = ask
+    def __init__(self, touched: Touch, hours: ActiveHours, wipe: Callable[[], None]) -> None:
+        self.hours = hours
         self.wipe = wipe
+        self._touched = touched
 
     def touch(self, *members: int, hour: int = HOUR) -> None:
-        self._ask(lambda activity: activity.touch([Member(member) for member in members], hour))
+        self._touched([Member(member) for member in members], hour)
 
-    def hour(self, hour: int, shard: int) -> bytes:
-        found: bytes = self._ask(lambda activity: activity.hour(hour, shard))
-        return found
+    def read(self, *shards: int, hour: int = HOUR) -> dict[int, list[Member]]:
+        return {shard: members(bits, shard) for shard, bits in self.hours.read(hour, shards).items()}
 
 
 def in_memory() -> Backend:
     fake = MemoryActivity()
-    return Backend(lambda question: asyncio.run(question(fake)), fake.wipe)
+    hours = MemoryActiveHours(fake, ManualClock())
+    return Backend(lambda some, hour: asyncio.run(fake.touch(some, hour)), hours, hours.wipe)
 
 
-def at(url: str, wipe: Callable[[], None] = lambda: None) -> Backend:
-    async def ask(question: Callable[[Activity], Coroutine[Any, Any, T]]) -> T:
+def touching(url: str) -> Touch:
+    """One call at a time, each in a loop of its own, as a connection belongs to one."""
+
+    async def touch(some: Collection[Member], hour: int) -> None:
         async with connect_async(url) as client:
-            return await question(RedisActivity(client))
+            activity: Activity = RedisActivity(client)
+            await activity.touch(some, hour)
 
-    return Backend(lambda question: asyncio.run(ask(question)), wipe)
+    return lambda some, hour: asyncio.run(touch(some, hour))
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -56,49 +60,80 @@ def activity(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         return in_memory()
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return at(valkey.url, valkey.wipe)
-
-
-def places(bitmap: bytes) -> list[int]:
-    return [int(place) for place in offsets(np.frombuffer(bitmap.ljust(SHARD_BYTES, b"\0"), dtype=WORD))]
+    return Backend(touching(valkey.url), RedisActiveHours(valkey.client), valkey.wipe)
 
 
 def test_nobody_was_around(activity: Backend) -> None:
-    assert activity.hour(HOUR, 0) == b""
+    assert activity.read(0, 1) == {}
 
 
 def test_who_was_touched_is_in_the_bitmap_of_the_hour_and_shard(activity: Backend) -> None:
     activity.touch(0, 1, 9, 1023, SHARD_MEMBERS - 1, SHARD_MEMBERS + 5)
     activity.touch(2, hour=HOUR + 1)
-    assert places(activity.hour(HOUR, 0)) == [0, 1, 9, 1023, SHARD_MEMBERS - 1]
-    assert places(activity.hour(HOUR, 1)) == [5]
-    assert places(activity.hour(HOUR + 1, 0)) == [2]
+    assert activity.read(0, 1, 2) == {0: [0, 1, 9, 1023, SHARD_MEMBERS - 1], 1: [SHARD_MEMBERS + 5]}
+    assert activity.read(0, 1, hour=HOUR + 1) == {0: [2]}
 
 
 def test_touching_twice_is_touching_once(activity: Backend) -> None:
     activity.touch(7, 7)
     activity.touch(7, 8)
-    assert places(activity.hour(HOUR, 0)) == [7, 8]
+    assert activity.read(0) == {0: [7, 8]}
+
+
+def test_two_who_touch_in_turns_never_lose_each_others_members(activity: Backend) -> None:
+    for member in range(0, 64, 2):
+        activity.touch(member)
+        activity.touch(member + 1)
+    assert activity.read(0) == {0: list(range(64))}
 
 
 def test_touching_nobody_is_nothing(activity: Backend) -> None:
     activity.touch()
-    assert activity.hour(HOUR, 0) == b""
+    assert activity.read(0) == {}
 
 
-def test_a_wipe_forgets(activity: Backend) -> None:
+def test_a_wipe_forgets_hours_and_the_last_roll_up(activity: Backend) -> None:
     activity.touch(7)
+    activity.hours.rolled_up(START, timedelta(hours=1))
     activity.wipe()
-    assert activity.hour(HOUR, 0) == b""
+    assert activity.read(0) == {}
+    assert activity.hours.last_rolled_up() is None
+
+
+def test_the_last_roll_up_is_the_one_that_was_said_last(activity: Backend) -> None:
+    assert activity.hours.last_rolled_up() is None
+    for later in (0, 60):
+        activity.hours.rolled_up(START + timedelta(seconds=later), timedelta(hours=1))
+    assert activity.hours.last_rolled_up() == START + timedelta(seconds=60)
 
 
 def test_every_hour_has_an_end(valkey: Valkey) -> None:
-    at(valkey.url).touch(7, SHARD_MEMBERS + 7)
+    touching(valkey.url)([Member(7), Member(SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
-    assert all(0 < valkey.client.ttl(key) <= ACTIVITY_KEPT.total_seconds() for key in keys)
+    assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_what_isn_t_ours_under_our_name_is_read_as_far_as_a_shard_goes(valkey: Valkey) -> None:
+    valkey.client.set(f"active:{HOUR}:0", b"\x01" + bytes(20_000))
+    valkey.client.set("active:rolled-up", b"yesterday")
+    hours = RedisActiveHours(valkey.client)
+    assert [members(bits, 0) for bits in hours.read(HOUR, [0]).values()] == [[0]]
+    assert hours.last_rolled_up() is None
+
+
+def test_two_hundred_million_who_come_in_every_hour_are_kept_in_half_a_gigabyte(valkey: Valkey) -> None:
+    """Of one shard, whose members come one after the other in any order; there are 1,526."""
+    touch = touching(valkey.url)
+    for first in range(0, SHARD_MEMBERS, 1 << 14):
+        touch([Member(first + 8 * place) for place in range(1 << 11)], HOUR)
+    used = valkey.client.memory_usage(f"active:{HOUR}:0")
+    assert isinstance(used, int)
+    assert used * 1_526 * (KEPT / timedelta(hours=1) + 1) <= 500_000_000
+
+
+def test_without_a_server_both_say_so() -> None:
     with pytest.raises(CacheUnavailable):
-        at("redis://127.0.0.1:1/0").touch(1)
+        touching(NOWHERE)([Member(1)], HOUR)
+    with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):
+        RedisActiveHours(client).read(HOUR, [0])

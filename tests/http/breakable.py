@@ -9,8 +9,9 @@ from notifier.domain.burst import Burst
 from notifier.domain.subject import Member
 from notifier.domain.throttle import Throttle
 from notifier.ports.log import Consumer, Logged, Record
+from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.cache import MemoryActivity, MemoryPressure, MemoryRecent
+from notifier.testing.memory.cache import MemoryPressure, MemoryRecent
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.throttles import MemoryThrottles

@@ -31,6 +31,7 @@ from notifier.ports.sets import ShardBlob
 from notifier.pump import pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
+from notifier.testing.memory.activity import MemoryActiveHours
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
@@ -53,6 +54,7 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
+from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
 from tests.http.breakable import (
     BreakableActivity,
@@ -83,6 +85,7 @@ class House:
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
+        self.active_hours = MemoryActiveHours(self.activity, clock)
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
@@ -103,6 +106,7 @@ class House:
             inbox=inbox,
             follows=MemoryFollows(self.people),
             wants=MemoryWants(self.people),
+            stays=MemoryStays(),
             epochs=MemoryEpochs(),
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
@@ -115,6 +119,7 @@ class House:
             buckets=MemoryBuckets(clock),
             pressure=BreakablePressure(clock, broken=self.broken),
             report=MemoryBacklogReport(clock),
+            active_hours=self.active_hours,
             bus=self.bus,
             queue=self.queue,
             sender=ConsoleSender(self.console),

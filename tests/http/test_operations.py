@@ -1,13 +1,17 @@
 """What operators ask, what is described, and how everything is refused that has no route."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from litestar.testing import TestClient
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from notifier.api.ops import readiness
 from notifier.api.problems import STATUSES, problem
+from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from tests.http.house import Edge, House, assert_problem, event
@@ -38,13 +42,30 @@ def test_it_says_that_it_is_up_whatever_is_broken(edge: Edge) -> None:
 
 
 def test_it_is_ready_when_the_store_answers(edge: Edge) -> None:
-    assert edge.client.get("/readyz").json() == {"status": "ready", "store": "ok", "cache": "ok"}
+    assert edge.client.get("/readyz").json() == {
+        "status": "ready",
+        "store": "ok",
+        "cache": "ok",
+        "activity": "snapshot",
+    }
 
 
 def test_without_the_cache_it_is_ready_and_says_so(edge: Edge) -> None:
     edge.house.broken.cache = CacheUnavailable()
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["cache"]) == (200, "unavailable")
+
+
+def test_tiers_are_current_once_a_roll_up_was_told_of_and_a_snapshot_when_it_stays_away(edge: Edge) -> None:
+    edge.house.active_hours.rolled_up(edge.house.clock.now(), timedelta(days=1))
+    assert edge.client.get("/readyz").json()["activity"] == "ok"
+    edge.house.clock.advance(timedelta(minutes=4))
+    assert edge.client.get("/readyz").json()["activity"] == "snapshot"
+
+
+def test_tiers_that_are_held_as_they_were_loaded_say_so(edge: Edge) -> None:
+    system = replace(edge.house.system, settings=Settings(roll_up_every=timedelta(0)))
+    assert readiness(system).activity == "held"
 
 
 def test_without_the_store_it_is_not_ready(edge: Edge) -> None:

@@ -241,6 +241,7 @@ LIKE = {
     Kept("8 HOURS", 7 * DAY): "sealed",
     Kept("8 HOURS", 7 * DAY + 3600): "seals",
     Kept(NARROW, 180 * DAY): "throttles",
+    Kept(TIERS, 0): "stays",  # its rows end by TTLs of their own: two days after their hour
 }
 TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 

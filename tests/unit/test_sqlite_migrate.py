@@ -1,6 +1,7 @@
 """Migrations of the SQLite files: once each, never edited, never behind the data."""
 
 import multiprocessing
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,11 @@ import pytest
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.migrate import FOLDER, migrate, pending
+from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.codec import pack
+from notifier.domain.activity import FOREVER
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import encode, from_offsets, members
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
@@ -108,3 +113,19 @@ def test_accounts_that_were_deleted_before_it_was_a_column_are_known(db: Databas
     migrate(db, "core")
     with db.read() as c:
         assert c.execute("SELECT user FROM users WHERE deleted = 1").fetchall() == [("gone",)]
+
+
+def test_who_was_active_by_an_import_stays_so_when_the_stays_are_made(db: Database, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    shutil.copytree(FOLDER, before)
+    (before / "core" / "0010_stays.sql").unlink()
+    migrate(db, "core", before)
+    sets = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 2, SetKind.ACTIVE_30D: 3, SetKind.VIP: 4}
+    with db.write() as c:
+        for kind, place in sets.items():
+            row = str(kind), encode(from_offsets([place]))
+            c.execute("INSERT INTO member_sets (owner, shard, kind, blob) VALUES ('', 0, ?, ?)", row)
+    migrate(db, "core")
+    stays = SqliteStays(db)
+    found = {kind: [members(bits, 0) for bits in stays.until(kind, FOREVER, [0]).values()] for kind in sets}
+    assert found == {SetKind.ACTIVE_24H: [[1]], SetKind.ACTIVE_7D: [[2]], SetKind.ACTIVE_30D: [[3]], SetKind.VIP: []}

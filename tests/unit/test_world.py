@@ -16,6 +16,7 @@ from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.wants import MemoryWants
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 
@@ -92,7 +93,9 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
     sets = MemoryMemberSets(directory)
     seen: list[int] = []
     store = MemoryPeople(directory)
-    Load(directory=directory, sets=sets, follows=MemoryFollows(store), wants=MemoryWants(store))(SMALL, seen.append)
+    Load(directory=directory, sets=sets, follows=MemoryFollows(store), stays=MemoryStays(), wants=MemoryWants(store))(
+        SMALL, seen.append
+    )
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
@@ -108,7 +111,9 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
 
 def loading(directory: MemoryDirectory, sets: MemoryMemberSets) -> Load:
     people = MemoryPeople(directory)
-    return Load(directory=directory, sets=sets, follows=MemoryFollows(people), wants=MemoryWants(people))
+    return Load(
+        directory=directory, sets=sets, follows=MemoryFollows(people), stays=MemoryStays(), wants=MemoryWants(people)
+    )
 
 
 def test_loading_twice_changes_nothing() -> None:

@@ -24,6 +24,7 @@ from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster
 from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
+from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.timeline import CassandraTimeline
 from notifier.adapters.cassandra.wants import CassandraWants
@@ -48,6 +49,7 @@ __all__ = [
     "CassandraSeals",
     "CassandraSent",
     "CassandraSpared",
+    "CassandraStays",
     "CassandraThrottles",
     "CassandraTimeline",
     "CassandraWants",

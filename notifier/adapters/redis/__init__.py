@@ -1,7 +1,8 @@
 """Redis or Valkey: the pull index, small caches and the live bus. Everything here may be emptied at any moment."""
 
+from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.bus import RedisBus
-from notifier.adapters.redis.cache import RedisActivity, RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
+from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.client import await_answer, connect, connect_async
 from notifier.adapters.redis.inspection import Server, look
 from notifier.adapters.redis.listener import RedisLiveReader
@@ -9,6 +10,7 @@ from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
 
 __all__ = [
+    "RedisActiveHours",
     "RedisActivity",
     "RedisBacklogReport",
     "RedisBuckets",

@@ -3,21 +3,16 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from notifier.adapters.redis.client import AsyncClient, Client
+from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.backlog import Behind
-from notifier.domain.bits import SHARD_MEMBERS, shard_of
 from notifier.domain.errors import Poison
 from notifier.domain.mention import EventId
 from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
 
 REMEMBERED = timedelta(hours=24)
 """An upstream that repeats an event does so within minutes; after that the store's dedupe answers, a little slower."""
-
-ACTIVITY_KEPT = timedelta(hours=48)
-"""Twice the longest audience that is made of hours (24 h); the hours themselves are snapshot into the store."""
 
 
 class RedisRecent:
@@ -96,27 +91,6 @@ class RedisBacklogReport:
             return {}
 
 
-class RedisActivity:
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-
-    async def touch(self, members: Collection[Member], hour: int) -> None:
-        with self._client.answered():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for member in members:
-                    # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
-                    pipe.setbit(_activity(hour, shard_of(member)), member % SHARD_MEMBERS ^ 7, 1)
-                # After the bits, because a key that isn't there yet can't be given an end.
-                for shard in {shard_of(member) for member in members}:
-                    pipe.expire(_activity(hour, shard), ACTIVITY_KEPT)
-                await pipe.execute()
-
-    async def hour(self, hour: int, shard: int) -> bytes:
-        with self._client.answered():
-            found = await self._client.get(_activity(hour, shard))
-        return found if isinstance(found, bytes) else b""
-
-
 def _level(said: bytes) -> float:
     try:
         level = float(said)
@@ -139,7 +113,3 @@ def _recent(event: EventId) -> str:
 
 def _recent_id(id: str) -> str:
     return f"recent-id:{id}"
-
-
-def _activity(hour: int, shard: int) -> str:
-    return f"active:{hour}:{shard}"

@@ -22,6 +22,8 @@ from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, pat
 
 SLOTS = 16384
 
+SCRIPTS = {"eval", "evalsha"}
+
 KEYLESS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """All words go to one node, the one of slot 0, where they are also listened to: between two nodes they would lose the
 order in which a publisher said them. A cluster tells every node of every word, so any other would hear them, too."""
@@ -32,8 +34,8 @@ Command = tuple[str, tuple[Any, ...], dict[str, Any]]
 def slot_of(command: str, given: Sequence[Any]) -> int:
     if command in KEYLESS:
         return KEYLESS[command]
-    # EVALSHA digest 1 key …; all others begin with their key, and have but one.
-    key = given[2] if command == "evalsha" else given[0]
+    # EVALSHA digest 1 key …, EVAL script 1 key …; all others begin with their key, and have but one.
+    key = given[2] if command in SCRIPTS else given[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 

@@ -21,6 +21,7 @@ from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.spared import SqliteSpared
+from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 from notifier.adapters.sqlite.wants import SqliteWants
@@ -48,6 +49,7 @@ __all__ = [
     "SqliteSeals",
     "SqliteSent",
     "SqliteSpared",
+    "SqliteStays",
     "SqliteThrottles",
     "SqliteTimeline",
     "SqliteWants",

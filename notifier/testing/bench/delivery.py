@@ -19,6 +19,7 @@ from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience import Tier
@@ -83,7 +84,13 @@ class Bed:
         files.migrate()
         sets = SqliteMemberSets(files.core)
         follows, wants = SqliteFollows(files.core), SqliteWants(files.core)
-        Load(directory=SqliteDirectory(files.core), sets=sets, follows=follows, wants=wants)(world)
+        Load(
+            directory=SqliteDirectory(files.core),
+            sets=sets,
+            follows=follows,
+            stays=SqliteStays(files.core),
+            wants=wants,
+        )(world)
         delivery = Delivery(
             sets=sets,
             seals=SqliteSeals(files.inboxes, clock),

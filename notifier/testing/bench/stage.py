@@ -22,7 +22,7 @@ from notifier.system import Ports
 from notifier.testing.bench.machine import peak_mb
 from notifier.testing.engines import engines
 from notifier.testing.instance import Instance
-from notifier.testing.load import Load
+from notifier.testing.load import STANDS_STILL, Load
 from notifier.testing.storm import ONE, SOURCE, Tweet
 from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
@@ -131,9 +131,13 @@ def staged(
         ports = chosen.ports()
         tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
         began = time.monotonic()
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, wants=ports.wants)(world)
+        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
+            world
+        )
         loaded_s = time.monotonic() - began
-        given = {"NOTIFIER_PROFILE": profile} | {f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()}
+        given = {**STANDS_STILL, "NOTIFIER_PROFILE": profile} | {
+            f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()
+        }
         with Instance(data=folder, environment=given) as instance:
             wire = Wire(url=instance.url, bearer=instance.service_key)
             yield Stage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.backlog import Behind
-from notifier.domain.bits import SHARD_MEMBERS, shard_of
 from notifier.domain.mention import EventId
 from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
 from notifier.ports.clock import Clock
 
 REMEMBERED = timedelta(hours=24)
@@ -92,21 +90,3 @@ class MemoryBacklogReport:
 
     def told(self) -> Mapping[Pool, Behind]:
         return self.said[0] if self.said and self.clock.now() < self.said[1] else {}
-
-
-@dataclass(slots=True)
-class MemoryActivity:
-    hours: dict[tuple[int, int], bytearray] = field(default_factory=dict)
-
-    def wipe(self) -> None:
-        self.hours.clear()
-
-    async def touch(self, members: Collection[Member], hour: int) -> None:
-        for member in members:
-            place = member % SHARD_MEMBERS
-            bits = self.hours.setdefault((hour, shard_of(member)), bytearray())
-            bits.extend(bytes(max(0, place // 8 + 1 - len(bits))))
-            bits[place // 8] |= 1 << place % 8
-
-    async def hour(self, hour: int, shard: int) -> bytes:
-        return bytes(self.hours.get((hour, shard), b""))

@@ -1,6 +1,7 @@
 """The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
 
 from notifier.domain.subject import BurstKey
+from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
@@ -24,6 +25,7 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
+from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
@@ -49,6 +51,7 @@ class Ground:
         self.ledger = MemoryLedger(self.claims)
         self.seals = MemorySeals(self.clock)
         self.inbox = MemoryInbox(self.seals)
+        self.stays = MemoryStays()
         self.epochs = MemoryEpochs()
         self.throttles = MemoryThrottles()
         self.dead_letters = MemoryDeadLetters()
@@ -65,6 +68,8 @@ class Ground:
         self.buckets = MemoryBuckets(self.clock)
         self.pressure = MemoryPressure(self.clock)
         self.report = MemoryBacklogReport(self.clock)
+        self.activity = MemoryActivity()
+        self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
         self.queue = MemoryQueue()
         self.phones = MemoryPhones()
@@ -72,7 +77,7 @@ class Ground:
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        for port in (self.pull, self.recent, self.buckets, self.pressure, self.report, self.queue):
+        for port in (self.pull, self.recent, self.buckets, self.pressure, self.report, self.active_hours, self.queue):
             port.wipe()
         self.unannounced.clear()
 

@@ -13,7 +13,6 @@ from notifier.ports.log import Consumer, EventLog
 from notifier.pump import Loop, pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
-from notifier.testing.memory.cache import MemoryActivity
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
@@ -82,7 +81,7 @@ class Roles:
             preferences=tapped(g.preferences, "preferences", Part.STORE, self.scheduler),
             timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
             pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
-            activity=MemoryActivity(),
+            activity=g.activity,
             live=g.bus,
             clock=g.clock,
         )
@@ -139,6 +138,7 @@ class Roles:
             inbox=store("inbox"),
             follows=store("follows"),
             wants=store("wants"),
+            stays=store("stays"),
             epochs=store("epochs"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
@@ -151,6 +151,7 @@ class Roles:
             buckets=cache("buckets"),
             pressure=cache("pressure"),
             report=cache("report"),
+            active_hours=cache("active_hours"),
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
             sender=tapped(OwnPhones(g.phones, self.ringing, owner), "phones", Part.QUEUE, gate),

@@ -21,7 +21,7 @@ from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
-from notifier.testing.load import Load
+from notifier.testing.load import STANDS_STILL, Load
 from notifier.testing.loaded import claim
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import SOURCE, Storm, Tweet, tweets
@@ -32,7 +32,11 @@ from services.cassandra.node import Sync
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
 """Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
 THRESHOLD = 1_000
-ENVIRONMENT = {"NOTIFIER_PROFILE": "cluster", "NOTIFIER_THRESHOLD": str(THRESHOLD), "NOTIFIER_COLLAPSE": "0"}
+ENVIRONMENT = STANDS_STILL | {
+    "NOTIFIER_PROFILE": "cluster",
+    "NOTIFIER_THRESHOLD": str(THRESHOLD),
+    "NOTIFIER_COLLAPSE": "0",
+}
 SETTLES_WITHIN = 300.0
 """Seconds; a slice that was lost with its worker is back within a minute."""
 LOOKS_EVERY = 0.1
@@ -222,7 +226,9 @@ def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterato
         profile.migrate()
         ports = profile.ports()
         claim(data, WORLD)
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, wants=ports.wants)(WORLD)
+        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
+            WORLD
+        )
         with instance:
             yield Stage(
                 data=data,

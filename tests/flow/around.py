@@ -1,0 +1,143 @@
+"""A roll-up with ports in memory, people who look, and ports that die, sleep or are spoilt."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from notifier.domain.activity import FOREVER, OF_THE_ACTIVE, hour_of
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.errors import Poison, StoreUnavailable
+from notifier.domain.subject import Member, UserId
+from notifier.flow.leadership import Leadership
+from notifier.flow.rollup import RollUp
+from notifier.ports.directory import Account
+from notifier.ports.sets import ShardBlob
+from notifier.ports.stays import Stay
+from notifier.telemetry import Metrics
+from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.leases import MemoryLeases
+from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.stays import MemoryStays
+
+MINUTE = timedelta(minutes=1)
+HOUR = 60 * MINUTE
+DAILY, WEEKLY, MONTHLY = OF_THE_ACTIVE
+SHARDS = 3
+PORTS = ("directory", "hours", "stays", "sets", "epochs", "clock")
+
+
+@dataclass
+class World:
+    """Ports in memory; everybody has one of three shards' numbers."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    activity: MemoryActivity = field(default_factory=MemoryActivity)
+    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
+    stays: MemoryStays = field(default_factory=MemoryStays)
+    epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
+    leases: MemoryLeases = field(default_factory=MemoryLeases)
+    metrics: Metrics = field(default_factory=Metrics)
+    hours: MemoryActiveHours = field(init=False)
+    sets: MemoryMemberSets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hours = MemoryActiveHours(self.activity, self.clock)
+        self.sets = MemoryMemberSets(self.directory)
+        self.directory.enrol([Account(user=UserId("last"), member=Member(SHARDS * SHARD_MEMBERS - 1))])
+
+    def job(self, owner: str = "a", reach: int = 30, **ports: Any) -> RollUp:
+        given: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}
+        leadership = Leadership(leases=self.leases, name="rollup", owner=owner, term=2 * MINUTE)
+        return RollUp(leadership=leadership, metrics=self.metrics, reach=reach, **given)
+
+    def look(self, *some: int, back: timedelta = timedelta(0)) -> None:
+        hour = hour_of(self.clock.now() - back)
+        asyncio.run(self.activity.touch([Member(member) for member in some], hour))
+
+    def active(self, kind: SetKind = DAILY) -> list[int]:
+        read = self.sets.read(kind, None, range(SHARDS))
+        return sorted(member for shard, bits in read.items() for member in members(bits, shard))
+
+    def all_active(self) -> list[list[int]]:
+        return [self.active(kind) for kind in OF_THE_ACTIVE]
+
+    def imported(self, kind: SetKind, *places: int) -> None:
+        """As the fixture does."""
+        self.stays.put([Stay(kind=kind, until=FOREVER, shard=0, bits=from_offsets(places))])
+        self.sets.put([ShardBlob(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
+
+    def counted(self, metric: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_{metric}_total") or 0
+
+
+@dataclass
+class Dying:
+    """Raises at the nth call, before its effect or after it."""
+
+    port: Any
+    nth: int
+    after: bool
+    calls: Iterator[int] = field(default_factory=count)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            dies = next(self.calls) == self.nth
+            if dies and not self.after:
+                raise StoreUnavailable()
+            found = getattr(self.port, name)(*given)
+            if dies:
+                raise StoreUnavailable()
+            return found
+
+        return called
+
+
+@dataclass
+class Asleep:
+    """Sleeps before its first write, while others work."""
+
+    port: MemoryMemberSets
+    meanwhile: Callable[[], None]
+    slept: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def put(self, *given: Any) -> None:
+        if not self.slept:
+            self.slept = True
+            self.meanwhile()
+        self.port.put(*given)
+
+
+@dataclass
+class Unwritable:
+    port: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def put(self, some: list[object], *_: object) -> None:
+        assert some == []
+
+
+@dataclass
+class Spoilt:
+    """The first shards' bitmaps are unreadable."""
+
+    port: MemoryStays
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def until(self, kind: SetKind, hour: int, shards: list[int]) -> Any:
+        if 0 in shards:
+            raise Poison("A bit is another.")
+        return self.port.until(kind, hour, shards)
