@@ -83,7 +83,7 @@ class RollUp:
 
     def _note_emptied(self) -> None:
         if self.last is not None and self.hours.last_rolled_up() is None:
-            LOGGER.warning("the cache was emptied: who looked since the last round counts from the next look on")
+            LOGGER.warning("the cache was emptied: who looked since the last round may count an hour later")
             self.metrics.emptied.inc()
 
     def _shards(self) -> Iterator[Sequence[int]]:

@@ -13,7 +13,7 @@ import pytest
 from tests.repo.sources import ROOT
 
 PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
-SEEDS = {"moving": 3, "pause": 2}
+SEEDS = {"moving": 3, "retries": 3, "pause": 2, "look": 2}
 """Of the courses; then the dice's own."""
 OWN_SEEDS = 250
 

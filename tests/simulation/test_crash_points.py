@@ -7,6 +7,7 @@ import pytest
 
 from notifier.testing.simulator.courses import (
     a_join,
+    a_look,
     a_pause,
     dies,
     fails,
@@ -42,6 +43,14 @@ def test_a_process_may_die_while_a_tier_is_paused() -> None:
 @pytest.mark.parametrize("how", list(How))
 def test_every_port_call_may_fail_before_in_the_middle_of_and_after_its_effect(how: How) -> None:
     assert broken(one_mention, fails(how), every=3) == []
+
+
+def test_who_opens_the_tab_becomes_active_whatever_becomes_of_the_roll_up() -> None:
+    """It dies, fails or sleeps past its lease, before and behind each of its calls; in the end its work is done."""
+    strikes = [dies, sleeps, *map(fails, How)]
+    struck = [one for strike in strikes for one in points(a_look(), strike, every=2, within="/rollup")]
+    assert len(struck) > 50, "the course has hardly a point to strike at"
+    assert [f"{thread}, point {number}: {done}" for thread, number, done in struck if done.wrong] == []
 
 
 def test_every_thread_may_sleep_past_its_claims_and_leases_anywhere() -> None:

@@ -21,6 +21,8 @@ from notifier.testing.simulator.script import (
 from notifier.testing.simulator.trial import Trial, trial
 
 BACK_AFTER = timedelta(seconds=1)
+SEALED = 14
+"""The point of a worker's thread at which it has sealed its first shards and written nothing."""
 SLEEPS = timedelta(seconds=40)
 """Longer than any claim or lease."""
 
@@ -36,6 +38,7 @@ IDLE = {
         "report.tell",
     ),
     *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
+    *("epochs.begin", "directory.end", "active_hours.read", "active_hours.last_rolled_up", "active_hours.rolled_up"),
 }
 """What a thread calls while it has nothing to do."""
 IDLE_AFTER = 16
@@ -84,6 +87,15 @@ def moving_sets() -> Script:
     return replace(script, steps=1_200).with_more(*changes)
 
 
+def retries() -> Script:
+    """The same, while workers die behind their first seals; whoever does their slices again finds other live sets."""
+    deaths = [
+        Happening(point=(f"{pool}-1", SEALED), what=Killed(process=f"{pool}-1", back_after=BACK_AFTER))
+        for pool in ("p0", "p1", "p2")
+    ]
+    return moving_sets().with_more(*deaths)
+
+
 def a_pause() -> Script:
     """P1 is paused before the mention, and slowed when the pause ends."""
     script = _course(Tweeted(id="e1", author="ada", mentioned=("nova", "lyra")))
@@ -98,13 +110,23 @@ def watched() -> Script:
     return replace(_course(Tweeted(id="e1", author="ada", mentioned=("nova", "orion"))), steps=1_800).with_more(*visits)
 
 
+def a_look() -> Script:
+    """One who was away for two months opens the tab, and a mention comes before or after the roll-up knows."""
+    script = _course(Tweeted(id="e1", author="ada", mentioned=("nova",)), apart=0)
+    looks = Happening(step=20, what=Opened(person="quinn")), Happening(step=900, what=Opened(person="quinn"))
+    more = Happening(step=700, what=Tweeted(id="e2", author="bob", mentioned=("lyra",)))
+    return replace(script, steps=1_000, rolls_up=timedelta(seconds=2)).with_more(*looks, more)
+
+
 COURSES = {
     "one": one_mention,
     "join": a_join,
     "storm": a_storm,
     "secrets": many_secrets,
     "moving": moving_sets,
+    "retries": retries,
     "pause": a_pause,
+    "look": a_look,
 }
 
 
@@ -121,13 +143,19 @@ def sleeps(thread: str) -> Fault:
 
 
 def points(
-    script: Script, fault: Callable[[str], Fault], *, every: int = 1, start: int = 0, twins: bool = True
+    script: Script,
+    fault: Callable[[str], Fault],
+    *,
+    every: int = 1,
+    start: int = 0,
+    twins: bool = True,
+    within: str = "",
 ) -> Iterator[tuple[str, int, Trial]]:
     """The trial of each point that the undisturbed course comes by until all is quiet, rests left out.
 
-    A share of them with `every` and `start`. Without twins, a point that stands before a call is left out where
-    another one stands behind the call before it: a thread has no effect between the two, so who dies at either
-    leaves the same behind.
+    A share of them with `every` and `start`, and one loop's alone with `within`. Without twins, a point that stands
+    before a call is left out where another one stands behind the call before it: a thread has no effect between the
+    two, so who dies at either leaves the same behind.
     """
     undisturbed = trial(script)
     for thread, labels in sorted(undisturbed.points.items()):
@@ -137,7 +165,7 @@ def points(
         if not twins:
             struck_behind = {n for n in busy if labels[n].startswith(BEHIND)}
             busy = [n for n in busy if n - 1 not in struck_behind]
-        for n in [] if thread.startswith("people/") else busy[start::every]:
+        for n in [] if thread.startswith("people/") or not thread.endswith(within) else busy[start::every]:
             struck = Happening(point=(thread, n + 1), what=fault(thread))
             yield f"{thread} at {labels[n]}", n + 1, trial(script.with_more(struck))
 

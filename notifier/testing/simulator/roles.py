@@ -95,6 +95,8 @@ class Roles:
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
         threads[f"{name}/reconciler"] = self._loop("reconciler", system.reconciler(), RECONCILES_EVERY)
         threads[f"{name}/monitor"] = self._loop("monitor", lambda: monitor() and None, self.settings.monitor_every)
+        if every := self.settings.roll_up_every:
+            threads[f"{name}/rollup"] = self._loop("rollup", system.rollup(), every)
         return threads
 
     def worker(self, pool: Pool) -> Callable[[Process, int], Threads]:

@@ -1,16 +1,19 @@
 """The scene: a dozen people in two shards, told to the system and to the oracle in the same breath."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
+from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets, shard_of
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, members, shard_of
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import Volume
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
+from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START
 from notifier.testing.oracle import Person
 from notifier.testing.simulator.ground import Ground
@@ -98,6 +101,17 @@ class Scene:
         self._tell_sets()
         self.history.append(self.people)
 
+    def looked(self, name: str) -> None:
+        """Who opened the tab is active from some moment on, which the roll-up says: it tells the sets, and not we."""
+        if self.people[name].idle:
+            self.people = {**self.people, name: replace(self.people[name], idle=timedelta(0))}
+            self.history.append(self.people)
+
+    def idle_lookers(self) -> Iterator[str]:
+        read = self._ground.sets.read(SetKind.ACTIVE_24H, None, range(SHARDS))
+        active = {member for shard, bits in read.items() for member in members(bits, shard)}
+        return (name for name, p in self.people.items() if not p.idle and p.member not in active)
+
     def _changed(self, person: Person, changed: Changed) -> Person:
         what, _, value = changed.what.partition(":")
         owner, now = changed.whom, self._ground.clock.now()
@@ -148,7 +162,11 @@ class Scene:
         living = [p for p in self.people.values() if not p.deleted]
         idle = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
         for kind, days in idle.items():
-            self._put(kind, None, [p for p in living if p.idle < timedelta(days=days)])
+            active = [p for p in living if p.idle < timedelta(days=days)]
+            self._put(kind, None, active)
+            self._ground.stays.put(
+                Stay(kind=kind, until=FOREVER, shard=shard, bits=bits) for shard, bits in _by_shard(active)
+            )
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
         for owner in sorted({owner for people in self.history for p in people.values() for owner in p.follows}):
@@ -165,6 +183,10 @@ class Scene:
             self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
 
     def _put(self, kind: SetKind, owner: Subject | None, people: list[Person]) -> None:
-        for shard in range(SHARDS):
-            inside = [p.member % SHARD_MEMBERS for p in people if shard_of(Member(p.member)) == shard]
-            self._ground.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(inside))])
+        for shard, bits in _by_shard(people):
+            self._ground.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=bits)])
+
+
+def _by_shard(people: list[Person]) -> Iterator[tuple[int, Bits]]:
+    for shard in range(SHARDS):
+        yield shard, from_offsets([p.member % SHARD_MEMBERS for p in people if shard_of(Member(p.member)) == shard])

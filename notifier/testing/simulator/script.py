@@ -145,6 +145,8 @@ class Script:
     collapse: timedelta | None = None
     crowd: int = 0
     """Followers in one block, so that it gets block rows."""
+    rolls_up: timedelta = timedelta(0)
+    """How often who opened the tab becomes active; 0: never."""
 
     def with_more(self, *more: Happening) -> "Script":
         return replace(self, happenings=(*self.happenings, *more))

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from notifier.config import Settings
+from notifier.domain.activity import hour_of
 from notifier.domain.audience import Tier
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.slice import Pool
 from notifier.domain.throttle import Throttle
 from notifier.flow.gateway import Answer
+from notifier.flow.page import Opened as Shown
+from notifier.flow.tab import unwatched
 from notifier.testing.oracle import Tweet
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
@@ -22,7 +25,7 @@ from notifier.testing.simulator.scene import THRESHOLD, VIEWERS, Scene
 from notifier.testing.simulator.scheduler import Scheduler
 from notifier.testing.simulator.script import Changed, Input, Opened, Script, Throttled, Tweeted
 from notifier.testing.simulator.sight import Sight
-from notifier.testing.simulator.visits import Visits
+from notifier.testing.simulator.visits import Visits, driven
 
 DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
@@ -55,9 +58,9 @@ class World:
         self.scheduler = Scheduler(script, self.ground, self._input)
         self.sight = Sight(self.ground, self.scene, self.tweets)
         self.ringing = Ringing(self.sight)
-        settings = Settings(threshold=THRESHOLD, collapse=script.collapse)
+        settings = Settings(threshold=THRESHOLD, collapse=script.collapse, roll_up_every=script.rolls_up)
         self.roles = Roles(self.ground, self.scheduler, settings, self.ringing)
-        reads = self.roles.reads().tab()
+        reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
         self.visits = Visits(reads, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
@@ -89,6 +92,7 @@ class World:
             yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
             if account.settled:
                 yield f"{burst} is settled and still open"
+        yield from (f"{name} opened the tab, and isn't active" for name in self.scene.idle_lookers())
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
@@ -141,6 +145,11 @@ class World:
                     self.scheduler.tell(text)
 
         return live
+
+    def _noted(self, opened: Shown) -> None:
+        """As the API does, which the script doesn't disturb in it."""
+        driven(self.ground.activity.touch([opened.look.member], hour_of(opened.look.now)))
+        self.scene.looked(opened.look.viewer.user)
 
     def _input(self, given: Input) -> None:
         match given:
