@@ -51,7 +51,7 @@ class Metrics:
         self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
         self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
         self.unrolled = counter(
-            "activity_unread_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
+            "activity_unreadable_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
         )
         self.emptied = counter("activity_emptied_total", "Times that Redis had lost the hours of activity.")
         self.unreconciled = counter("unreconciled_total", "Duties the reconciler failed at, once a round.", "duty")

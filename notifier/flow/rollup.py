@@ -61,11 +61,11 @@ class RollUp:
         """
         now = self.clock.now()
         if not self.leadership.held(now):
-            self.last = None
+            self.last, self.taken = None, {}  # whoever leads meanwhile may have written what this one wrote
             return
         # Begun before anything is read that is written back: whoever led before has a lower one, and what he still
-        # writes over ours is lost. What he writes where we left a bitmap as it was has no bit that isn't true: he read
-        # less than we did, of the same bits. The next hour makes it anew.
+        # writes over ours is lost. Where we left a bitmap as it was his write stands: it has the same bits, for he read
+        # what we did, or some who have left since he fell asleep. The next turn makes it anew.
         at = stamp(self.epochs.begin("rollup"))
         hour, hours = hour_of(now), grown(now, self.last, KEPT)
         self._note_emptied()

@@ -238,4 +238,4 @@ def test_shards_of_which_something_can_t_be_read_stand_alone() -> None:
     world.job(stays=Spoilt(world.stays))()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
-    assert (world.active(), world.counted("activity_unread")) == ([], 1)
+    assert (world.active(), world.counted("activity_unreadable")) == ([], 1)
