@@ -10,18 +10,23 @@ from notifier.adapters.cassandra import (
     CassandraDeadLetters,
     CassandraLedger,
     CassandraSent,
+    CassandraStays,
     CassandraThrottles,
     Cluster,
 )
-from notifier.domain.audience import Tier
+from notifier.domain.activity import FOREVER, hour_of
+from notifier.domain.audience import SetKind, Tier
+from notifier.domain.bits import from_offsets
 from notifier.domain.head import Sequenced
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.reach import Refusal
+from notifier.domain.stamp import stamp
 from notifier.domain.subject import BurstKey, UserId
 from notifier.domain.throttle import Throttle
 from notifier.ports.bursts import Outcome
 from notifier.ports.deadletters import DeadLetter
 from notifier.ports.push import Sending
+from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, burst, mention, piece, plan
 from tests.services.losing import ON_ENGINES, clock, cluster, made
@@ -86,3 +91,17 @@ def test_a_burst_lives_as_long_as_it_may_and_what_hangs_on_it_a_day_longer(
     for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
         [[life]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
         assert days * 86_400 - 60 <= life <= days * 86_400
+
+
+def test_a_stay_lives_two_days_longer_than_it_lasts_and_one_without_an_end_for_ever(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    stays, now, bits = CassandraStays(cluster, clock), hour_of(START), from_offsets([1])
+    lives = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
+    for at in (None, stamp(1)):
+        stays.put([Stay(kind=SetKind.ACTIVE_24H, until=until, shard=0, bits=bits) for until in lives], at)
+        for until, life in cluster.execute("SELECT until, TTL(blob) FROM stays"):
+            longest = lives.pop(until) if at else lives[until]
+            assert (life is None) == (longest is None)
+            assert longest is None or longest - 60 <= life <= longest
+    assert lives == {}
