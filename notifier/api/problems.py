@@ -95,7 +95,7 @@ def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Re
 def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
     if status_of(error) == STATUSES[NotifierError]:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    if isinstance(error, errors.TooManyRequests):
+    if error.again_after is not None:
         return answer(error, {"Retry-After": str(seconds(error.again_after))})
     return answer(error)
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TextIO
 
-from notifier.domain.errors import BadImport, ImportRunning
+from notifier.domain.errors import BadImport, Environment
 
 STDIN = "-"
 
@@ -31,13 +31,13 @@ class Checkpoint:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises ImportRunning where another process has it."""
+        """Raises Environment where another process has it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ImportRunning(f"It is {self.file}.") from None
+                raise Environment(f"Another process is importing {self.file} right now.") from None
             yield
 
     def goes_on(self, how: str) -> bool:

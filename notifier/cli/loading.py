@@ -41,7 +41,7 @@ class Loading:
         return self.rejects or self.checkpoint.folder / "rejects.ndjson"
 
     def __call__(self, ports: Ports, settings: Settings) -> Loaded:
-        """Raises BadImport, also for a file of rejects that would be overwritten, and NoParquet."""
+        """Raises BadImport, also for a file of rejects that would be overwritten, and Environment without the extra."""
         edges, patience = SpilledEdges(self.checkpoint.folder), Patience()
         self._begin(edges)
         work = Import(

@@ -10,8 +10,8 @@ NotifierError
 │   ├── IssuerUnavailable
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
-│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  ImportRunning  Unwritable  NoData
-│   ├── NotRunning  PortTaken  NoValkey  NoParquet  NotEmpty  NotOurs  OtherWorld
+│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning
+│   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 └── Poison                      a record or blob that will never be readable (dead letters)
 """
 
@@ -23,9 +23,10 @@ class NotifierError(Exception):
 
     code = "error"
 
-    def __init__(self, detail: str = "") -> None:
+    def __init__(self, detail: str = "", again_after: timedelta | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.again_after = again_after
 
     @property
     def title(self) -> str:
@@ -118,10 +119,6 @@ class TooManyRequests(Refused):
     """More was asked for than one may ask for in a while; come back after the seconds that Retry-After says."""
 
     code = "too_many_requests"
-
-    def __init__(self, detail: str = "", again_after: timedelta = timedelta(seconds=1)) -> None:
-        super().__init__(detail)
-        self.again_after = again_after
 
 
 class NotSupported(Refused):
@@ -244,12 +241,6 @@ class DataLocked(Environment):
     code = "data_locked"
 
 
-class ImportRunning(Environment):
-    """Another process is importing the same file right now."""
-
-    code = "import_running"
-
-
 class Unwritable(Environment):
     """The data folder can't be written to."""
 
@@ -266,12 +257,6 @@ class NoValkey(Environment):
     """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
 
     code = "no_valkey"
-
-
-class NoParquet(Environment):
-    """Parquet and zstd need an extra: pip install "notifier[import]"."""
-
-    code = "no_parquet"
 
 
 class NotEmpty(Environment):
@@ -306,8 +291,7 @@ class NotRunning(Environment):
 
 OUTAGES = (Unavailable, Full, Environment)
 """None of them is the fault of what was being done: that waits, uses up none of its tries, and is done when they pass.
-The last is met after the start where the store was away then: a schema that lacks something, or no keyspace at all.
-"""
+The last is met after the start where the store was away then: a schema that lacks something, or no keyspace at all."""
 
 
 class Poison(NotifierError):

@@ -171,7 +171,7 @@ def test_a_file_is_imported_by_one_process_at_a_time_and_anew_when_it_changes(
             sleep(0.01)
         second = notifier(*words)
         assert second.exit_code == 3
-        assert second.stderr.startswith("Another process is importing the same file right now.")
+        assert f"Another process is importing {pipe} right now." in second.stderr
         graph(pipe, [(f"u{n}", "lyra") for n in range(60)])
         _, error = first.communicate()
     assert first.returncode == 2

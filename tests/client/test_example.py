@@ -93,6 +93,7 @@ def test_the_page_says_what_to_do_about_every_code_a_service_can_get() -> None:
         "bad_subject",
         "too_many_streams",
         "streams_full",
+        "issuer_unavailable",
     }
     of_operators = {"bad_throttle"}
     assert codes(refusals) - of_people - of_operators == codes(PAGE)

@@ -82,7 +82,9 @@ def view(edge: Edge, *, last: bool = False) -> list[str]:
 
 
 def spelled(answer: httpx.Response) -> str:
-    return f"{answer.status_code}\n{answer.headers}\n{answer.text}"
+    # What is left of the limit counts how often the test itself has looked.
+    headers = {name: value for name, value in answer.headers.items() if name != "ratelimit"}
+    return f"{answer.status_code}\n{headers}\n{answer.text}"
 
 
 def named(told: Sequence[str]) -> list[str]:

@@ -8,7 +8,9 @@ import pytest
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError, StoreUnavailable
 
-CLASSES: dict[str, type[NotifierError]] = dict(inspect.getmembers(errors, inspect.isclass))
+CLASSES: dict[str, type[NotifierError]] = {
+    name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, NotifierError)
+}
 TREE = (errors.__doc__ or "").partition("\n\n")[2]
 
 

@@ -3,14 +3,16 @@
 import gzip
 from typing import BinaryIO, cast
 
-from notifier.domain.errors import NoParquet
+from notifier.domain.errors import Environment
+
+NEEDS = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """What their files begin with."""
 
 
 def unpacked(file: BinaryIO) -> BinaryIO:
-    """By what it begins with; a file that isn't packed is read as it is. Raises NoParquet without the extra."""
+    """By what it begins with; a file that isn't packed is read as it is. Raises Environment without the extra."""
     begins = file.peek(4) if hasattr(file, "peek") else b""
     if begins.startswith(GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
@@ -23,5 +25,5 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     try:
         import pyarrow as pa
     except ImportError:
-        raise NoParquet from None
+        raise Environment(NEEDS) from None
     return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 from notifier.adapters.tables.edge import Reject
 from notifier.adapters.tables.lines import Form, Lines
-from notifier.adapters.tables.packed import unpacked
-from notifier.domain.errors import BadImport, NoParquet
+from notifier.adapters.tables.packed import NEEDS, unpacked
+from notifier.domain.errors import BadImport, Environment
 from notifier.ports.edges import Numbers, Rows
 
 PARQUET = "parquet"
@@ -29,7 +29,7 @@ class Source:
 
 @contextmanager
 def opened(file: Path | BinaryIO, form: str, reject: Reject, at_once: int) -> Iterator[Source]:
-    """Raises BadImport, and NoParquet without the extra."""
+    """Raises BadImport, and Environment without the extra."""
     if form == PARQUET:
         if not isinstance(file, Path):
             raise BadImport("Parquet is read from its end; it can't come by the standard input.")
@@ -57,6 +57,6 @@ def _columns(file: Path, reject: Reject, at_once: int) -> Source:
     try:
         from notifier.adapters.tables.columns import Columns, count
     except ImportError:
-        raise NoParquet from None
+        raise Environment(NEEDS) from None
     columns = Columns(file=file, reject=reject, at_once=at_once)
     return Source(behind=columns.behind, size=count(file), place=lambda read: read)
