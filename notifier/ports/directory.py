@@ -17,6 +17,7 @@ class Account:
     user: UserId
     member: Member
     deleted: bool = False
+    verified: bool = False
     mentions: MentionsAllowed = MentionsAllowed.ALL
     """Whose mentions this account lets through to its followers."""
     standing: Verdict = Verdict.ALL

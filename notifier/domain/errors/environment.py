@@ -1,0 +1,87 @@
+"""What this machine or folder can't run: exit code 3."""
+
+from notifier.domain.errors.root import NotifierError
+
+
+class Environment(NotifierError):
+    """This machine can't run it as asked."""
+
+    code = "environment"
+
+
+class BadSetting(Environment):
+    """A setting can't be read."""
+
+    code = "bad_setting"
+
+
+class SchemaNewer(Environment):
+    """The store was written by a newer version of this software; use that version, or another folder or keyspace."""
+
+    code = "schema_newer"
+
+
+class SchemaOlder(Environment):
+    """The store lacks what this version needs; `notifier migrate` brings it there."""
+
+    code = "schema_older"
+
+
+class SchemaChanged(Environment):
+    """A migration that was applied before has been edited since."""
+
+    code = "schema_changed"
+
+
+class DataLocked(Environment):
+    """The data folder is in use by another running notifier."""
+
+    code = "data_locked"
+
+
+class Unwritable(Environment):
+    """The data folder can't be written to."""
+
+    code = "unwritable"
+
+
+class PortTaken(Environment):
+    """The port is taken by another program; choose another with --port, or 0 for any."""
+
+    code = "port_taken"
+
+
+class NoValkey(Environment):
+    """There is no Valkey binary for this platform; install a Redis or Valkey and name it with NOTIFIER_REDIS_URL."""
+
+    code = "no_valkey"
+
+
+class NotEmpty(Environment):
+    """The folder isn't empty, and what is in it would be judged too; name another, or one that is to be made."""
+
+    code = "not_empty"
+
+
+class NotOurs(Environment):
+    """The folder holds what isn't a notifier's to use or to throw away, and is left alone; name another folder."""
+
+    code = "not_ours"
+
+
+class OtherWorld(Environment):
+    """The data folder holds another world, and people would have the follows of both; name another folder."""
+
+    code = "other_world"
+
+
+class NoData(Environment):
+    """There is no data folder here; `notifier up` makes one, and --data names another."""
+
+    code = "no_data"
+
+
+class NotRunning(Environment):
+    """No notifier is running on this data folder; start one with `notifier up`."""
+
+    code = "not_running"
