@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bench.growth import curves, growth_plot
 from bench.plot import limits_plot, share_of_limit, speeds_plot
 from bench.stored import Run
 
@@ -38,6 +39,7 @@ def pictures(runs: Mapping[str, Run]) -> dict[str, str]:
 
 _PLOTS = {
     "limits": ("How much of its limit each figure takes", limits_plot),
+    "growth": ("What a larger audience takes, as a multiple of the smallest one's", growth_plot),
     "speeds": ("People reached in a second, by ours and by the peers", speeds_plot),
 }
 
@@ -93,6 +95,8 @@ def _alternative(kind: str, envelope: Mapping[str, Any]) -> str:
     if kind == "speeds":
         rows = [(check["name"], check["limit"]) for check in envelope["checks"] if check["name"] in envelope["peers"]]
         return "; ".join(_against(name, envelope) for name, limit in rows if limit is None)
+    if kind == "growth":
+        return "; ".join(f"{curve.name} × {number(curve.points[-1][1])}" for curve in curves(envelope))
     missed = [check["name"] for check in envelope["checks"] if not check["ok"]]
     return f"missed by {', '.join(missed)}" if missed else "all are kept"
 

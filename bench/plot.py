@@ -131,7 +131,11 @@ def _label(text: str, y: int) -> str:
 
 
 def _svg(title: str, rows: int, parts: Iterable[str]) -> str:
-    height = TOP + rows * ROW + BOTTOM
+    return drawn(title, TOP + rows * ROW + BOTTOM, parts)
+
+
+def drawn(title: str, height: int, parts: Iterable[str]) -> str:
+    """The picture, with its ground and its title."""
     body: Sequence[str] = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">',
         f"<title>{escape(title)}</title>",

@@ -1,4 +1,4 @@
-"""Noting who is around: the tab's openings, gathered for a second and sent to the activity in one round trip."""
+"""Noting who is around: the tab's openings, gathered for seconds and sent to the activity in one round trip."""
 
 import asyncio
 from collections import defaultdict
@@ -13,8 +13,8 @@ from notifier.flow.page import Opened
 from notifier.ports.activity import Activity
 from notifier.telemetry import Metrics
 
-GATHERED_FOR = 1.0
-"""Seconds: nothing to an hour, and one round trip instead of thousands."""
+GATHERED_FOR = 5.0
+"""Seconds: nothing to an hour, and one round trip instead of ten thousand."""
 
 Pause = Callable[[float], Awaitable[object]]
 

@@ -40,16 +40,24 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
-@bench.command(epilog=example("notifier bench audience --quick", "notifier bench audience --json"))
-@click.option("--quick", is_flag=True, help="Fewer rounds, and a tenth of the rows: half a minute.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@bench.command(epilog=example("notifier bench audience --quick", "notifier bench audience --only universe --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds of less: under two minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option(
+    "--profile",
+    type=click.Choice(["embedded", "cluster"]),
+    default="embedded",
+    show_default=True,
+    help="In the cluster profile what Cassandra changes; it is started with Java and Maven.",
+)
 @json_option
 @click.pass_context
-def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure how fast a platform's graph comes in, from its file to the bitmaps of audiences."""
-    from notifier.testing.bench.importing import PARTS
+def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: str, as_json: bool) -> None:
+    """Measure what it costs to know whom a burst is for: import, universe, activity, and the ways of others."""
+    from notifier.testing.bench.audience import OF_CLUSTER, PARTS
 
-    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+    parts = OF_CLUSTER if profile == "cluster" else PARTS
+    _bench(ctx, parts, quick=quick, only=only, as_json=as_json, profile=profile)
 
 
 @bench.command(epilog=example("notifier bench live --quick", "notifier bench live --json"))

@@ -52,11 +52,10 @@ class Load:
         """
         crowd = Crowd(world)
         for star in range(world.celebrities):
-            self.sets.put_heads({world.subject(star): _head(crowd, star)})
+            self.sets.put_heads({world.subject(star): head(crowd, star)})
             advance(1)
         self.stays.put(_stays(crowd))
-        self.sets.put(_everybody(crowd, advance))
-        self.sets.put(_of_celebrities(crowd, advance))
+        self.sets.put(bitmaps(crowd, advance))
         self.wants.write_mutes(_mutes(crowd))
         self.follows.write_blocks(_follows(crowd, advance))
         self.directory.enrol(
@@ -65,9 +64,15 @@ class Load:
         self.directory.enrol_range(IdRange(prefix="u", first=0, count=world.universe, member=Member(0)))
 
 
-def _head(crowd: Crowd, star: int) -> SetHead:
+def head(crowd: Crowd, star: int) -> SetHead:
     counts = [count(crowd.followers(star, shard)) for shard in range(crowd.world.shards)]
     return SetHead(total=sum(counts), counts=counts)
+
+
+def bitmaps(crowd: Crowd, advance: Advance = lambda _: None) -> Iterator[ShardBlob]:
+    """All that fan-out reads of people."""
+    yield from _everybody(crowd, advance)
+    yield from of_celebrities(crowd, advance)
 
 
 def _everybody(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
@@ -84,7 +89,7 @@ def _stays(crowd: Crowd) -> Iterator[Stay]:
             yield Stay(kind=kind, until=FOREVER, shard=shard, bits=crowd.everybody(kind, shard))
 
 
-def _of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
+def of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
     for star, shard in _places(crowd.world):
         owner = crowd.world.subject(star)
         if (followers := crowd.followers(star, shard)).any():

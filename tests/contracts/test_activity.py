@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
+from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.redis.client import connect, connect_async
-from notifier.domain.bits import SHARD_MEMBERS, members
+from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import Member
 from notifier.ports.activity import KEPT, ActiveHours, Activity
@@ -67,6 +68,12 @@ def test_nobody_was_around(activity: Backend) -> None:
     assert activity.read(0, 1) == {}
 
 
+def test_neighbours_are_told_apart(activity: Backend) -> None:
+    shards = [0, NEIGHBOURS - 1, NEIGHBOURS, 5 * NEIGHBOURS + 3]
+    activity.touch(*(shard * SHARD_MEMBERS + shard for shard in shards))
+    assert activity.read(*range(6 * NEIGHBOURS)) == {shard: [shard * SHARD_MEMBERS + shard] for shard in shards}
+
+
 def test_who_was_touched_is_in_the_bitmap_of_the_hour_and_shard(activity: Backend) -> None:
     activity.touch(0, 1, 9, 1023, SHARD_MEMBERS - 1, SHARD_MEMBERS + 5)
     activity.touch(2, hour=HOUR + 1)
@@ -108,28 +115,28 @@ def test_the_last_roll_up_is_the_one_that_was_said_last(activity: Backend) -> No
 
 
 def test_every_hour_has_an_end(valkey: Valkey) -> None:
-    touching(valkey.url)([Member(7), Member(SHARD_MEMBERS + 7)], HOUR)
+    touching(valkey.url)([Member(7), Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
     assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
 
 
 def test_what_isn_t_ours_under_our_name_is_read_as_far_as_a_shard_goes(valkey: Valkey) -> None:
-    valkey.client.set(f"active:{HOUR}:0", b"\x01" + bytes(20_000))
+    valkey.client.set(f"active:{HOUR}:0", b"\x01" + bytes(NEIGHBOURS * SHARD_BYTES + 1_000) + b"\x01")
     valkey.client.set("active:rolled-up", b"yesterday")
     hours = RedisActiveHours(valkey.client)
-    assert [members(bits, 0) for bits in hours.read(HOUR, [0]).values()] == [[0]]
+    assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[0]]
     assert hours.last_rolled_up() is None
 
 
 def test_two_hundred_million_who_come_in_every_hour_are_kept_in_half_a_gigabyte(valkey: Valkey) -> None:
-    """Of one shard, whose members come one after the other in any order; there are 1,526."""
-    touch = touching(valkey.url)
-    for first in range(0, SHARD_MEMBERS, 1 << 14):
-        touch([Member(first + 8 * place) for place in range(1 << 11)], HOUR)
+    """Of the neighbours of one string, who come one after the other in any order; there are 96 of them."""
+    touch, every = touching(valkey.url), NEIGHBOURS << 6
+    for first in range(0, every, 16):
+        touch([Member(first + every * place) for place in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"active:{HOUR}:0")
     assert isinstance(used, int)
-    assert used * 1_526 * (KEPT / timedelta(hours=1) + 1) <= 500_000_000
+    assert used * 1_526 / NEIGHBOURS * (KEPT / timedelta(hours=1) + 1) <= 500_000_000
 
 
 def test_without_a_server_both_say_so() -> None:

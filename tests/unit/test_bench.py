@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from notifier.testing.bench import audience
 from notifier.testing.bench.fanout import PARTS, Part, names, run
 from notifier.testing.bench.memory import growth, most
 from notifier.testing.bench.planning import shard_counts
@@ -61,16 +62,16 @@ def test_the_shards_of_a_planned_celebrity_hold_all_followers(followers: int) ->
 
 
 def test_no_two_parts_bring_the_same_figure_and_each_may_be_asked_for() -> None:
-    brought = [figure for _, brings in PARTS.values() for figure in brings]
-    assert len(brought) == len(set(brought))
-    assert {*brought, *PARTS} <= set(names())
+    for parts in (PARTS, audience.PARTS, audience.OF_CLUSTER):
+        brought = [figure for _, brings in parts.values() for figure in brings]
+        assert len(brought) == len(set(brought))
+        assert {*brought, *parts} <= set(names(parts))
 
 
 def test_the_document_says_how_each_figure_is_taken() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert [
-        figure for _, brings in PARTS.values() for figure in brings if f"`{figure.partition('{')[0]}" not in document
-    ] == []
+    brought = [figure for parts in (PARTS, audience.PARTS) for _, brings in parts.values() for figure in brings]
+    assert [figure for figure in brought if f"`{figure.partition('{')[0]}`" not in document.replace("{", "`{")] == []
 
 
 def good(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:

@@ -105,6 +105,19 @@ def test_peers_are_drawn_beside_ours_and_told_to_who_cannot_see_it() -> None:
     )
 
 
+def test_growth_is_drawn_as_multiples_of_the_smallest_and_told_to_who_cannot_see_it() -> None:
+    sizes = {"10m_of_10m": (0.1, 100), "200m_of_200m": (2.0, 104), "1m_of_200m": (9.0, 900)}
+    seconds = {f"audience_s{{{name}}}": spread(took, took, took) for name, (took, _) in sizes.items()}
+    memory = {f"audience_mb{{{name}}}": spread(mb, mb, mb, "MB") for name, (_, mb) in sizes.items()}
+    grown = run(*(check(name, value=1.0) for name in (*seconds, *memory)), ours=seconds | memory)
+    drawn = pictures({"audience": grown})
+    assert [*drawn] == ["bench-audience-growth.svg"]
+    svg = drawn["bench-audience-growth.svg"]
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("}text")]
+    assert {"time × 20", "memory × 1.04", "10 million", "200 million", "× 100"} <= {*texts}
+    assert "time × 20; memory × 1.04](pictures/bench-audience-growth.svg)" in results({"audience": grown})
+
+
 @pytest.mark.parametrize(
     ("value", "limit", "ok", "share"),
     [
