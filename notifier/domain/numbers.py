@@ -1,6 +1,5 @@
 """Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +8,9 @@ from zlib import crc32
 from notifier.domain.errors import NumberTaken
 from notifier.domain.subject import Member, UserId
 
-_NUMBERED = re.compile(r"(?s:(.*?))(0|[1-9][0-9]{0,18})")
-"""A prefix and a number as `str` writes it: `u7`, never `u07`."""
 HIGHEST = 2**63 - 1
 """Of an outside id's number, as stores count."""
+_DIGITS, _LONGEST = "0123456789", len(str(HIGHEST))
 
 BUCKETS = 4_096
 """That outside ids are spread over, for ever: of a billion a quarter of a million are in each, some 15 MB, and a batch
@@ -68,9 +66,12 @@ Below = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 
 
 def numbered(user: UserId) -> tuple[str, int] | None:
-    """Its prefix and its number, with which it may be in a range."""
-    parts = _NUMBERED.fullmatch(user)
-    return None if parts is None or int(parts[2]) > HIGHEST else (parts[1], int(parts[2]))
+    """Its prefix and its number as `str` writes it, with which it may be in a range: of `u07` these are `u0` and 7."""
+    digits = len(user) - len(user.rstrip(_DIGITS))
+    if not digits:
+        return None
+    number = int(user[-min(digits, _LONGEST) :])
+    return (user[: -len(str(number))], number) if number <= HIGHEST else None
 
 
 def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:

@@ -18,6 +18,10 @@ from notifier.domain.subject import Member, UserId
         ("9999999999999999999", None),
         ("ada", None),
         ("u٧", None),
+        ("u000", ("u00", 0)),
+        ("u1234567890123456789012", ("u123", 4_567_890_123_456_789_012)),
+        ("u1230000000000000000007", ("u123000000000000000000", 7)),
+        ("", None),
     ],
 )
 def test_an_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] | None) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from notifier.adapters.tables.edge import COLUMNS, HIMSELF, Reject, taken
 from notifier.domain.errors import BadImport
+from notifier.domain.event import LONGEST_ID
 from notifier.domain.numbers import HIGHEST
 from notifier.ports.edges import Numbers, Rows
 
@@ -51,8 +53,20 @@ class Columns:
         return Numbers(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
 
     def _taken(self, some: Any, first: int, passed: int) -> Rows:
-        pairs = zip(*(some.column(name).to_pylist() for name in COLUMNS), strict=True)
-        return taken(enumerate(pairs, first + 1), passed, self.reject)
+        columns = [some.column(name) for name in COLUMNS]
+        followers, followed = (column.to_pylist() for column in columns)
+        if all(map(_plain, columns)) and not pc.any(pc.equal(*columns)).as_py():
+            return Rows(followers=followers, followed=followed, read=passed)
+        return taken(enumerate(zip(followers, followed, strict=True), first + 1), passed, self.reject)
+
+
+def _plain(column: Any) -> bool:
+    """Of names with which nothing is wrong, as nearly all are."""
+    if column.null_count or not pa.types.is_string(column.type):
+        return False
+    lengths = pc.min_max(pc.utf8_length(column)).as_py()
+    printable = pc.all(pc.utf8_is_printable(column)).as_py()
+    return bool(printable and lengths["min"] > 0 and lengths["max"] <= LONGEST_ID)
 
 
 def count(file: Path) -> int:

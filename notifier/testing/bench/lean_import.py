@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from notifier.adapters.sqlite.files import Files
-from notifier.codec import pack
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, encode, from_offsets, shard_of
@@ -16,9 +15,8 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.edges import HALF, Crowds, Keys, cut, keyed
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS
-from notifier.ports.directory import Account
 
-_USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, ?, 0)"
+_USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, x'', 0)"
 _MEMBER = "INSERT INTO members (member, user) VALUES (?, ?)"
 _FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _SET = "INSERT INTO member_sets (owner, shard, kind, blob, stamp) VALUES (?, ?, ?, ?, 1)"
@@ -33,7 +31,7 @@ def lean_import(files: Files, file: Path) -> None:
     names = {member: user for user, member in members.items()}
     keys = keyed((members[user] for user in followed), (members[user] for user in followers))
     with files.core.write() as c:
-        c.executemany(_USER, [(user, m, pack(Account(user=user, member=m))) for user, m in members.items()])
+        c.executemany(_USER, members.items())
         c.executemany(_MEMBER, names.items())
         for crowds in cut(keys):
             c.executemany(_FOLLOW, _follows(crowds, names))
