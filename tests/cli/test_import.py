@@ -129,7 +129,7 @@ def test_the_standard_input_is_imported_too(tmp_path: Path) -> None:
     assert followers(tmp_path, ["nova"]) == {"nova": {f"u{n}" for n in range(50)}}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_killed_at_thirty_moments_and_gone_on_it_is_as_if_undisturbed(tmp_path: Path) -> None:
     chance, killed = random.Random(7), 0
     for seed in count(2):
