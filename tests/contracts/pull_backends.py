@@ -54,7 +54,7 @@ def on_valkey(valkey: Valkey) -> Backend:
     clock = ManualClock(NOON)
 
     async def look(subjects: Collection[Subject]) -> Pulled:
-        async with connect_async(valkey.url) as client:
+        async with connect_async(valkey.patient) as client:
             return await RedisPullReader(client, clock).news(subjects)
 
     return Backend(

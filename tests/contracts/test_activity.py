@@ -61,7 +61,7 @@ def activity(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         return in_memory()
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return Backend(touching(valkey.url), RedisActiveHours(valkey.client), valkey.wipe)
+    return Backend(touching(valkey.patient), RedisActiveHours(valkey.client), valkey.wipe)
 
 
 def test_nobody_was_around(activity: Backend) -> None:
@@ -115,7 +115,7 @@ def test_the_last_roll_up_is_the_one_that_was_said_last(activity: Backend) -> No
 
 
 def test_every_hour_has_an_end(valkey: Valkey) -> None:
-    touching(valkey.url)([Member(7), Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
+    touching(valkey.patient)([Member(7), Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
     assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
@@ -131,7 +131,7 @@ def test_what_isn_t_ours_under_our_name_is_read_as_far_as_a_shard_goes(valkey: V
 
 def test_two_hundred_million_who_come_in_every_hour_are_kept_in_half_a_gigabyte(valkey: Valkey) -> None:
     """Of the neighbours of one string, who come one after the other in any order; there are 96 of them."""
-    touch, every = touching(valkey.url), NEIGHBOURS << 6
+    touch, every = touching(valkey.patient), NEIGHBOURS << 6
     for first in range(0, every, 16):
         touch([Member(first + every * place) for place in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"active:{HOUR}:0")

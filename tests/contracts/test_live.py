@@ -52,7 +52,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         return found.everywhere("CLIENT KILL TYPE pubsub")
 
     def reader() -> LiveReader:
-        clients.append(connect_async(found.url))
+        clients.append(connect_async(found.patient))
         return RedisLiveReader(clients[-1])
 
     def close() -> Awaitable[object]:

@@ -240,7 +240,7 @@ def test_whatever_happens_the_index_never_claims_what_it_lacks(
 def test_an_announcement_that_redis_missed_comes_first_in_the_next(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    with connect(valkey.url) as client:
+    with connect(valkey.patient) as client:
         client.answered = Breaker(count(step=60).__next__).answered
         index = RedisPullIndex(client, CountedNonces())
         way = client.connection_pool.connection_kwargs

@@ -20,6 +20,7 @@ from notifier.domain.subject import Member
 from services.engine import free_port
 from services.valkey.cluster import replica, sentinel
 from services.valkey.server import server
+from tests.contracts.valkey_fixture import PATIENT
 from tests.contracts.valkeys_fixture import Valkeys, cluster_in, running
 
 HOUR = timedelta(hours=1)
@@ -142,7 +143,7 @@ def test_sentinels_lead_to_the_replica_once_the_primary_is_dead(tmp_path: Path) 
         watch = sentinel(tmp_path / "sentinel", of=primary, service="cache", password=password)
         with running([watch]):
             # The first sentinel is down: the next is asked.
-            url = f"redis+sentinel://:{password}@127.0.0.1:1,{watch.address}/cache/0"
+            url = f"redis+sentinel://:{password}@127.0.0.1:1,{watch.address}/cache/0{PATIENT}"
             with connect(url) as client:
                 pressure = RedisPressure(client)
                 until(lambda: told(pressure))

@@ -12,6 +12,7 @@ import pytest
 from notifier.adapters.redis.client import Client, connect
 from services.engine import Engine
 from services.valkey.cluster import nodes, slots
+from tests.contracts.valkey_fixture import PATIENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,10 @@ class Valkeys:
     client: Client
     """Of the cluster."""
     url: str
+
+    @property
+    def patient(self) -> str:
+        return self.url
 
     def everywhere(self, *command: str | int) -> list[object]:
         return [one.execute_command(*command) for one in self.clients]  # type: ignore[no-untyped-call] # redis-py's own
@@ -44,13 +49,13 @@ def running(engines: list[Engine]) -> Iterator[None]:
 
 
 @contextmanager
-def cluster_in(folder: Path) -> Iterator[Valkeys]:
+def cluster_in(folder: Path, asking: str = "") -> Iterator[Valkeys]:
     password = secrets.token_hex(24)
     engines = [*nodes(folder, password=password)]
     with running(engines), ExitStack() as stack:
-        clients = [stack.enter_context(connect(f"redis://:{password}@{one.address}")) for one in engines]
+        clients = [stack.enter_context(connect(f"redis://:{password}@{one.address}{asking}")) for one in engines]
         # Not all of them: the others are found in the map.
-        url = f"redis+cluster://:{password}@{engines[1].address},{engines[0].address}"
+        url = f"redis+cluster://:{password}@{engines[1].address},{engines[0].address}{asking}"
         client = stack.enter_context(connect(url))
         found = Valkeys(engines=engines, clients=clients, client=client, url=url)
         _join(found)
@@ -72,7 +77,7 @@ def _join(valkeys: Valkeys) -> None:
 
 @pytest.fixture(scope="session")
 def valkeys_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkeys]:
-    with cluster_in(tmp_path_factory.mktemp("valkeys")) as found:
+    with cluster_in(tmp_path_factory.mktemp("valkeys"), PATIENT) as found:
         yield found
 
 

@@ -48,7 +48,7 @@ class Place:
         look = Look(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
 
         async def noted() -> None:
-            async with connect_async(self.valkey.url) as client:
+            async with connect_async(self.valkey.patient) as client:
                 noting = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
                 noting(Opened(look=look, after=None, page=None, badge=None))
                 assert noting.going is not None

@@ -86,7 +86,7 @@ def _one(url: str) -> Client:
 
 def _primary(at: Several) -> Client:
     """Each new connection asks a sentinel where the primary is. One that was broken by a fail-over is such a one."""
-    asked = at.options | patience()
+    asked = patience() | at.options
     sentinel = redis.sentinel.Sentinel(at.hosts, sentinel_kwargs={**asked, "db": 0}, **asked)  # type: ignore[no-untyped-call] # the library has no types here
     client = sentinel.master_for(at.service, redis_class=Client)  # type: ignore[no-untyped-call] # as above
     assert isinstance(client, Client)
@@ -94,7 +94,7 @@ def _primary(at: Several) -> Client:
 
 
 def _primary_async(at: Several) -> AsyncClient:
-    asked = at.options | patience_async()
+    asked = patience_async() | at.options
     sentinel = redis.asyncio.sentinel.Sentinel(at.hosts, sentinel_kwargs={**asked, "db": 0}, **asked)  # type: ignore[no-untyped-call] # as above
     pool = _SentinelLine(at.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **asked)  # type: ignore[no-untyped-call] # as above
     client = AsyncClient.from_pool(pool)

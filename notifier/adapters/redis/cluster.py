@@ -161,7 +161,7 @@ class ClusterClient(_Mapped):
     def node(self, host: Host) -> Client:
         with self._lock:
             if host not in self._nodes:
-                self._nodes[host] = Client(host=host[0], port=host[1], **self.at.options, **patience())
+                self._nodes[host] = Client(host=host[0], port=host[1], **(patience() | self.at.options))
             return self._nodes[host]
 
     def mapped(self) -> Map:
@@ -247,7 +247,7 @@ class AsyncClusterClient(_Mapped):
 
     def node(self, host: Host) -> AsyncClient:
         if host not in self._nodes:
-            options = {"host": host[0], "port": host[1], **self.at.options, **patience_async()}
+            options = {"host": host[0], "port": host[1], **patience_async(), **self.at.options}
             if options.pop("ssl", False):
                 options["connection_class"] = redis.asyncio.SSLConnection
             self._nodes[host] = AsyncClient.from_pool(Line(max_connections=READERS, timeout=TIMEOUT, **options))  # type: ignore[assignment] # a subclass's
@@ -260,7 +260,7 @@ class AsyncClusterClient(_Mapped):
         for host in self.at.hosts:
             try:
                 # By a connection that stands in no line and is gone afterwards: who only listens needs no other.
-                async with AsyncClient(host=host[0], port=host[1], **self.at.options, **patience_async()) as one:
+                async with AsyncClient(host=host[0], port=host[1], **(patience_async() | self.at.options)) as one:
                     self.map = found = Map(await one.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
             except (RedisError, OSError) as error:
                 errors.append(error)
