@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from uuid import uuid4
 
@@ -36,8 +36,15 @@ class Logs(Protocol):
 
     @property
     def slack(self) -> timedelta:
-        """So long before a lease ends it is certain that it hasn't ended."""
+        """So long before a lease ends it is looked whether it has."""
         ...
+
+    @property
+    def doubt(self) -> timedelta:
+        """A lease may have ended so long before it seems to: it counts from the last that was heard of who sleeps."""
+        ...
+
+    def now(self) -> timedelta: ...
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer: ...
 
@@ -65,10 +72,14 @@ class ByHand:
     clock: ManualClock
     patience: timedelta = timedelta(0)
     slack: timedelta = timedelta(milliseconds=1)
+    doubt: timedelta = timedelta(0)
     quiet: int = 1
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.log.subscribe(stream, group, owner)
+
+    def now(self) -> timedelta:
+        return self.clock.now() - datetime.min.replace(tzinfo=UTC)
 
     def passes(self, time: timedelta) -> None:
         self.clock.advance(time)
@@ -94,6 +105,7 @@ class InKafka:
     client: str
     patience: timedelta = timedelta(seconds=15)
     slack: timedelta = timedelta(seconds=4.5)
+    doubt: timedelta = LEASE / 5
     quiet: int = 4
     """What a reader has of one partition may come a moment after what it has of the others."""
     members: list[Member] = field(default_factory=list)
@@ -101,6 +113,9 @@ class InKafka:
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         self.members.append(member(self.access, self.client, stream, group, owner))
         return self.members[-1]
+
+    def now(self) -> timedelta:
+        return timedelta(seconds=time.monotonic())
 
     def passes(self, lasting: timedelta) -> None:
         time.sleep(lasting.total_seconds())

@@ -69,12 +69,15 @@ def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_
     dead = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, dead, due=len(KEYS))
     commit(dead, polled[:1])
+    asleep_since = logs.now()
     logs.sleeps(dead)
     heir = logs.subscribe(STREAM, "router", "two")
     logs.passes(LEASE - logs.slack)
-    assert nothing(logs, heir)
+    early = list(poll(logs, heir, within=logs.patience / 15))
+    # On a busy machine the heir may take so long to start that the lease has ended.
+    assert not early or logs.now() - asleep_since >= LEASE - logs.doubt
     logs.passes(max(logs.slack, timedelta(seconds=1)))
-    assert keys(poll(logs, heir, due=len(KEYS) - 1)) == keys(polled[1:])
+    assert keys([*early, *poll(logs, heir, due=len(KEYS) - 1 - len(early))]) == keys(polled[1:])
 
 
 def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(logs: Logs) -> None:
