@@ -33,6 +33,7 @@ class Sizes:
     clock: Clock
     threshold: int
     kept: int = SIZES_KEPT
+    kept_for: timedelta = SIZES_KEPT_FOR
     _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
@@ -41,7 +42,7 @@ class Sizes:
         if before is None or now >= before[2]:
             total = self.sets.head(subject).total
             lane = lane_of(total, self.threshold, was=before[1] if before else Lane.STANDARD)
-            before = (total, lane, now + SIZES_KEPT_FOR)
+            before = (total, lane, now + self.kept_for)
         # To the end: the first is always the one that was asked for longest ago.
         self._known.pop(subject, None)
         self._known[subject] = before

@@ -6,9 +6,10 @@ observed, and checked for what it may be.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Self
 
 SHARD = 131_072
 RETENTION = timedelta(days=90)
@@ -16,8 +17,39 @@ NAMES_KEPT = 16
 FANOUTS_AT_ONCE = 6
 """Of a large subject; and one more an hour. Public ones and restricted ones each."""
 
+DORMANT, SUPPRESSED, OUTSIDE = "dormant", "suppressed", "outside"
+"""Where somebody is who is in no tier."""
+BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
+FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
+
 Key = tuple[str, str, int]
 """Kind, owner and number of a burst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """By who keeps the graph: of a pair the highest sequence counts, and of two alike the leave, or else the later."""
+
+    person: str
+    owner: str
+    sequence: int
+    at: datetime
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """By the person: about each of the two things the latest counts."""
+
+    person: str
+    owner: str
+    at: datetime
+    volume: str | None = None
+    since: datetime | None = None
+    """What opens from then on is wanted; `FOR_EVER` of a mute."""
+
+
+Saying = Told | Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +68,24 @@ class Person:
     vip: bool = False
     push: bool = False
     idle: timedelta = timedelta(days=365)
+    since: Mapping[str, datetime] = field(default_factory=dict)
+    """By owner, where a mute or a volume was left: what opens from then on is wanted."""
+
+    def after(self, sayings: Collection[Saying]) -> Self:
+        """With all that was said of the person, and by whom, in whatever order."""
+        told = [one for one in sayings if isinstance(one, Told) and one.person == self.name]
+        asked = [one for one in sayings if isinstance(one, Asked) and one.person == self.name]
+        follows = dict(self.follows)
+        for one in sorted(told, key=lambda one: (one.sequence, one.left, one.at)):
+            follows.pop(one.owner, None)
+            if not one.left:
+                follows[one.owner] = one.at
+        volume, since = dict(self.volume), dict.fromkeys(self.muted, FOR_EVER) | dict(self.since)
+        for asking in sorted(asked, key=lambda one: one.at):
+            volume |= {} if asking.volume is None else {asking.owner: asking.volume}
+            since |= {} if asking.since is None else {asking.owner: asking.since}
+        muted = frozenset(owner for owner, moment in since.items() if moment == FOR_EVER)
+        return replace(self, follows=follows, volume=volume, muted=muted, since=since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +105,8 @@ class Seen:
     tweets: tuple[str, ...]
     spared: bool = False
     """Left to the pull path from the start: nobody is written to."""
+    standard: bool = False
+    """It has the standard lane: rows for everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +133,10 @@ class Oracle:
     people: Mapping[str, Person]
     tweets: Mapping[str, Tweet]
     bursts: Mapping[Key, Seen]
+
+    def of(self, person: Person) -> Self:
+        """The same with another person of the name."""
+        return replace(self, people={**self.people, person.name: person})
 
     def sequencing(self, accepted: Collection[str]) -> Iterator[str]:
         """What is wrong with the grouping: every accepted tweet's every account in exactly one burst of each kind."""
@@ -129,7 +185,7 @@ class Oracle:
             return False
         if kind == "mention" and (owner not in person.follows or owner in person.muted):
             return False
-        if kind == "mention" and burst.opened_at < person.follows[owner]:
+        if kind == "mention" and burst.opened_at < max(person.follows[owner], person.since.get(owner, BEFORE_ALL)):
             return False
         if first.protected and not self._follows(person, first.author):
             return False
@@ -152,26 +208,32 @@ class Oracle:
         touched = burst.key in marked.marks or not self.unread(burst, marked)
         return self.visible(person, burst, marked, now) and not touched and opener not in person.blocked
 
-    def divide(self, burst: Seen, shard: int, *, standard: bool) -> Division:
+    def divide(self, burst: Seen, shard: int) -> Division:
         """Everybody of the shard, one after another."""
         tiers: dict[str, set[int]] = {"p0": set(), "p1": set(), "p2": set()}
         dormant = suppressed = 0
         push: set[int] = set()
         for person in self.people.values():
-            if person.member // SHARD != shard or not self._entitled(person, burst):
+            if person.member // SHARD != shard:
                 continue
-            if burst.key[0] == "mention" and self._suppressed(person, burst):
-                suppressed += 1
-                continue
-            tier = "p0" if burst.key[0] == "self" else self._tier(person, standard)
-            if tier is None:
-                dormant += 1
-                continue
-            tiers[tier].add(person.member)
-            if person.push and tier in ("p0", "p1"):
+            place, alerted = self.place(person, burst)
+            dormant += place == DORMANT
+            suppressed += place == SUPPRESSED
+            if place in tiers:
+                tiers[place].add(person.member)
+            if alerted:
                 push.add(person.member)
         frozen = {tier: frozenset(members) for tier, members in tiers.items()}
         return Division(tiers=frozen, dormant=dormant, suppressed=suppressed, push=frozenset(push))
+
+    def place(self, person: Person, burst: Seen) -> tuple[str, bool]:
+        """Where the burst finds the person, and whether the phone is one of those that may ring."""
+        if not self._entitled(person, burst):
+            return OUTSIDE, False
+        if burst.key[0] == "mention" and self._suppressed(person, burst):
+            return SUPPRESSED, False
+        tier = "p0" if burst.key[0] == "self" else self._tier(person, burst.standard)
+        return tier, person.push and tier in ("p0", "p1")
 
     def first_of_day(self, burst: Seen) -> bool:
         """The first public one of its day; a protected author's is never it."""
@@ -191,12 +253,12 @@ class Oracle:
         not_first = volume == "first" and not self.first_of_day(burst)
         return owner in person.muted or volume in ("off", "digest") or not_first
 
-    def _tier(self, person: Person, standard: bool) -> str | None:
+    def _tier(self, person: Person, standard: bool) -> str:
         if person.vip and person.idle < timedelta(days=7):
             return "p0"
         if person.idle < timedelta(days=1):
             return "p1"
-        return "p2" if standard or person.idle < timedelta(days=30) else None
+        return "p2" if standard or person.idle < timedelta(days=30) else DORMANT
 
     def _follows(self, person: Person, author: str) -> bool:
         """Who muted the author has not left him."""

@@ -1,5 +1,6 @@
 """The dice: a script of inputs and faults from a seed, mild or wild."""
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -45,7 +46,7 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
         inputs += [_throttled(random) for _ in range(random.randint(1, 2))]
     number = random.choice((0, 1, 2, 3, 5, 8)) if faults is None else faults
     whats: list[Input | Fault] = [*inputs, *(_fault(random, pumps, workers) for _ in range(number))]
-    return Script(
+    script = Script(
         seed=seed,
         steps=steps,
         happenings=[Happening(step=random.randint(1, steps), what=what) for what in whats],
@@ -54,6 +55,20 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
         collapse=collapse,
         crowd=random.choice((0, 0, 40)),
     )
+    return _moving(script, Random(f"graph {seed}"))
+
+
+def _moving(script: Script, random: Random) -> Script:
+    """About half of the scripts have an indexer, whom much is said between any two steps of a burst."""
+    if random.random() < 0.5:
+        return script
+    whats: list[Input | Fault] = [_said(random) for _ in range(random.randint(1, 15))]
+    if random.random() < 0.5:
+        sleepers = [f"pump-{n + 1}/indexer" for n in range(script.pumps)]
+        lasting = timedelta(seconds=random.choice((1, 7, 7, 40)))
+        whats += [Stalled(name=random.choice(sleepers), lasting=lasting) for _ in range(random.randint(1, 3))]
+    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
+    return replace(script, graph=True).with_more(*more)
 
 
 def _tweeted(random: Random, n: int) -> Input:
@@ -78,6 +93,14 @@ def _changed(random: Random) -> Input:
     if kind < 0.7:
         return Changed(person=person, what="block", whom=random.choice(("ada", "bob")))
     return Changed(person=person, what=random.choice(HABITS))
+
+
+def _said(random: Random) -> Input:
+    """Now and then a follow or its end comes late, with a sequence of before."""
+    what, whom = random.choice(CHANGES), random.choice(("nova", "nova", "lyra", "orion", "eve", "bob"))
+    late = random.choice((0, 0, 0, 1, 2))
+    person = random.choice([name for name in VIEWERS if name != whom])
+    return Changed(person=person, what=what, whom=whom, sequence=late)
 
 
 def _throttled(random: Random) -> Input:

@@ -1,6 +1,11 @@
 """The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
 
+from collections.abc import Callable, Sequence
+
+from notifier import topics
 from notifier.domain.subject import BurstKey
+from notifier.ports.clock import Clock
+from notifier.ports.log import Record
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
@@ -32,10 +37,28 @@ from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
 
 
 class WatchedLog(MemoryLog):
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.hears: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """Told of what is said of follows and wants, as it comes to be in the log."""
+        self._told: dict[str, int] = {}
+
     def uncommitted(self) -> int:
         """Records that a group of readers hasn't committed."""
         commits = {name: at for group in self._groups.values() for name, at in group.commits.items()}
         return sum(len(records) - 1 - commits.get(name, -1) for name, records in self.partitions.items())
+
+    def append(self, records: Sequence[Record]) -> None:
+        super().append(records)
+        for partition in (name for name in list(self.partitions) if name.startswith(f"{topics.FOLLOWS}/")):
+            for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
+                self.hears(partition, offset, self.partitions[partition][offset])
+            self._told[partition] = len(self.partitions[partition])
+
+    def indexed(self, partition: str, offset: int) -> bool:
+        """Whether the indexer has done with the record, for good."""
+        group = self._groups[topics.FOLLOWS, topics.GROUPS[topics.FOLLOWS]]
+        return offset <= group.commits.get(partition, -1)
 
 
 class Ground:
@@ -73,12 +96,14 @@ class Ground:
         self.bus = MemoryBus()
         self.queue = MemoryQueue()
         self.phones = MemoryPhones()
+        self.wipes = 0
         self.unannounced: set[BurstKey] = set()
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 
     def wipe(self) -> None:
         for port in (self.pull, self.recent, self.buckets, self.pressure, self.report, self.active_hours, self.queue):
             port.wipe()
+        self.wipes += 1
         self.unannounced.clear()
 
     def published(self) -> set[BurstKey]:

@@ -49,8 +49,10 @@ class Ringing:
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
         oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
-        seen, people = oracle.bursts[key_of(burst)], oracle.people.values()
-        return frozenset(p.member for p in people if oracle.rings(p, seen, self._marked(p.name), now))
+        seen, possible = oracle.bursts[key_of(burst)], self.sight.scene.possible().values()
+        return frozenset(
+            p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)
+        )
 
     def _marked(self, name: str) -> Marked:
         return self.marked.get(name, Marked())

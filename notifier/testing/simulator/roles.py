@@ -1,7 +1,7 @@
 """The roles of the system as processes of the simulation, wired as the real ones are: stages, pumps, loops, runners."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Event as Signal
 from typing import Any, cast
@@ -9,10 +9,13 @@ from typing import Any, cast
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.slice import Pool
-from notifier.ports.log import Consumer, EventLog
-from notifier.pump import Loop, pump
+from notifier.flow.preferences import Asking
+from notifier.flow.router import Router
+from notifier.ports.log import Consumer, EventLog, Record
+from notifier.pump import Loop, Pump, pump
 from notifier.system import Ports, Reads, System
 from notifier.telemetry import Metrics
+from notifier.testing.simulator.changes import Mouth
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
@@ -20,6 +23,8 @@ from notifier.testing.simulator.ringing import OwnClaims, OwnPhones, OwnSent, Ri
 from notifier.testing.simulator.scheduler import Scheduler
 from notifier.testing.simulator.script import Part
 from notifier.testing.simulator.tap import tapped
+from notifier.testing.simulator.visits import driven
+from notifier.testing.simulator.watching import OwnSeals, OwnSets, Watching
 from workers.runner import Runner
 
 POLLS_EVERY = timedelta(seconds=0.2)
@@ -29,6 +34,7 @@ READS = {
     "router": topics.MENTIONS,
     "celebrity": topics.MENTIONS_CELEBRITY,
     "standard": topics.MENTIONS_STANDARD,
+    "indexer": topics.FOLLOWS,
 }
 """The loops that read the log, and what each reads."""
 
@@ -68,6 +74,10 @@ class Roles:
     scheduler: Scheduler
     settings: Settings
     ringing: Ringing
+    watching: Watching
+    graph: bool = False
+    anew: bool = False
+    """Sizes are read for each mention."""
     metrics: Metrics = field(default_factory=Metrics)
 
     def system(self, process: Process) -> System:
@@ -89,7 +99,9 @@ class Roles:
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
         threads = {
-            f"{name}/{loop}": self._loop(loop, pump(system, stream).step, POLLS_EVERY) for loop, stream in READS.items()
+            f"{name}/{loop}": self._loop(loop, self._pump(system, stream).step, POLLS_EVERY)
+            for loop, stream in READS.items()
+            if self.graph or stream != topics.FOLLOWS
         }
         monitor = system.monitor()
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
@@ -98,6 +110,22 @@ class Roles:
         if every := self.settings.roll_up_every:
             threads[f"{name}/rollup"] = self._loop("rollup", system.rollup(), every)
         return threads
+
+    def mouth(self, process: Process) -> Mouth:
+        """By which the API's process hears people and the graph service."""
+        system, reads = self.system(process), self.reads()
+
+        async def append(record: Record) -> None:
+            system.ports.log.append([record])
+
+        asking = Asking(people=reads.people, preferences=reads.preferences, clock=reads.clock, append=append)
+        return Mouth(gateway=system.gateway(), asks=lambda *wish: driven(asking.change(*wish)))
+
+    def _pump(self, system: System, stream: str) -> Pump:
+        made = pump(system, stream)
+        if self.anew and isinstance(made.stage, Router):  # what takes minutes else happens many times in a course
+            made.stage = replace(made.stage, sizes=replace(made.stage.sizes, kept_for=timedelta(0)))
+        return made
 
     def worker(self, pool: Pool) -> Callable[[Process, int], Threads]:
         def starts(process: Process, _: int) -> Threads:
@@ -130,13 +158,13 @@ class Roles:
         return Ports(
             log=cast(EventLog, TappedLog(g.log, gate)),
             directory=store("directory"),
-            sets=store("sets"),
+            sets=tapped(OwnSets(g.sets, self.watching, owner), "sets", Part.STORE, gate),
             heads=store("heads"),
             bursts=store("bursts"),
             recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
             ledger=store("ledger"),
             claims=OwnClaims(store("claims"), self.ringing),
-            seals=store("seals"),
+            seals=tapped(OwnSeals(g.seals, self.watching, owner), "seals", Part.STORE, gate),
             inbox=store("inbox"),
             follows=store("follows"),
             wants=store("wants"),

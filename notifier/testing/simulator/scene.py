@@ -1,22 +1,25 @@
 """The scene: a dozen people in two shards, told to the system and to the oracle in the same breath."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, members, shard_of
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, shard_of
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import Volume
 from notifier.ports.directory import Account
+from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START
 from notifier.testing.oracle import Person
+from notifier.testing.simulator.changes import AT_ONCE
 from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.rumours import Rumours
 from notifier.testing.simulator.script import Changed
 
 SINCE = START - timedelta(days=30)
@@ -65,52 +68,67 @@ def cast(crowd: int) -> dict[str, Person]:
     }
 
 
-def _with_habit(person: Person, what: str, value: str) -> Person:
-    match what:
-        case "vip":
-            return replace(person, vip=not person.vip)
-        case "push":
-            return replace(person, push=not person.push)
-        case "idle":
-            return replace(person, idle=timedelta(hours=int(value)))
-    return person
-
-
 class Scene:
-    def __init__(self, ground: Ground, crowd: int) -> None:
-        self.people = cast(crowd)
+    def __init__(self, ground: Ground, crowd: int, *, graph: bool = False) -> None:
+        self.base = cast(crowd)
+        """Without what the log has carried."""
+        self.people = self.base
         self.history = [self.people]
         """What was true at one moment after another."""
         self.changes: Counter[str] = Counter()
+        self.sizes = dict(SIZES)
+        self.claimed = {owner: [n] for owner, n in SIZES.items()}
+        """All sizes that each was ever said to have."""
+        self.rumours = Rumours(ground)
         self._ground = ground
+        self._graph = graph
         ground.directory.enrol(
             [Account(user=UserId(p.name), member=Member(p.member), deleted=p.deleted) for p in self.people.values()]
         )
         self._tell_sets()
+        self._tell_subjects()
         for person in self.people.values():
             self._tell_person(person)
+        ground.log.hears = self._hears
 
     def change(self, changed: Changed) -> None:
-        before = self.people[changed.person]
-        after = self._changed(before, changed)
+        after = self._changed(self.base[changed.person], changed)
         self._set(after)
         if changed.what == "block":
-            other = self.people[changed.whom]
+            other = self.base[changed.whom]
             self._set(replace(other, blocked=other.blocked | {changed.person}))
             self._ground.people.block(UserId(changed.person), UserId(changed.whom))
         self._tell_sets()
-        self.history.append(self.people)
+        if not self._graph:
+            self._tell_subjects()
+        self._became()
+
+    def resize(self, account: str, followers: int) -> None:
+        """By another size the subject may take the other lane; what is written of its followers stays."""
+        self.sizes[account] = followers
+        self.claimed.setdefault(account, []).append(followers)
+        self._tell_head(account)
 
     def looked(self, name: str) -> None:
         """Who opened the tab is active from some moment on, which the roll-up says: it tells the sets, and not we."""
-        if self.people[name].idle:
-            self.people = {**self.people, name: replace(self.people[name], idle=timedelta(0))}
-            self.history.append(self.people)
+        if self.base[name].idle:
+            self.rumours.looked(self.base[name])
+            self.base = {**self.base, name: replace(self.base[name], idle=timedelta(0))}
+            self._became()
 
-    def idle_lookers(self) -> Iterator[str]:
-        read = self._ground.sets.read(SetKind.ACTIVE_24H, None, range(SHARDS))
-        active = {member for shard, bits in read.items() for member in members(bits, shard)}
-        return (name for name, p in self.people.items() if not p.idle and p.member not in active)
+    def possible(self) -> Mapping[str, Sequence[Person]]:
+        """Everybody as rows and sets may say by now: what is on its way has come or hasn't."""
+        return {name: self.rumours.possible(person) for name, person in self.base.items()}
+
+    def _hears(self, partition: str, offset: int, record: Record) -> None:
+        person = self.rumours.hear(partition, offset, record)
+        if person is not None:
+            self.changes[person] += 1
+            self._became()
+
+    def _became(self) -> None:
+        self.people = {name: self.rumours.told(person) for name, person in self.base.items()}
+        self.history.append(self.people)
 
     def _changed(self, person: Person, changed: Changed) -> Person:
         what, _, value = changed.what.partition(":")
@@ -129,14 +147,13 @@ class Scene:
                 left = person.volume.get(owner) in ("off", "digest") and owner in person.follows
                 follows = {**person.follows, owner: now} if left else person.follows
                 return replace(person, volume={**person.volume, owner: value}, follows=follows)
-            case "block":
-                return replace(person, blocked=person.blocked | {owner})
-        return _with_habit(person, what, value)
+        return AT_ONCE[what](person, changed) if what in AT_ONCE else person
 
     def _set(self, person: Person) -> None:
-        self.people = {**self.people, person.name: person}
+        self.base = {**self.base, person.name: person}
         self.changes[person.name] += 1
-        self._tell_person(person)
+        if not self._graph:
+            self._tell_person(person)
 
     def _tell_person(self, person: Person) -> None:
         people, user = self._ground.people, UserId(person.name)
@@ -156,10 +173,10 @@ class Scene:
             people.block(user, UserId(other))
 
     def _followed_once(self, name: str) -> set[str]:
-        return {owner for people in self.history for owner in people[name].follows}
+        return {owner for people in (*self.history, self.base) for owner in people[name].follows}
 
     def _tell_sets(self) -> None:
-        living = [p for p in self.people.values() if not p.deleted]
+        living = [p for p in self.base.values() if not p.deleted]
         idle = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
         for kind, days in idle.items():
             active = [p for p in living if p.idle < timedelta(days=days)]
@@ -169,18 +186,31 @@ class Scene:
             )
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
-        for owner in sorted({owner for people in self.history for p in people.values() for owner in p.follows}):
-            self._tell_subject(owner, living)
 
-    def _tell_subject(self, owner: str, living: list[Person]) -> None:
-        subject = Subject(Kind.MENTION, UserId(owner))
-        followers = [p for p in living if owner in p.follows]
-        total = SIZES.get(owner, len(followers))
-        self._ground.sets.put_heads({subject: SetHead(total=total, counts=[max(1, total // SHARDS)] * SHARDS)})
-        self._put(SetKind.FOLLOWERS, subject, followers)
-        self._put(SetKind.MUTED, subject, [p for p in followers if owner in p.muted])
-        for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):
-            self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
+    def _tell_subjects(self) -> None:
+        known = (*self.history, self.base)
+        for owner in sorted({owner for people in known for p in people.values() for owner in p.follows}):
+            self._tell_head(owner)
+            followers = self._followers(owner)
+            subject = Subject(Kind.MENTION, UserId(owner))
+            self._put(SetKind.FOLLOWERS, subject, followers)
+            self._put(SetKind.MUTED, subject, [p for p in followers if owner in p.muted])
+            for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):
+                self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
+
+    def _tell_head(self, owner: str) -> None:
+        """Where an indexer counts, who is claimed is in a shard of nobody: it counts those of the others."""
+        followers = self._followers(owner)
+        total = self.sizes.get(owner, len(followers))
+        counts = [max(1, total // SHARDS)] * SHARDS
+        if self._graph:
+            counts = [sum(shard_of(Member(p.member)) == shard for p in followers) for shard in range(SHARDS)]
+            counts += [self.sizes[owner]] if owner in self.sizes else []
+            total = sum(counts)
+        self._ground.sets.put_heads({Subject(Kind.MENTION, UserId(owner)): SetHead(total=total, counts=counts)})
+
+    def _followers(self, owner: str) -> list[Person]:
+        return [p for p in self.base.values() if not p.deleted and owner in p.follows]
 
     def _put(self, kind: SetKind, owner: Subject | None, people: list[Person]) -> None:
         for shard, bits in _by_shard(people):

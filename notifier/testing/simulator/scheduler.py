@@ -22,11 +22,13 @@ from notifier.testing.simulator.script import (
     How,
     Input,
     Killed,
+    Lost,
     Meddled,
     Meddling,
     Opened,
     Outage,
     Part,
+    Resized,
     Script,
     Stalled,
     Throttled,
@@ -48,6 +50,8 @@ class Scheduler:
         self.step = 0
         self.pace = 1.0
         """How much longer than usual everybody sleeps."""
+        self.lost: set[str] = set()
+        """Threads that have ended for good."""
         self._inputs = inputs
         self._random = Random(script.seed)
         self._processes: dict[str, Process] = {}
@@ -159,7 +163,7 @@ class Scheduler:
 
     def _happens(self, happening: Happening) -> None:
         match happening.what:
-            case Tweeted() | Changed() | Opened() | Throttled():
+            case Tweeted() | Changed() | Resized() | Opened() | Throttled():
                 self.tell(f"{happening.what}")
                 self._inputs(happening.what)
             case fault:
@@ -172,6 +176,8 @@ class Scheduler:
                 self._kill(name, now + after)
             case Stalled(name=name, lasting=lasting):
                 self._stall(name, lasting)
+            case Lost(thread=name):
+                self._lose(name)
             case Failing(thread=name, how=how):
                 self._let_fail(name, how)
             case Outage(part=part, lasting=lasting):
@@ -199,6 +205,12 @@ class Scheduler:
                 self.tell(f"{thread.name} sleeps for {lasting}, at {thread.at}")
                 thread.wakes_at = max(thread.wakes_at, self.ground.clock.now() + lasting)
 
+    def _lose(self, name: str) -> None:
+        """Asleep for ever, so that whoever runs may be the one; the next life of its process has none."""
+        self.tell(f"{name} is lost")
+        self.lost.add(name)
+        self._stall(name, FOR_EVER)
+
     def _let_fail(self, name: str, how: How) -> None:
         for thread in self._threads():
             if thread.name == name:
@@ -224,6 +236,7 @@ class Scheduler:
         process.threads = [
             Thread(name=name, process=process, greenlet=greenlet(run, self._hub), wakes_at=now)
             for name, run in process.starts(process, process.lives).items()
+            if name not in self.lost
         ]
 
     def _bury(self) -> None:

@@ -47,6 +47,16 @@ class Changed:
     person: str
     what: str
     whom: str = ""
+    sequence: int = 0
+    """Of a follow or its end, as who keeps the graph counts; 0: the next of the pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resized:
+    """So many follow the account, as is claimed of it."""
+
+    account: str
+    followers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +93,13 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A thread ends for good, and no life of its process has it again."""
+
+    thread: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
     """The next call of a thread fails."""
 
@@ -114,8 +131,8 @@ class Frozen:
     lasting: timedelta
 
 
-Input = Tweeted | Changed | Opened | Throttled
-Fault = Killed | Stalled | Failing | Outage | Wiped | Meddled | Frozen
+Input = Tweeted | Changed | Resized | Opened | Throttled
+Fault = Killed | Stalled | Lost | Failing | Outage | Wiped | Meddled | Frozen
 
 
 BEHIND = "behind "
@@ -147,6 +164,12 @@ class Script:
     """Followers in one block, so that it gets block rows."""
     rolls_up: timedelta = timedelta(0)
     """How often who opened the tab becomes active; 0: never."""
+    threshold: int = 1_000
+    """From so many followers on an account is a celebrity."""
+    resizes: bool = False
+    """Routers look at sizes anew for each mention, as they change so quickly here."""
+    graph: bool = False
+    """Follows and wants go through the log, and an indexer makes sets of them. Else they are so at once."""
 
     def with_more(self, *more: Happening) -> "Script":
         return replace(self, happenings=(*self.happenings, *more))

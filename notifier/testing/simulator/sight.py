@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from notifier.domain.subject import BurstKey
+from notifier.domain.subject import BurstKey, Lane
 from notifier.testing.oracle import Key, Marked, Oracle, Seen, Tweet
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import Scene
@@ -25,7 +25,9 @@ class Look:
     refused: frozenset[Key]
     """Bursts that Redis refused and still lacks."""
     changes: int
-    keys: frozenset[Key]
+    may: frozenset[Key]
+    """What the list may show: something that is on its way may have come."""
+    must: frozenset[Key]
     now: datetime
 
 
@@ -45,6 +47,7 @@ class Sight:
                 opened_at=burst.opened_at,
                 tweets=tuple(mentions.get(key, [burst.tweet])),
                 spared=burst.pull_only,
+                standard=burst.lane is Lane.STANDARD,
             )
             for key, burst in self.ground.bursts.by_key.items()
         }
@@ -52,6 +55,8 @@ class Sight:
 
     def look(self, person: str, marked: Marked) -> Look:
         oracle, now = self.oracle(), self.ground.clock.now()
+        could_be = (oracle.of(one) for one in self.scene.possible()[person])
+        lists = [frozenset(one.list(person, marked, now)) for one in could_be]
         heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
         return Look(
             oracle=oracle,
@@ -59,6 +64,7 @@ class Sight:
             moving=frozenset(key_of(burst.key) for head in heads for burst in head.outbox),
             refused=frozenset(map(key_of, self.ground.unannounced)),
             changes=self.scene.changes[person],
-            keys=frozenset(oracle.list(person, marked, now)),
+            may=frozenset[Key]().union(*lists),
+            must=lists[0].intersection(*lists[1:]),
             now=now,
         )

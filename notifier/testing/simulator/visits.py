@@ -152,8 +152,8 @@ def wrong(walk: Walk, before: Look, after: Look, marked: Marked, shown_before: C
         yield f"{key} is there twice"
     if before.changes != after.changes:
         return
-    may = before.keys | after.keys | moving
-    must = (before.keys & after.keys & before.published) - moving - before.refused - after.refused
+    may = before.may | after.may | moving
+    must = (before.must & after.must & before.published) - moving - before.refused - after.refused
     for key in sorted(set(shown) - may - (set(shown_before) if walk.partial else set())):
         yield f"{key} is shown, which the predicate denies"
     if walk.partial:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,15 +17,17 @@ from notifier.flow.gateway import Answer
 from notifier.flow.page import Opened as Shown
 from notifier.flow.tab import unwatched
 from notifier.testing.oracle import Tweet
+from notifier.testing.simulator.changes import SAID, Mouth, Said
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
 from notifier.testing.simulator.ringing import Ringing
 from notifier.testing.simulator.roles import Roles, Threads
-from notifier.testing.simulator.scene import THRESHOLD, VIEWERS, Scene
+from notifier.testing.simulator.scene import VIEWERS, Scene
 from notifier.testing.simulator.scheduler import Scheduler
-from notifier.testing.simulator.script import Changed, Input, Opened, Script, Throttled, Tweeted
+from notifier.testing.simulator.script import Changed, Input, Opened, Resized, Script, Throttled, Tweeted
 from notifier.testing.simulator.sight import Sight
 from notifier.testing.simulator.visits import Visits, driven
+from notifier.testing.simulator.watching import Watching
 
 DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
@@ -49,22 +51,33 @@ class World:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.ground = Ground()
-        self.scene = Scene(self.ground, script.crowd)
+        self.scene = Scene(self.ground, script.crowd, graph=script.graph)
         self.tweets: dict[str, Tweet] = {}
         self.accepted: set[str] = set()
         self.unsent: deque[tuple[str, bytes]] = deque()
         """Events with their bodies, which stay the same however often they are sent."""
+        self.unsaid: deque[Said] = deque()
         self.complaints = Complaints()
         self.scheduler = Scheduler(script, self.ground, self._input)
         self.sight = Sight(self.ground, self.scene, self.tweets)
         self.ringing = Ringing(self.sight)
-        settings = Settings(threshold=THRESHOLD, collapse=script.collapse, roll_up_every=script.rolls_up)
-        self.roles = Roles(self.ground, self.scheduler, settings, self.ringing)
+        self.watching = Watching(self.scene)
+        settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
+        self.roles = Roles(
+            self.ground,
+            self.scheduler,
+            settings,
+            self.ringing,
+            self.watching,
+            graph=script.graph,
+            anew=script.resizes,
+        )
         reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
         self.visits = Visits(reads, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
         self._throttles = 0
+        self._sequences: Counter[tuple[str, str]] = Counter()
 
     def run(self) -> None:
         """Plays the script, then lets everybody finish; `quiet` says whether they did."""
@@ -83,6 +96,7 @@ class World:
     def waiting(self) -> Iterator[str]:
         """What keeps it from being quiet."""
         yield from (f"{id} isn't accepted" for id, _ in self.unsent)
+        yield from (f"{said.changed} isn't heard" for said in self.unsaid)
         yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
         if left := self.ground.log.uncommitted():
             yield f"{left} records aren't committed"
@@ -92,11 +106,13 @@ class World:
             yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
             if account.settled:
                 yield f"{burst} is settled and still open"
-        yield from (f"{name} opened the tab, and isn't active" for name in self.scene.idle_lookers())
+        if not self.scheduler.lost.issuperset(f"pump-{n + 1}/rollup" for n in range(self.script.pumps)):
+            idle = self.scene.rumours.idle_lookers(self.scene.base)
+            yield from (f"{name} opened the tab, and isn't active" for name in idle)
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        if self.unsent or visiting or not self.ground.at_rest():
+        if self.unsent or self.unsaid or visiting or not self.ground.at_rest():
             return False
         return not any(self.waiting())
 
@@ -127,7 +143,28 @@ class World:
                 else:
                     self.complaints.found.append(f"the gateway refused {self.unsent.popleft()[0]}: {receipts[0].error}")
 
-        return {"api/gateway": send}
+        return (
+            {"api/gateway": send, "api/graph": self._says(self.roles.mouth(process))}
+            if self.script.graph
+            else {"api/gateway": send}
+        )
+
+    def _says(self, mouth: Mouth) -> Callable[[], None]:
+        """One after another, and each until it is heard."""
+
+        def say() -> None:
+            while True:
+                if not self.unsaid:
+                    self.scheduler.rest()
+                    continue
+                try:
+                    self.unsaid[0](mouth)
+                except (Unavailable, Full):
+                    self.scheduler.sleep(0.5)
+                    continue
+                self.unsaid.popleft()
+
+        return say
 
     def _people(self, process: Process, _: int) -> Threads:
         return {f"people/{name}": self._visitor(name) for name in self._opened}
@@ -160,12 +197,24 @@ class World:
                 self.unsent.append((given.id, body(given, self.ground.clock.now().isoformat())))
                 self.scheduler.wake("api/gateway")
             case Changed():
-                self.scene.change(given)
+                self._changes(given)
+            case Resized():
+                self.scene.resize(given.account, given.followers)
             case Opened():
                 self._opened[given.person].append(given)
                 self.scheduler.wake(f"people/{given.person}")
             case Throttled():
                 self._throttle(given)
+
+    def _changes(self, given: Changed) -> None:
+        if not self.script.graph or given.what.partition(":")[0] not in SAID:
+            self.scene.change(given)
+            return
+        pair = given.person, given.whom
+        sequence = given.sequence or self._sequences[pair] + 1
+        self._sequences[pair] = max(self._sequences[pair], sequence)
+        self.unsaid.append(Said(changed=given, sequence=sequence, at=self.ground.clock.now()))
+        self.scheduler.wake("api/graph")
 
     def _throttle(self, given: Throttled) -> None:
         now, self._throttles = self.ground.clock.now(), self._throttles + 1

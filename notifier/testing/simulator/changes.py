@@ -1,0 +1,120 @@
+"""Changes of what people want and are: how each is said, what stands at once, and what the oracle hears of it.
+
+A new kind of change is one function in one of the two tables, and a word of the oracle's if the log carries it.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.event import FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.graph import Deed, GraphChange, GraphRecord
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import ALWAYS, NEVER, Volume, Wish, Word
+from notifier.flow.gateway import Answer, Gateway
+from notifier.ports.directory import Directory
+from notifier.testing.oracle import Asked, Person, Saying, Told
+from notifier.testing.simulator.script import Changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mouth:
+    """By which people and the graph service speak; raises Unavailable or Full, and then may or may not be heard."""
+
+    gateway: Gateway
+    asks: Callable[[UserId, Subject, Wish], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A change on its way, the same however often it is said."""
+
+    changed: Changed
+    sequence: int
+    at: datetime
+
+    @property
+    def kind(self) -> str:
+        return self.changed.what.partition(":")[0]
+
+    def __call__(self, mouth: Mouth) -> None:
+        SAID[self.kind](mouth, self)
+
+
+def _told(mouth: Mouth, said: Said) -> None:
+    changed, kind = said.changed, FOLLOWED_TYPE if said.kind == "follow" else UNFOLLOWED_TYPE
+    data = {"follower": changed.person, "followed": changed.whom, "sequence": said.sequence}
+    event = {"specversion": "1.0", "type": kind, "source": "graph", "time": said.at.isoformat(), "data": data}
+    [receipt] = mouth.gateway(json.dumps(event | {"id": f"{changed}"}).encode())
+    assert receipt.answer is Answer.ACCEPTED, receipt
+
+
+def _muted(mouth: Mouth, said: Said) -> None:
+    _wished(mouth, said, Wish(muted_until=NEVER))
+
+
+def _unmuted(mouth: Mouth, said: Said) -> None:
+    _wished(mouth, said, Wish(muted_until=ALWAYS))
+
+
+def _volume(mouth: Mouth, said: Said) -> None:
+    _wished(mouth, said, Wish(volume=Volume(said.changed.what.partition(":")[2])))
+
+
+def _wished(mouth: Mouth, said: Said, wish: Wish) -> None:
+    subject = Subject(Kind.MENTION, UserId(said.changed.whom))
+    mouth.asks(UserId(said.changed.person), subject, wish)
+
+
+SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
+    "follow": _told,
+    "unfollow": _told,
+    "mute": _muted,
+    "unmute": _unmuted,
+    "volume": _volume,
+}
+"""What goes through the log, where there is an indexer to hear it."""
+
+
+def _blocked(person: Person, changed: Changed) -> Person:
+    return replace(person, blocked=person.blocked | {changed.whom})
+
+
+def _vip(person: Person, _: Changed) -> Person:
+    return replace(person, vip=not person.vip)
+
+
+def _push(person: Person, _: Changed) -> Person:
+    return replace(person, push=not person.push)
+
+
+def _idle(person: Person, changed: Changed) -> Person:
+    return replace(person, idle=timedelta(hours=int(changed.what.partition(":")[2])))
+
+
+AT_ONCE: Mapping[str, Callable[[Person, Changed], Person]] = {
+    "block": _blocked,
+    "vip": _vip,
+    "push": _push,
+    "idle": _idle,
+}
+"""What is set as it is said: the person behind it."""
+
+
+def heard(record: GraphRecord, directory: Directory) -> Saying | None:
+    """What the log carries, in the oracle's words."""
+    if record.change is not None:
+        return _follow(record.change)
+    return _want(record.word, directory) if record.word is not None else None
+
+
+def _follow(change: GraphChange) -> Told:
+    left = change.deed is Deed.UNFOLLOW
+    return Told(person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left)
+
+
+def _want(word: Word, directory: Directory) -> Asked:
+    person = directory.users([word.member])[word.member]
+    volume = None if word.volume is None else str(word.volume)
+    return Asked(person=person, owner=word.subject.owner, at=word.at, volume=volume, since=word.visible_from)

@@ -1,0 +1,94 @@
+"""Rumours: what was said and isn't known to have come, so that rows and sets may say it already, or not yet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import chain, combinations
+
+from notifier.codec import unpack
+from notifier.domain.activity import OF_THE_ACTIVE
+from notifier.domain.bits import holds, shard_of
+from notifier.domain.graph import GraphRecord
+from notifier.domain.subject import Member
+from notifier.ports.log import Record
+from notifier.testing.oracle import Person, Saying, Told
+from notifier.testing.simulator.changes import heard
+from notifier.testing.simulator.ground import Ground
+
+UNSURE = 6
+"""Sayings of one person in flight whose every choice is looked at; of more, those that came first are taken as one."""
+HALFWAY = (timedelta(days=20), timedelta(days=5))
+"""Idle for so long is who looked, as long as the roll-up has put him into some of the sets of the active."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    saying: Saying
+    partition: str
+    offset: int
+
+
+@dataclass(slots=True)
+class Rumours:
+    ground: Ground
+    heard: dict[str, list[Heard]] = field(default_factory=dict)
+    """By person, in the order of the log."""
+    looks: dict[str, tuple[timedelta, int]] = field(default_factory=dict)
+    """How long everybody who looked had been away, and how often Redis had been emptied by then; until it is known."""
+
+    def hear(self, partition: str, offset: int, record: Record) -> str | None:
+        """Whom it is about."""
+        saying = heard(unpack(GraphRecord, record.value), self.ground.directory)
+        if saying is None:
+            return None
+        self.heard.setdefault(saying.person, []).append(Heard(saying, partition, offset))
+        return saying.person
+
+    def looked(self, person: Person) -> None:
+        self.looks[person.name] = person.idle, self.ground.wipes
+
+    def told(self, person: Person) -> Person:
+        """By all that was said."""
+        return person.after([one.saying for one in self.heard.get(person.name, ())])
+
+    def possible(self, person: Person) -> Sequence[Person]:
+        known = self.heard.get(person.name, ())
+        unsure = [one for one in known if not self.ground.log.indexed(one.partition, one.offset)]
+        sure = [one.saying for one in known if one not in unsure]
+        found = [person.after([*sure, *(one.saying for one in some)]) for some in _choices(unsure)]
+        return [replace(one, idle=idle) for one in found for idle in self._idle(person)]
+
+    def leaving(self, owner: str) -> set[str]:
+        """Who may or may not have left."""
+        return {
+            name
+            for name, known in self.heard.items()
+            for one in known
+            if isinstance(one.saying, Told) and one.saying.owner == owner and one.saying.left
+            if not self.ground.log.indexed(one.partition, one.offset)
+        }
+
+    def idle_lookers(self, base: Mapping[str, Person]) -> Iterator[str]:
+        """Who should be active by now: whose look no emptied Redis has swallowed."""
+        for name, (_, wipes) in list(self.looks.items()):
+            if len(self._idle(base[name])) > 1 and wipes == self.ground.wipes:
+                yield name
+
+    def _idle(self, person: Person) -> Sequence[timedelta]:
+        if person.name not in self.looks:
+            return [person.idle]
+        member = Member(person.member)
+        shard = shard_of(member)
+        read = [self.ground.sets.read(kind, None, [shard]).get(shard) for kind in OF_THE_ACTIVE]
+        if all(bits is not None and holds(bits, member) for bits in read):
+            del self.looks[person.name]
+            return [person.idle]
+        before = self.looks[person.name][0]
+        return [person.idle, before, *(idle for idle in HALFWAY if idle < before)]
+
+
+def _choices(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:
+    first, rest = unsure[: max(0, len(unsure) - UNSURE)], unsure[max(0, len(unsure) - UNSURE) :]
+    some = chain.from_iterable(combinations(rest, n) for n in range(len(rest) + 1))
+    begun = ([*first[:n]] for n in range(len(first)))
+    return chain(begun, ([*first, *chosen] for chosen in some))
