@@ -163,7 +163,7 @@ class System:
             directory=p.directory,
             bursts=p.bursts,
             buckets=p.buckets,
-            sizes=Sizes(sets=p.sets, clock=p.clock, threshold=self.settings.threshold),
+            sizes=Sizes(sets=p.sets, heads=p.heads, clock=p.clock, threshold=self.settings.threshold),
             metrics=self.metrics,
             cap=RateCap(),
         )

@@ -1,13 +1,14 @@
 """The router: one event becomes one mention for each account it names, in the lane that the account's size asks for."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.mention import Event, Mention
 from notifier.domain.reach import MentionsAllowed, RateCap, Refusal, Verdict, verdict
 from notifier.domain.subject import Kind, Lane, Subject, UserId
@@ -15,6 +16,7 @@ from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Account, Directory
+from notifier.ports.heads import Heads
 from notifier.ports.log import EventLog, Logged, Record
 from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
@@ -22,7 +24,7 @@ from notifier.telemetry import Metrics
 SIZES_KEPT_FOR = timedelta(minutes=5)
 SIZES_KEPT = 150_000
 """Accounts: as many as 500 mentions a second name in five minutes, each a different one. What goes before its time is
-read again; of an account between the two lines of the hysteresis the lane may then change, as after a restart."""
+read again."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class Sizes:
     """Follower counts and lanes, read at most every five minutes an account; bounded, for a process that never ends."""
 
     sets: MemberSets
+    heads: Heads
     clock: Clock
     threshold: int
     kept: int = SIZES_KEPT
@@ -41,7 +44,7 @@ class Sizes:
         before = self._known.get(subject)
         if before is None or now >= before[2]:
             total = self.sets.head(subject).total
-            lane = lane_of(total, self.threshold, was=before[1] if before else Lane.STANDARD)
+            lane = self._lane(subject, total, was=before[1] if before else Lane.STANDARD)
             before = (total, lane, now + self.kept_for)
         # To the end: the first is always the one that was asked for longest ago.
         self._known.pop(subject, None)
@@ -49,6 +52,18 @@ class Sizes:
         if len(self._known) > self.kept:
             del self._known[next(iter(self._known))]
         return before[0], before[1]
+
+    def _lane(self, subject: Subject, total: int, *, was: Lane) -> Lane:
+        """Between the two lines of the hysteresis the lane stays what it was, by the last burst that opened: that is
+        known to all routers, and to one that has started again. A lane is no promise: where two routers differ for a
+        moment both lanes' mentions meet at the subject's head."""
+        if lane_of(total, self.threshold, was=Lane.CELEBRITY) is lane_of(total, self.threshold, was=Lane.STANDARD):
+            return lane_of(total, self.threshold, was=was)
+        # Fails open: a head that can't be read must not keep the mention from its subject.
+        with suppress(Poison):
+            last = self.heads.load([subject])[subject].open
+            was = last.lane if last else was
+        return lane_of(total, self.threshold, was=was)
 
 
 def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:

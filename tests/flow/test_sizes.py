@@ -7,6 +7,7 @@ from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.flow.router import SIZES_KEPT_FOR, Sizes
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.sets import MemoryMemberSets
 
 
@@ -26,7 +27,7 @@ def named(name: str) -> Subject:
 
 def test_a_size_is_read_once_in_five_minutes() -> None:
     sets, clock = CountedSets(), ManualClock()
-    sizes = Sizes(sets=sets, clock=clock, threshold=10)
+    sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=clock, threshold=10)
     for _ in range(3):
         assert sizes(named("nova")) == (0, Lane.STANDARD)
     assert sets.asked == ["nova"]
@@ -37,14 +38,14 @@ def test_a_size_is_read_once_in_five_minutes() -> None:
 
 def test_the_account_that_was_named_longest_ago_is_forgotten_first() -> None:
     sets = CountedSets()
-    sizes = Sizes(sets=sets, clock=ManualClock(), threshold=10, kept=2)
+    sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=ManualClock(), threshold=10, kept=2)
     for name in ("a", "b", "a", "c", "a", "b"):
         sizes(named(name))
     assert sets.asked == ["a", "b", "c", "b"]
 
 
 def test_accounts_that_are_named_once_leave_no_more_than_are_kept() -> None:
-    sizes = Sizes(sets=CountedSets(), clock=ManualClock(), threshold=10, kept=100)
+    sizes = Sizes(sets=CountedSets(), heads=MemoryHeads(), clock=ManualClock(), threshold=10, kept=100)
     for number in range(10_000):
         sizes(named(f"u{number}"))
     assert len(sizes._known) == 100
@@ -52,7 +53,7 @@ def test_accounts_that_are_named_once_leave_no_more_than_are_kept() -> None:
 
 def test_a_celebrity_that_is_named_again_in_time_keeps_its_lane_between_the_two_lines() -> None:
     sets, clock = CountedSets(), ManualClock()
-    sizes = Sizes(sets=sets, clock=clock, threshold=10)
+    sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=clock, threshold=10)
     sets.put_heads({named("nova"): SetHead(total=10, counts=(10,))})
     assert sizes(named("nova")) == (10, Lane.CELEBRITY)
     sets.put_heads({named("nova"): SetHead(total=9, counts=(9,))})

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 
+from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
     BEHIND,
     Changed,
     Failing,
     Fault,
+    Frozen,
     Happening,
     How,
     Killed,
@@ -17,6 +20,7 @@ from notifier.testing.simulator.script import (
     Stalled,
     Throttled,
     Tweeted,
+    Wiped,
 )
 from notifier.testing.simulator.trial import Trial, trial
 
@@ -25,6 +29,8 @@ SEALED = 14
 """The point of a worker's thread at which it has sealed its first shards and written nothing."""
 SLEEPS = timedelta(seconds=40)
 """Longer than any claim or lease."""
+PAST_A_LEASE = timedelta(seconds=9)
+"""Of a partition."""
 
 IDLE = {
     *(
@@ -118,6 +124,80 @@ def a_look() -> Script:
     return replace(script, steps=1_000, rolls_up=timedelta(seconds=2)).with_more(*looks, more)
 
 
+WORDS = ("follow", "mute", "volume:off", "unmute", "unfollow", "volume:all", "follow", "volume:first", "volume:digest")
+
+
+def a_graph() -> Script:
+    """A storm of two accounts while people come, go, mute and want less of them between any two steps; now and then a
+    follow or its end comes late, behind what was said after it."""
+    names, owners = ("kim", "lee", "max", "pat", "quinn", "roy"), ("nova", "lyra", "bob")
+    tweets = [
+        Happening(step=5 + 60 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=owners[: 1 + n % 2]))
+        for n in range(15)
+    ]
+    words = [
+        Happening(
+            step=20 + 17 * n,
+            what=Changed(
+                person=names[n % 6], what=WORDS[n * n % 9], whom=owners[n * n // 7 % 3], sequence=1 if n % 8 == 7 else 0
+            ),
+        )
+        for n in range(50)
+    ]
+    looks = [Happening(step=100 * n, what=Opened(person=names[n % 6])) for n in range(1, 10)]
+    return Script(seed=1, steps=1_000, happenings=[*tweets, *words, *looks], collapse=timedelta(0), graph=True)
+
+
+def first_followers() -> Script:
+    """An account gets its first follower in a shard, again and again, and is mentioned all the while."""
+    words = [
+        Happening(step=30 + 100 * n, what=Changed(person=person, what=what, whom="bob"))
+        for n, (person, what) in enumerate(product(("quinn", "kim") * 3, ("follow", "unfollow")))
+    ]
+    names = [f"e{n}" for n in range(85)]
+    tweets = [
+        Happening(step=10 + 14 * n, what=Tweeted(id=id, author="ada", mentioned=("bob",))) for n, id in enumerate(names)
+    ]
+    return Script(seed=1, steps=1_250, happenings=[*words, *tweets], collapse=timedelta(0), graph=True)
+
+
+def zombies() -> Script:
+    """Indexers sleep past their leases in the middle of what they do, wake behind their heirs, and write what was so
+    before. So that leases end while words go on, the machine halts now and then; then mentions come."""
+    asleep = [
+        Happening(point=(f"pump-{pump}/indexer", n), what=Stalled(name=f"pump-{pump}/indexer", lasting=PAST_A_LEASE))
+        for pump in (1, 2)
+        for n in range(20 + 9 * pump, 1_500, 37)
+    ]
+    # Each once, for who says something anew would mend what was undone.
+    words = [
+        Happening(step=20 + 30 * n, what=Changed(person=f"c{n % 40}", what=("follow", "mute")[n // 40], whom="lyra"))
+        for n in range(80)
+    ]
+    halts = [Happening(step=n, what=Frozen(lasting=timedelta(seconds=2))) for n in range(50, 2_800, 50)]
+    tweets = [
+        Happening(step=2_850 + 40 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("lyra", "nova")))
+        for n in range(6)
+    ]
+    happenings = [*words, *asleep, *halts, *tweets]
+    return Script(seed=1, steps=3_100, happenings=happenings, pumps=2, crowd=40, collapse=timedelta(0), graph=True)
+
+
+def a_wipe() -> Script:
+    """People open their tabs in a storm while Redis is emptied, and while the roll-up that leads sleeps or ends."""
+    names = ("kim", "max", "pat", "quinn", "roy", "lee")
+    looks = [Happening(step=40 + 45 * n, what=Opened(person=names[n % 6])) for n in range(20)]
+    tweets = [
+        Happening(step=30 + 50 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("nova", "lyra")))
+        for n in range(16)
+    ]
+    faults = [
+        Happening(step=n, what=what) for n in (310, 620) for what in (Wiped(), Frozen(lasting=timedelta(hours=1)))
+    ]
+    script = Script(seed=1, steps=1_000, happenings=[*tweets, *looks, *faults], pumps=2, rolls_up=timedelta(seconds=2))
+    return replace(script, collapse=timedelta(0))
+
+
 COURSES = {
     "one": one_mention,
     "join": a_join,
@@ -127,6 +207,10 @@ COURSES = {
     "retries": retries,
     "pause": a_pause,
     "look": a_look,
+    "graph": a_graph,
+    "first": first_followers,
+    "zombies": zombies,
+    "wipe": a_wipe,
 }
 
 

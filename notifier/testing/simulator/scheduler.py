@@ -110,6 +110,9 @@ class Scheduler:
             if thread.name == name:
                 thread.wakes_at = self.ground.clock.now()
 
+    def running(self) -> str:
+        return self._running().name
+
     def tell(self, text: str) -> None:
         self.story.append((self.step, self.ground.clock.now(), text))
 

@@ -1,7 +1,7 @@
 """Watching: what each worker read as it sealed, held against what everybody was at that very moment."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ class Watching:
     """Of all processes, by owner."""
 
     scene: Scene
+    running: Callable[[], str]
+    """The thread that calls."""
     read: dict[str, Possible] = field(default_factory=dict)
     """What everybody could be when the owner last read live sets."""
     sealed: dict[tuple[BurstKey, int], Possible] = field(default_factory=dict)
@@ -38,6 +40,8 @@ class Watching:
 
     def plans(self, subject: Subject, head: SetHead, sets: MemberSets) -> None:
         """A plan that was made now would have every shard in which somebody stands who isn't about to leave."""
+        if self.running().endswith("/indexer"):  # it reads a head to change it
+            return
         counts = dict(enumerate(head.counts))
         bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not counts.get(shard)])
         leaving = {self.scene.base[name].member for name in self.scene.rumours.leaving(subject.owner)}

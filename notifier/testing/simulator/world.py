@@ -61,7 +61,7 @@ class World:
         self.scheduler = Scheduler(script, self.ground, self._input)
         self.sight = Sight(self.ground, self.scene, self.tweets)
         self.ringing = Ringing(self.sight)
-        self.watching = Watching(self.scene)
+        self.watching = Watching(self.scene, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
         self.roles = Roles(
             self.ground,
