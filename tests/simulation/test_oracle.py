@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.testing.oracle import Marked, Oracle, Person, Seen, Tweet
+from notifier.testing.oracle import FOR_EVER, Asked, Division, Marked, Oracle, Person, Seen, Told, Tweet
+from notifier.testing.simulator.watching import misplaced
 from tests.repo.sources import modules
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -50,6 +51,59 @@ def test_a_follower_sees_a_burst_and_the_mentioned_her_own() -> None:
 )
 def test_whoever_a_rule_leaves_out_sees_nothing(person: Person) -> None:
     assert seen_by(person) == []
+
+
+def told(sequence: int, minutes: int, *, left: bool = False) -> Told:
+    return Told(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
+
+
+def test_follow_after_open_hidden() -> None:
+    assert seen_by(replace(KIM, follows={}).after([told(1, 0)])) == [KEY]
+    assert seen_by(replace(KIM, follows={}).after([told(1, 1)])) == []
+    assert seen_by(KIM.after([told(1, 1, left=True), told(2, 2)])) == []
+
+
+def test_unfollow_not_undone() -> None:
+    """By a follow that comes late, in whatever order both are heard; of two with one number the leave counts."""
+    left, late = told(5, 0, left=True), told(4, -1)
+    for said in ([left, late], [late, left], [told(5, -1), left]):
+        assert seen_by(KIM.after(said)) == []
+    assert seen_by(KIM.after([left, told(6, 0)])) == [KEY]
+
+
+def test_of_what_a_person_asked_for_the_latest_counts_about_each_thing() -> None:
+    def asked(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> Asked:
+        return Asked(person="kim", owner="nova", at=NOON + timedelta(minutes=minutes), volume=volume, since=since)
+
+    mute, volume = asked(1, since=FOR_EVER), asked(2, volume="first")
+    unmuted = asked(3, since=NOON + timedelta(minutes=3))
+    assert KIM.after([volume, mute]).muted == {"nova"}
+    assert KIM.after([unmuted, volume, mute]).muted == frozenset()
+    assert KIM.after([unmuted, volume, mute]).volume == {"nova": "first"}
+    assert seen_by(KIM.after([mute])) == seen_by(KIM.after([mute, unmuted])) == []
+    assert KIM.after([replace(mute, person="lee")]) == replace(KIM, muted=frozenset())
+
+
+def test_tiers_disjoint_cover() -> None:
+    """What is wrong with a seal: somebody in two tiers, in none, or in one that the person could not be in then."""
+    left = KIM.after([told(2, 0, left=True)])
+    vip = replace(KIM, vip=True)
+    none = frozenset[int]()
+
+    def wrong(
+        possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
+    ) -> list[str]:
+        found = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
+        return list(misplaced(ORACLE, found, BURST, 0, {"kim": possible}))
+
+    me = frozenset({KIM.member})
+    assert wrong([KIM], p1=me) == wrong([KIM, left]) == wrong([KIM, left], p1=me) == wrong([KIM, vip], p0=me) == []
+    assert wrong([KIM], p0=me, p1=me)[0] == "1 is in 2 tiers"
+    assert wrong([KIM]) == ["1 is in (None, False), and may be in [('p1', True)]"]
+    assert wrong([KIM], p0=me) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
+    assert wrong([left], p1=me) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
+    assert wrong([KIM], p1=me | {9}) == ["9 is nobody"]
+    assert wrong([KIM], p1=me, more=1) == ["1 are dormant, and 0 to 0 may be"]
 
 
 def test_a_protected_authors_burst_is_for_her_followers() -> None:
@@ -100,10 +154,10 @@ def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:
     )
     muted = replace(KIM, name="muted", member=5, muted=frozenset({"nova"}))
     oracle = replace(ORACLE, people={person.name: person for person in (KIM, NOVA, vip, idle, muted)})
-    found = oracle.divide(BURST, 0, standard=False)
+    found = oracle.divide(BURST, 0)
     assert found.tiers == {"p0": {3}, "p1": {1}, "p2": frozenset()}
     assert (found.dormant, found.suppressed, found.push) == (1, 1, frozenset({1, 3}))
-    assert oracle.divide(BURST, 0, standard=True).tiers["p2"] == {4}
+    assert oracle.divide(replace(BURST, standard=True), 0).tiers["p2"] == {4}
 
 
 def test_a_mention_that_is_nowhere_or_twice_is_wrong() -> None:

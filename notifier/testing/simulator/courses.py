@@ -16,6 +16,7 @@ from notifier.testing.simulator.script import (
     How,
     Killed,
     Opened,
+    Resized,
     Script,
     Stalled,
     Throttled,
@@ -198,6 +199,26 @@ def a_wipe() -> Script:
     return replace(script, collapse=timedelta(0))
 
 
+SIZES_OF_NOVA = (1_200_000, 950_000, 850_000, 950_000, 1_050_000, 850_000)
+"""Up and down over both lines of a threshold of a million, and between them."""
+
+
+def a_crossing() -> Script:
+    """An account takes one lane and the other while mentions are on their way in both; minutes pass now and then, so
+    that it has many bursts."""
+    tweets = [
+        Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("nova", "lyra")[: 1 + n % 2], protected=n % 9 == 5)
+        for n in range(36)
+    ]
+    happenings = [Happening(step=5 + 20 * n, what=tweet) for n, tweet in enumerate(tweets)]
+    happenings += [
+        Happening(step=15 + 17 * n, what=Resized(account="nova", followers=SIZES_OF_NOVA[n % 6])) for n in range(42)
+    ]
+    happenings += [Happening(step=12 + 90 * n, what=Frozen(lasting=timedelta(seconds=61))) for n in range(8)]
+    happenings += [Happening(step=70 * n, what=Opened(person=("kim", "pat")[n % 2], see=True)) for n in range(1, 11)]
+    return Script(seed=1, steps=760, happenings=happenings, pumps=2, threshold=1_000_000, resizes=True)
+
+
 COURSES = {
     "one": one_mention,
     "join": a_join,
@@ -211,6 +232,7 @@ COURSES = {
     "first": first_followers,
     "zombies": zombies,
     "wipe": a_wipe,
+    "crossing": a_crossing,
 }
 
 

@@ -19,6 +19,7 @@ from notifier.testing.simulator.script import (
     Opened,
     Outage,
     Part,
+    Resized,
     Script,
     Stalled,
     Throttled,
@@ -55,7 +56,18 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
         collapse=collapse,
         crowd=random.choice((0, 0, 40)),
     )
-    return _moving(script, Random(f"graph {seed}"))
+    return _crossing(_moving(script, Random(f"graph {seed}")), Random(f"crossing {seed}"))
+
+
+def _crossing(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts an account crosses the threshold, up and down: one with a budget, or one without."""
+    if random.random() < 0.8:
+        return script
+    account, threshold = random.choice((("nova", 1_000_000), ("lyra", 1_000)))
+    sizes = [threshold * ratio // 100 for ratio in (50, 85, 95, 100, 120)]
+    whats = [Resized(account=account, followers=random.choice(sizes)) for _ in range(random.randint(2, 9))]
+    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
+    return replace(script, threshold=threshold, resizes=True).with_more(*more)
 
 
 def _moving(script: Script, random: Random) -> Script:
