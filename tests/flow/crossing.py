@@ -1,0 +1,186 @@
+"""An account that crosses the threshold up and down, on whatever ports there are, while mentions wait in both lanes."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from notifier import topics
+from notifier.config import Settings
+from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
+from notifier.flow.gateway import Answer
+from notifier.flow.router import Router
+from notifier.profiles import Profile
+from notifier.pump import Pump, pump
+from notifier.system import Ports, Reads, System
+from notifier.telemetry import Metrics
+
+VERA = Subject(Kind.MENTION, UserId("vera"))
+THRESHOLD = 10
+"""And 9 is the line down."""
+LOYAL = 8
+"""Follow her all the while."""
+AROUND = [
+    ("f8", True, None),
+    ("f9", True, Lane.CELEBRITY),
+    ("f9", False, None),
+    ("f8", False, Lane.STANDARD),
+    ("f8", True, None),
+    ("f8", False, Lane.STANDARD),
+]
+"""Who comes or goes, and the lane behind it; between the lines it is that of the last burst."""
+TRIES = 600
+WAIT = timedelta(milliseconds=100)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """Routing and numbering change nothing that is kept of followers."""
+
+    port: Any
+
+    def __getattr__(self, name: str) -> Any:
+        assert not name.startswith(("put", "write", "settle")), f"{name} of {self.port}"
+        return getattr(self.port, name)
+
+
+@dataclass
+class Crossing:
+    ports: Ports
+    shown: Callable[[UserId], Sequence[BurstKey]]
+    """In somebody's tab, newest first."""
+    listed: Callable[[], set[BurstKey]]
+    """In the pull index, of her."""
+    pumps: dict[str, Pump] = field(default_factory=dict)
+    expected: list[Lane] = field(default_factory=list)
+    """Of each mention."""
+    changes: int = 0
+
+    def system(self, owner: str) -> System:
+        reading = {name: Unwritten(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
+        ports = self.ports if owner == topics.FOLLOWS else replace(self.ports, **reading)
+        settings = Settings(threshold=THRESHOLD, collapse=timedelta(0))
+        return System(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")
+
+    def run(self, rounds: int) -> None:
+        self.ports.directory.number([VERA.owner, UserId("ada")])
+        for n in range(LOYAL):
+            self.follows(f"f{n}")
+        lanes = [topics.MENTIONS_STANDARD, topics.MENTIONS_CELEBRITY]
+        for turn, (who, comes, lane) in enumerate(AROUND * rounds):
+            self.follows(who, ended=not comes)
+            self.mention(lane)
+            # What was left on its way by the turn before waits in one lane, and this in another.
+            for stream in lanes if turn % 2 else reversed(lanes):
+                self.read(stream, self.waiting(stream))
+            self.mention(lane)
+        for stream in lanes:
+            self.read(stream, self.waiting(stream))
+
+    def follows(self, who: str, *, ended: bool = False) -> None:
+        self.changes += 1
+        data = {"follower": who, "followed": VERA.owner, "sequence": self.changes}
+        self._say(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, f"g{self.changes}", data)
+        self.read(topics.FOLLOWS, 1)
+
+    def mention(self, lane: Lane | None) -> None:
+        """Routed, and not numbered, by a router that has just started."""
+        last = self.ports.heads.load([VERA])[VERA].open
+        self.expected.append(lane or (last.lane if last else Lane.STANDARD))
+        id = f"e{len(self.expected)}"
+        self._say(EVENT_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
+        reading = self._pump(topics.MENTIONS)
+        assert isinstance(reading.stage, Router)
+        reading.stage = self.system(topics.MENTIONS).router()
+        self.read(topics.MENTIONS, 1)
+
+    def waiting(self, stream: str) -> int:
+        """Each mention is one in the lane of its time, and one of her own."""
+        lane = Lane.CELEBRITY if stream == topics.MENTIONS_CELEBRITY else Lane.STANDARD
+        own = len(self.expected) if lane is Lane.STANDARD else 0
+        return own + self.expected.count(lane) - self._done.get(stream, 0)
+
+    def read(self, stream: str, n: int) -> None:
+        reading, before = self._pump(stream), self._done.get(stream, 0)
+        for _ in range(TRIES):
+            if self._done.get(stream, 0) >= before + n:
+                return
+            self._done[stream] = self._done.get(stream, 0) + reading.step(WAIT)
+        raise AssertionError(f"{stream} has no {n} records")
+
+    def deliver(self) -> None:
+        work = self.system("worker").work()
+        for account in self.ports.ledger.read(self.ports.ledger.open()).values():
+            for piece in account.plan.slices():
+                work(piece)
+
+    def opened(self) -> Sequence[tuple[BurstKey, Lane, datetime]]:
+        """Hers, by number."""
+        keys = [BurstKey(VERA, seq + 1) for seq in range(len(self.expected) + 1)]
+        found = self.ports.bursts.read(keys)
+        return [(key, found[key].lane, found[key].opened_at) for key in keys if key in found]
+
+    def _pump(self, stream: str) -> Pump:
+        if stream not in self.pumps:
+            self.pumps[stream] = pump(self.system(stream), stream)
+        return self.pumps[stream]
+
+    def _say(self, kind: str, id: str, data: dict[str, object]) -> None:
+        event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
+        event |= {"time": self.ports.clock.now().isoformat()}
+        [receipt] = self.system("gateway").gateway()(json.dumps(event).encode())
+        assert receipt.answer is Answer.ACCEPTED
+
+    _done: dict[str, int] = field(default_factory=dict)
+
+
+def on_profile(profile: Profile) -> Crossing:
+    def asked(question: Callable[[Reads], Coroutine[Any, Any, T]]) -> T:
+        async def ask() -> T:
+            try:
+                return await question(profile.reads())
+            finally:
+                await profile.leave()
+
+        return asyncio.run(ask())
+
+    def shown(user: UserId) -> Sequence[BurstKey]:
+        page = asked(lambda reads: reads.tab().page(user, limit=200))
+        return [item.burst.key for item in page.items]
+
+    def listed() -> set[BurstKey]:
+        pulled = asked(lambda reads: reads.pull.news([VERA]))
+        return {place.burst for place in pulled.places}
+
+    return Crossing(ports=profile.ports(), shown=shown, listed=listed)
+
+
+def require_no_gap(crossing: Crossing) -> None:
+    """Every mention is in one burst of its own, in the lane of its time; everybody sees each once; rows and index
+    have what they have to."""
+    left, come = crossing.expected[1::2], crossing.expected[2::2]
+    assert sum(one is not other for one, other in zip(left, come, strict=False)) > 1, "both lanes never had something"
+    crossing.deliver()
+    crossing.system("index").reconciler()()
+    bursts = crossing.opened()
+    keys = [key for key, _, _ in bursts]
+    times = [at for _, _, at in bursts]
+    assert keys == [BurstKey(VERA, n + 1) for n in range(len(crossing.expected))]
+    assert all(one < other for one, other in pairwise(times))
+    assert sorted(lane for _, lane, _ in bursts) == sorted(crossing.expected)
+    assert crossing.shown(UserId("f0")) == keys[::-1]
+    assert crossing.listed() == set(keys)
+    rows = [stored.row for stored in crossing.ports.archive.rows() if stored.row.burst.subject == VERA]
+    # Nobody was around for a month: the standard lane writes to them all the same, and the other to nobody.
+    assert {row.burst for row in rows} == {key for key, lane, _ in bursts if lane is Lane.STANDARD}
+    reached = {key: sum(row.burst == key for row in rows) for key, lane, _ in bursts if lane is Lane.STANDARD}
+    assert all(n >= LOYAL for n in reached.values()), reached
+    sums = crossing.system("sums").reconciler().sums(keys)
+    assert len(sums) == len(keys)
+    assert all(one.balanced and not one.in_flight for one in sums)

@@ -1,0 +1,118 @@
+"""Crossing the threshold: an account takes the other lane, and nobody's list has a gap or a repeat for it."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notifier.config import Settings
+from notifier.domain.errors import Poison
+from notifier.domain.plan import SetHead
+from notifier.domain.subject import BurstKey, Lane, Subject, UserId
+from notifier.flow.router import Sizes
+from notifier.profiles import Profile, choose
+from notifier.testing.simulator.visits import driven
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.flow.crossing import VERA, Crossing, on_profile, require_no_gap
+from tests.flow.stage import NOVA, Stage
+
+__all__ = ["valkey", "valkey_server"]
+
+
+@pytest.fixture
+def embedded(tmp_path: Path, valkey: Valkey) -> Iterator[Profile]:
+    profile = choose(Settings(data=tmp_path, redis_url=valkey.url))
+    profile.migrate()
+    with closing(profile):
+        yield profile
+
+
+def in_memory(stage: Stage) -> Crossing:
+    def shown(user: UserId) -> list[BurstKey]:
+        return [item.burst.key for item in driven(stage.tab().page(user, limit=200)).items]
+
+    def listed() -> set[BurstKey]:
+        return {place.burst for place in driven(stage.ground.pull.news([VERA])).places}
+
+    return Crossing(ports=stage.ports, shown=shown, listed=listed)
+
+
+def test_crossing_no_gap() -> None:
+    crossing = in_memory(Stage())
+    crossing.run(rounds=3)
+    require_no_gap(crossing)
+
+
+def test_crossing_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
+    crossing = on_profile(embedded)
+    crossing.run(rounds=2)
+    require_no_gap(crossing)
+
+
+def test_an_event_that_a_router_gave_to_both_lanes_is_in_one_burst() -> None:
+    """It died before its commit, and whoever had its records next found another size."""
+    stage = Stage()
+    for total in (2_000, 500):
+        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+        routing = stage.pump("mentions").stage
+        stage.tweet("nova", id="e1") if total == 2_000 else None
+        routing(list(stage.ground.log.waiting("mentions", "router", 9)))
+    stage.sequence()
+    bursts = [burst for key, burst in stage.ground.bursts.by_key.items() if key.subject == NOVA]
+    assert [(burst.count, burst.key.seq) for burst in bursts] == [(1, 1)]
+
+
+def test_what_a_large_account_has_spent_it_has_spent_in_both_lanes() -> None:
+    """Six fan-outs at once and one more an hour, whichever lane each of them has."""
+    stage = Stage()
+    for n in range(20):
+        total = (800, 1_200)[n % 2] * 1_000
+        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total // 2] * 2)})
+        stage.mention("nova", author=("ada", "bob")[n % 2])
+        stage.pass_time(seconds=301)
+    opened = [stage.ground.bursts.by_key[key].opened_at for key in stage.bursts()]
+    assert 6 < len(opened) <= 7 + (opened[-1] - opened[0]) / timedelta(hours=1)
+
+
+class Heads:
+    """One that remembers a lane, or none that can be read."""
+
+    def __init__(self, stage: Stage, *, spoilt: bool = False) -> None:
+        self._heads, self._spoilt = stage.ground.heads, spoilt
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._heads, name)
+
+    def load(self, subjects: list[Subject]) -> Any:
+        if self._spoilt:
+            raise Poison("A bit is another.")
+        return self._heads.load(subjects)
+
+
+def test_a_router_that_starts_between_the_lines_goes_on_in_the_lane_of_the_last_burst() -> None:
+    stage = Stage()
+
+    def resized(total: int) -> None:
+        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+
+    def lane(*, spoilt: bool = False) -> Lane:
+        """As one who has just started says it."""
+        heads: Any = Heads(stage, spoilt=spoilt)
+        return Sizes(sets=stage.ground.sets, heads=heads, clock=stage.ground.clock, threshold=1_000)(NOVA)[1]
+
+    resized(950)
+    assert lane() is Lane.STANDARD
+    resized(1_000)
+    stage.mention("nova")
+    resized(950)
+    assert lane() is Lane.CELEBRITY
+    assert lane(spoilt=True) is Lane.STANDARD
+    resized(899)
+    assert lane() is Lane.STANDARD
+    stage.pass_time(minutes=6)
+    stage.mention("nova")
+    resized(950)
+    assert lane() is Lane.STANDARD
