@@ -7,7 +7,8 @@ def members(stage: Stage, *names: str) -> set[int]:
     return {stage.scene.people[name].member for name in names}
 
 
-def test_who_follows_sees_what_opens_from_then_on_and_nothing_of_before() -> None:
+def test_follow_after_open_hidden() -> None:
+    """Who follows sees what opens from then on, and nothing of before."""
     stage = Stage()
     stage.mention("lyra")
     stage.pass_time(minutes=2)
@@ -21,7 +22,8 @@ def test_who_follows_sees_what_opens_from_then_on_and_nothing_of_before() -> Non
     assert members(stage, "kim") <= stage.reached(LYRA)
 
 
-def test_who_leaves_sees_nothing_and_gets_nothing_and_a_late_follow_doesn_t_bring_it_back() -> None:
+def test_unfollow_not_undone() -> None:
+    """Who leaves sees nothing and gets nothing, and a late follow doesn't bring it back."""
     stage = Stage()
     stage.followed("lee", "lyra", sequence=9, ended=True)
     stage.followed("lee", "lyra", sequence=8)

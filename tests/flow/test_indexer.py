@@ -34,7 +34,8 @@ def test_an_unfollow_is_not_undone_by_what_comes_late() -> None:
     assert graph.followers() == {"bea"}
 
 
-def test_a_bitmap_that_can_t_be_read_is_made_again_from_the_rows() -> None:
+def test_blob_rebuilt() -> None:
+    """A bitmap that can't be read is made again from the rows, and never silently empty."""
     graph = Graph()
     graph.indexer()([graph.say("ada"), graph.say("bea")])
     graph.indexer(sets=Spoilt(graph.sets))([graph.say("cleo")])

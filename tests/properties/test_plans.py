@@ -21,7 +21,8 @@ def head_of(counts: list[int]) -> SetHead:
 
 @given(COUNTS, st.sampled_from(Verdict))
 @settings(max_examples=60)
-def test_every_shard_with_followers_is_in_one_slice_of_each_tier(counts: list[int], verdict: Verdict) -> None:
+def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
+    """Every shard with followers is in one slice of each tier."""
     found = list(plan(burst(verdict=verdict), head_of(counts)).slices())
     followed = {shard for shard, n in enumerate(counts) if n}
     covered = Counter((one.step, one.tier, shard) for one in found for shard in one.shards)

@@ -49,9 +49,8 @@ def where(person: int, crowd: Crowd, of: Burst) -> Tier | SetKind:
 
 @given(CROWDS, BURSTS, st.none() | SOME)
 @settings(max_examples=150)
-def test_every_follower_is_where_the_rules_say_and_nowhere_else(
-    crowd: Crowd, of: Burst, author: frozenset[int] | None
-) -> None:
+def test_tiers_disjoint_cover(crowd: Crowd, of: Burst, author: frozenset[int] | None) -> None:
+    """Every follower is where the rules say, and nowhere else."""
     sealed = seal(of, 0, shard_sets(crowd, author))
     by_rule = {person: where(person, crowd, of) for person in audience(crowd, author)}
     for tier in TIERS:

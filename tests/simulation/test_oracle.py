@@ -57,14 +57,14 @@ def told(sequence: int, minutes: int, *, left: bool = False) -> Told:
     return Told(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
 
 
-def test_follow_after_open_hidden() -> None:
+def test_who_follows_sees_what_opens_from_then_on() -> None:
     assert seen_by(replace(KIM, follows={}).after([told(1, 0)])) == [KEY]
     assert seen_by(replace(KIM, follows={}).after([told(1, 1)])) == []
     assert seen_by(KIM.after([told(1, 1, left=True), told(2, 2)])) == []
 
 
-def test_unfollow_not_undone() -> None:
-    """By a follow that comes late, in whatever order both are heard; of two with one number the leave counts."""
+def test_a_leave_is_not_undone_by_a_follow_that_comes_late() -> None:
+    """In whatever order both are heard; of two with one number the leave counts."""
     left, late = told(5, 0, left=True), told(4, -1)
     for said in ([left, late], [late, left], [told(5, -1), left]):
         assert seen_by(KIM.after(said)) == []
@@ -84,8 +84,7 @@ def test_of_what_a_person_asked_for_the_latest_counts_about_each_thing() -> None
     assert KIM.after([replace(mute, person="lee")]) == replace(KIM, muted=frozenset())
 
 
-def test_tiers_disjoint_cover() -> None:
-    """What is wrong with a seal: somebody in two tiers, in none, or in one that the person could not be in then."""
+def test_somebody_in_two_tiers_in_none_or_in_another_than_the_person_could_be_in_is_wrong() -> None:
     left = KIM.after([told(2, 0, left=True)])
     vip = replace(KIM, vip=True)
     none = frozenset[int]()

@@ -17,6 +17,8 @@ class MemoryMemberSets:
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
         self._heads: dict[Subject, SetHead] = {}
         self._stamps: dict[object, int] = {}
+        self.refused = 0
+        """Writes over a later writer's."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         return [self._live(subject, shard, restricted_to) for shard in shards]
@@ -59,6 +61,8 @@ class MemoryMemberSets:
         later = (stamp or 0) >= self._stamps.get(name, 0)
         if later:
             self._stamps[name] = stamp or 0
+        else:
+            self.refused += 1
         return later
 
     def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:

@@ -134,7 +134,7 @@ def a_graph() -> Script:
     names, owners = ("kim", "lee", "max", "pat", "quinn", "roy"), ("nova", "lyra", "bob")
     tweets = [
         Happening(step=5 + 60 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=owners[: 1 + n % 2]))
-        for n in range(15)
+        for n in range(30)
     ]
     words = [
         Happening(
@@ -143,10 +143,10 @@ def a_graph() -> Script:
                 person=names[n % 6], what=WORDS[n * n % 9], whom=owners[n * n // 7 % 3], sequence=1 if n % 8 == 7 else 0
             ),
         )
-        for n in range(50)
+        for n in range(130)
     ]
-    looks = [Happening(step=100 * n, what=Opened(person=names[n % 6])) for n in range(1, 10)]
-    return Script(seed=1, steps=1_000, happenings=[*tweets, *words, *looks], collapse=timedelta(0), graph=True)
+    looks = [Happening(step=100 * n, what=Opened(person=names[n % 6])) for n in range(1, 24)]
+    return Script(seed=1, steps=2_400, happenings=[*tweets, *words, *looks], collapse=timedelta(0), graph=True)
 
 
 def first_followers() -> Script:
@@ -204,19 +204,19 @@ SIZES_OF_NOVA = (1_200_000, 950_000, 850_000, 950_000, 1_050_000, 850_000)
 
 
 def a_crossing() -> Script:
-    """An account takes one lane and the other while mentions are on their way in both; minutes pass now and then, so
-    that it has many bursts."""
+    """An account takes one lane and the other while mentions are on their way in both; hours pass now and then, so
+    that it can afford many bursts."""
     tweets = [
         Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("nova", "lyra")[: 1 + n % 2], protected=n % 9 == 5)
         for n in range(36)
     ]
-    happenings = [Happening(step=5 + 20 * n, what=tweet) for n, tweet in enumerate(tweets)]
+    happenings = [Happening(step=5 + 80 * n, what=tweet) for n, tweet in enumerate(tweets)]
     happenings += [
-        Happening(step=15 + 17 * n, what=Resized(account="nova", followers=SIZES_OF_NOVA[n % 6])) for n in range(42)
+        Happening(step=15 + 110 * n, what=Resized(account="nova", followers=SIZES_OF_NOVA[n % 6])) for n in range(27)
     ]
-    happenings += [Happening(step=12 + 90 * n, what=Frozen(lasting=timedelta(seconds=61))) for n in range(8)]
-    happenings += [Happening(step=70 * n, what=Opened(person=("kim", "pat")[n % 2], see=True)) for n in range(1, 11)]
-    return Script(seed=1, steps=760, happenings=happenings, pumps=2, threshold=1_000_000, resizes=True)
+    happenings += [Happening(step=300 + 330 * n, what=Frozen(lasting=timedelta(hours=1))) for n in range(8)]
+    happenings += [Happening(step=250 * n, what=Opened(person=("kim", "pat")[n % 2], see=True)) for n in range(1, 12)]
+    return Script(seed=1, steps=3_000, happenings=happenings, pumps=2, threshold=1_000_000, resizes=True)
 
 
 COURSES = {
