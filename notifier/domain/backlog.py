@@ -38,8 +38,9 @@ class Backlog:
     left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Slices that haven't ended, without the phones whose rows don't stand yet."""
     total: Counter[Pool] = field(default_factory=Counter)
-    moving: set[BurstKey] = field(default_factory=set)
-    settled: set[BurstKey] = field(default_factory=set)
+    moving: dict[BurstKey, None] = field(default_factory=dict)
+    """Dicts that are sets in order: a round decides the same in every process."""
+    settled: dict[BurstKey, None] = field(default_factory=dict)
     lines: dict[Pool, list[Place]] = field(default_factory=lambda: {pool: [] for pool in Pool})
     unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
@@ -53,9 +54,9 @@ class Backlog:
             self.accounts[key], self.left[key] = account, _left(account)
             self.total += self.left[key]
             if account.settled:
-                self.settled.add(key)
+                self.settled[key] = None
             elif any(_moves(standing) for standing in account.standings.values()):
-                self.moving.add(key)
+                self.moving[key] = None
             else:
                 self._rest(account)
 
@@ -71,8 +72,8 @@ class Backlog:
         for key in keys:
             if (account := self.accounts.pop(key, None)) is None:
                 continue
-            self.moving.discard(key)
-            self.settled.discard(key)
+            self.moving.pop(key, None)
+            self.settled.pop(key, None)
             self.total -= self.left.pop(key)
             for pool in Pool:
                 _leave(self.lines[pool], (account.plan.opened_at, key))

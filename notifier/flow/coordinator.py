@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from notifier.codec import unpack
 from notifier.domain.burst import Burst
@@ -98,11 +98,12 @@ class Coordinator:
 
         The burst comes before the index that points to it, and the plan last, because slices read the burst.
         """
-        proven = self._proven(heads)
+        proven: set[BurstKey] = set()
         heads = self._show(self._in_time(heads, proven))
         for _ in range(RESTAMPS):
             # Were we stopped on the way? Then a page may already claim to have covered the opening time.
-            if not (late := [head for head in heads if self._late(head, proven)]):
+            now = self.clock.now()
+            if not (late := [head for head in heads if _late(head, now, proven)]):
                 break
             shown = [head for head in heads if head not in late]
             heads = [*shown, *self._show(self._in_time(late, proven))]
@@ -122,9 +123,13 @@ class Coordinator:
             self.pull.announce([burst for head in heads for burst in _unannounced(head)])
         return heads
 
-    def _in_time(self, heads: Sequence[Head], proven: Collection[BurstKey]) -> Sequence[Head]:
-        """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile."""
+    def _in_time(self, heads: Sequence[Head], proven: set[BurstKey]) -> Sequence[Head]:
+        """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile.
+
+        Whoever decided it may be publishing it right now. So its plan is asked for once it is late, never before.
+        """
         now = self.clock.now()
+        proven |= self._proven([head for head in heads if _late(head, now, proven)])
         moved = []
         for head in heads:
             kept = {key.seq for key in proven if key.subject == head.subject}
@@ -136,15 +141,11 @@ class Coordinator:
         lost = {head.subject for head in moved} - set(renewed)
         return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
 
-    def _proven(self, heads: Sequence[Head]) -> Collection[BurstKey]:
-        """Bursts that a dead predecessor had made visible in time, or it would not have planned them: they keep it."""
-        late = {burst.key: burst for head in heads if self._late(head) for burst in _unannounced(head)}
-        accounts = self.ledger.read(late) if late else {}
-        return {key for key, account in accounts.items() if account.plan.opened_at == late[key].opened_at}
-
-    def _late(self, head: Head, proven: Collection[BurstKey] = ()) -> bool:
-        now = self.clock.now()
-        return any(now > b.opened_at + VISIBLE_WITHIN for b in _unannounced(head) if b.key not in proven)
+    def _proven(self, heads: Sequence[Head]) -> set[BurstKey]:
+        """Bursts that somebody else had made visible in time, or they would have no plan: they keep their moment."""
+        bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
+        accounts = self.ledger.read(bursts) if bursts else {}
+        return {key for key, account in accounts.items() if account.plan.opened_at == bursts[key].opened_at}
 
     def _swap(self, heads: Sequence[Head]) -> list[Head]:
         if not heads:
@@ -154,6 +155,10 @@ class Coordinator:
 
 def _unannounced(head: Head) -> list[Burst]:
     return [burst for burst in head.outbox if burst.key.seq > head.announced]
+
+
+def _late(head: Head, now: datetime, proven: Collection[BurstKey]) -> bool:
+    return any(now > burst.opened_at + VISIBLE_WITHIN for burst in _unannounced(head) if burst.key not in proven)
 
 
 def _by_subject(records: Sequence[Logged]) -> dict[Subject, list[Numbered]]:

@@ -153,7 +153,7 @@ class Dispatcher:
     def _with_room(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Without the repeats for a queue that is full: nobody empties it, and what waits there isn't lost."""
         repeats = {piece for piece in slices if self.backlog.accounts[piece.burst].standings[piece].dispatched}
-        full = {pool for pool in {piece.pool for piece in repeats} if self._full(pool)}
+        full = {pool for pool in dict.fromkeys(piece.pool for piece in slices if piece in repeats) if self._full(pool)}
         return [piece for piece in slices if piece not in repeats or piece.pool not in full]
 
     def _full(self, pool: Pool) -> bool:

@@ -38,6 +38,19 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
+class Unswapped:
+    """Heads that can be read, and go out of reach when one is to change."""
+
+    port: object
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def swap(self, _: object) -> None:
+        raise StoreUnavailable()
+
+
+@dataclass(frozen=True)
 class Broken:
     """Every write fails in a way that no second try mends."""
 

@@ -13,8 +13,9 @@ from notifier.domain.subject import Subject, UserId
 from notifier.flow.coordinator import OWN, Coordinator
 from notifier.ports.heads import Heads
 from notifier.ports.log import Logged
-from tests.flow.failing import Unplanned
+from tests.flow.failing import Unplanned, Unswapped
 from tests.flow.stage import NOVA, Stage
+from tests.flow.stalling import Stalling
 
 
 @dataclass(slots=True)
@@ -75,6 +76,25 @@ def test_what_another_changed_meanwhile_is_read_and_decided_anew() -> None:
     one(mentioned(stage, "nova"))
     assert counted.loaded == [NOVA, NOVA]
     assert counted_in(stage) == 3
+    assert stage.ground.heads.unpublished(9) == []
+
+
+def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
+    """The one has found the head not published, and looks again when the burst is late and its rows are written."""
+    stage = Stage()
+    with pytest.raises(StoreUnavailable):
+        stage.system(ledger=Unplanned(stage.ground.ledger)).coordinator()(mentioned(stage, "nova"))
+    [decided] = stage.ground.bursts.by_key.values()
+
+    def meanwhile() -> None:
+        with pytest.raises(StoreUnavailable):
+            stage.system(heads=Unswapped(stage.ground.heads)).coordinator().finish([NOVA])
+        stage.pass_time(hours=1)
+
+    halting = Stalling(stage.ground.clock, "now", meanwhile)
+    stage.system(clock=halting).coordinator().finish([NOVA])
+    [burst] = stage.ground.bursts.by_key.values()
+    assert burst.opened_at == decided.opened_at == stage.ground.ledger.read([burst.key])[burst.key].plan.opened_at
     assert stage.ground.heads.unpublished(9) == []
 
 

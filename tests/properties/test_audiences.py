@@ -95,7 +95,7 @@ def oracle(people: Mapping[Member, Relation], of: Burst) -> tuple[Oracle, Seen]:
         "t0": Tweet(id="t0", author="ada", mentioned=(NOVA,)),
         "t1": Tweet(id="t1", author=EVE, mentioned=(NOVA,), protected=protected),
     }
-    seen = Seen(key=key, opened_at=of.opened_at, tweets=("t1",))
+    seen = Seen(key=key, opened_at=of.opened_at, tweets=("t1",), standard=True)
     earlier = Seen(key=(key[0], key[1], 0), opened_at=of.opened_at - timedelta(seconds=1), tweets=("t0",))
     bursts = {seen.key: seen} if of.first_of_day else {seen.key: seen, earlier.key: earlier}
     return Oracle(people=told, tweets=tweets, bursts=bursts), seen
@@ -106,7 +106,7 @@ def oracle(people: Mapping[Member, Relation], of: Burst) -> tuple[Oracle, Seen]:
 def test_whoever_gets_a_row_sees_the_burst_and_nobody_else_does(people: Mapping[Member, Relation], of: Burst) -> None:
     sealed = seal(of, 0, live(people, of))
     knows, seen = oracle(people, of)
-    divided = knows.divide(seen, 0, standard=True)
+    divided = knows.divide(seen, 0)
     for member, one in people.items():
         row = any(holds(sealed.tiers[tier], member) for tier in TIERS)
         assert visible(of, viewer(member, one), retracted=(), now=NOON) is row

@@ -35,7 +35,7 @@ def test_much_is_said_while_it_is_sealed() -> None:
     world = played(a_graph())
     unsure = [some for some in world.watching.sealed.values() if any(len(one) > 1 for one in some.values())]
     assert len(unsure) > 10
-    assert sum(map(len, world.scene.rumours.heard.values())) >= 125
+    assert sum(map(len, world.scene.rumours.heard.values())) > 110
 
 
 @pytest.mark.parametrize("thread", ["/indexer", "api/graph"])

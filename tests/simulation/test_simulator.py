@@ -1,5 +1,7 @@
 """The simulator itself: it repeats itself, does what it is told, and really opens tabs."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,12 +9,34 @@ from notifier.testing.simulator.courses import one_mention
 from notifier.testing.simulator.dice import scripted
 from notifier.testing.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
 from notifier.testing.simulator.trial import Trial, shortest, trial
+from tests.repo.sources import ROOT
 
 
 def test_the_same_script_has_the_same_story() -> None:
     first, second = trial(scripted(11)), trial(scripted(11))
     assert first.points == second.points
     assert first.story == second.story
+
+
+def test_the_same_seed_is_the_same_run_in_every_process() -> None:
+    """What fails in one is found again in the next: nothing goes by the order of a set of words."""
+    told = [
+        "from notifier.testing.simulator.courses import a_crossing, a_graph",
+        "from notifier.testing.simulator.trial import trial",
+        "print([trial(course()).points for course in (a_crossing, a_graph)])",
+    ]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", "\n".join(told)],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "3")
+    ]
+    assert runs[0] == runs[1]
 
 
 def test_another_seed_orders_the_same_course_otherwise() -> None:

@@ -140,7 +140,10 @@ def a_graph() -> Script:
         Happening(
             step=20 + 17 * n,
             what=Changed(
-                person=names[n % 6], what=WORDS[n * n % 9], whom=owners[n * n // 7 % 3], sequence=1 if n % 8 == 7 else 0
+                person=names[n % 6],
+                what=WORDS[(n + n // 9) % 9],
+                whom=owners[n // 5 % 3],
+                sequence=1 if n % 8 == 7 else 0,
             ),
         )
         for n in range(130)
