@@ -23,75 +23,22 @@ from notifier.flow.preview import Preview
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
+from notifier.flow.registrar import Registrar
 from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.voice import Voice
 from notifier.flow.work import Work
-from notifier.ports.activity import ActiveHours, Activity
-from notifier.ports.archive import Archive
-from notifier.ports.bursts import Bursts, RecentBursts
-from notifier.ports.bus import LiveBus, LiveReader
-from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
-from notifier.ports.clock import Clock, Nonces
-from notifier.ports.deadletters import DeadLetters
-from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.follows import Follows
-from notifier.ports.heads import Heads
-from notifier.ports.inbox import Inbox
-from notifier.ports.leases import Leases
-from notifier.ports.ledger import Claims, Ledger
-from notifier.ports.log import EventLog, Logged
+from notifier.ports.activity import Activity
+from notifier.ports.bus import LiveReader
+from notifier.ports.chosen import Ports
+from notifier.ports.clock import Clock
+from notifier.ports.log import Logged
 from notifier.ports.people import People
 from notifier.ports.preferences import Preferences
-from notifier.ports.pull import PullIndex, PullReader
-from notifier.ports.push import Sender, Sent, Spared
-from notifier.ports.queue import Queue
-from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
-from notifier.ports.stays import Stays
-from notifier.ports.throttles import Throttles
+from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Timeline
-from notifier.ports.wants import Wants
 from notifier.telemetry import Metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The write path's, all synchronous; a profile chooses them."""
-
-    log: EventLog
-    directory: Directory
-    sets: MemberSets
-    heads: Heads
-    bursts: Bursts
-    recent_bursts: RecentBursts
-    ledger: Ledger
-    claims: Claims
-    seals: Seals
-    inbox: Inbox
-    follows: Follows
-    wants: Wants
-    stays: Stays
-    epochs: Epochs
-    throttles: Throttles
-    dead_letters: DeadLetters
-    sent: Sent
-    spared: Spared
-    leases: Leases
-    archive: Archive
-    pull: PullIndex
-    recent: Recent
-    buckets: Buckets
-    pressure: Pressure
-    report: BacklogReport
-    active_hours: ActiveHours
-    bus: LiveBus
-    queue: Queue
-    sender: Sender
-    clock: Clock
-    nonces: Nonces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +100,8 @@ class System:
                 return self.router()
             case "coordinator":
                 return self.coordinator()
+            case "registrar":
+                return self.registrar(holds)
             case _:
                 return self.indexer(holds)
 
@@ -189,6 +138,12 @@ class System:
         bitmaps = Bitmaps(follows=p.follows, wants=p.wants, sets=p.sets, metrics=self.metrics)
         return Indexer(
             directory=p.directory, follows=p.follows, wants=p.wants, bitmaps=bitmaps, epochs=p.epochs, holds=holds
+        )
+
+    def registrar(self, holds: Callable[[], bool]) -> Registrar:
+        p = self.ports
+        return Registrar(
+            directory=p.directory, flags=p.flags, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
         )
 
     def dispatcher(self) -> Dispatcher:

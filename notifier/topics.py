@@ -12,10 +12,20 @@ MENTIONS_STANDARD = "mentions.standard"
 FOLLOWS = "follows"
 """Who follows an account, or wants less of it; key: the account, so that a subject has one writer."""
 
-GROUPS = {MENTIONS: "router", MENTIONS_CELEBRITY: "coordinator", MENTIONS_STANDARD: "coordinator", FOLLOWS: "indexer"}
+USERS = "users"
+"""What the platform says of an account itself; key: the account. One partition, for the bitmap of a shard's VIPs is of
+many accounts, and has one writer."""
+
+GROUPS = {
+    MENTIONS: "router",
+    MENTIONS_CELEBRITY: "coordinator",
+    MENTIONS_STANDARD: "coordinator",
+    FOLLOWS: "indexer",
+    USERS: "registrar",
+}
 """Who reads each stream."""
 
-PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4}
+PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4, USERS: 1}
 
 MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """In the order in which an event of the tweet service passes them."""

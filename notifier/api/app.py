@@ -101,8 +101,8 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired, May.EVENTS, May.FOLLOWS)],
-            security=[{SERVICE: [May.EVENTS]}, {SERVICE: [May.FOLLOWS]}],
+            guards=[services(wired, May.EVENTS, May.FOLLOWS, May.ACCOUNTS)],
+            security=[{SERVICE: [may]} for may in (May.EVENTS, May.FOLLOWS, May.ACCOUNTS)],
             tags=["events"],
         ),
         Router(

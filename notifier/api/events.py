@@ -16,8 +16,9 @@ from notifier.api.openapi import EventsOperation
 from notifier.api.previewing import PreviewsBody, previews
 from notifier.api.problems import Problem, described, problem
 from notifier.api.scopes import Caller, Scope
-from notifier.codec import read_events, speaks_of
+from notifier.codec import Told, read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.domain.account import AccountChange
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.graph import GraphChange
 from notifier.domain.mention import Event
@@ -35,7 +36,7 @@ NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
-NEEDED: Mapping[type[Event | GraphChange], Scope] = {Event: Scope.EVENTS, GraphChange: Scope.FOLLOWS}
+NEEDED: Mapping[type[Told], Scope] = {Event: Scope.EVENTS, GraphChange: Scope.FOLLOWS, AccountChange: Scope.ACCOUNTS}
 
 Sent = Request[Caller, Any, State]
 

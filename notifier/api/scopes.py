@@ -13,6 +13,8 @@ class Scope(StrEnum):
     """Mentions: to bring them, to try them, and to ask what became of them."""
     FOLLOWS = "follows"
     """Who follows whom."""
+    ACCOUNTS = "accounts"
+    """What an account is: verified, a VIP, deleted."""
     OPERATE = "operate"
     """What operators watch."""
     METRICS = "read-metrics"

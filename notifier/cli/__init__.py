@@ -14,6 +14,7 @@ PLACES = {
     "key": "notifier.cli.key:key",
     "mention": "notifier.cli.mention:mention",
     "follow": "notifier.cli.follow:follow",
+    "vip": "notifier.cli.vip:vip",
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",
     "top": "notifier.cli.top:top",

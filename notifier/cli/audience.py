@@ -17,7 +17,7 @@ from notifier.domain.errors import NotFound
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.flow.census import Counted
 from notifier.flow.verification import Compared
-from notifier.system import Ports
+from notifier.ports.chosen import Ports
 
 WIDEST_BAR = 40
 

@@ -15,8 +15,8 @@ from notifier.domain.ledger import Account, Standing
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey
 from notifier.ports.archive import StoredRow
+from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
-from notifier.system import Ports
 
 Line = Mapping[str, object]
 

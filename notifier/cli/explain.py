@@ -21,8 +21,9 @@ from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
 from notifier.domain.want import NEVER
 from notifier.flow.fate import PULLED_ALONE
+from notifier.ports.chosen import Ports
 from notifier.ports.timeline import Place
-from notifier.system import Ports, Reads
+from notifier.system import Reads
 
 Facts = Mapping[str, object]
 

@@ -9,8 +9,8 @@ from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
 from notifier.domain.activity import Published, published
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
+from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
-from notifier.system import Ports
 
 LOOKED_AT = 100
 """Dead letters and heads that are counted; more are more of the same."""

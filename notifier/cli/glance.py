@@ -15,7 +15,7 @@ from notifier.domain.filling import Filling, filling
 from notifier.domain.ledger import State
 from notifier.domain.slice import Pool
 from notifier.flow.overview import Overview, Snapshot
-from notifier.system import Ports
+from notifier.ports.chosen import Ports
 
 DEAD_COUNTED = 100
 """More are more of the same."""

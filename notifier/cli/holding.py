@@ -1,7 +1,7 @@
 """The throttles that hold work back at this moment, ramps included."""
 
 from notifier.domain.throttle import RAMP
-from notifier.system import Ports
+from notifier.ports.chosen import Ports
 
 
 def holding(ports: Ports) -> frozenset[str]:

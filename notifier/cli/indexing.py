@@ -10,9 +10,10 @@ from notifier import topics
 from notifier.cli.opening import owner
 from notifier.cli.patience import Patience
 from notifier.config import Settings
+from notifier.ports.chosen import Ports
 from notifier.ports.log import EventLog, Logged
 from notifier.pump import Pump, pump
-from notifier.system import Ports, System
+from notifier.system import System
 from notifier.telemetry import Metrics
 
 TURN = timedelta(seconds=0.25)

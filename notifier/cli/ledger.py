@@ -15,7 +15,7 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account, State
 from notifier.domain.slice import Slice
 from notifier.domain.subject import BurstKey
-from notifier.system import Ports
+from notifier.ports.chosen import Ports
 
 
 @click.command(epilog=example("notifier ledger mention:nova#12"))

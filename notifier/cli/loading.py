@@ -15,9 +15,9 @@ from notifier.cli.progress import progress
 from notifier.config import Settings
 from notifier.domain.errors import BadImport
 from notifier.flow.importing import Import
+from notifier.ports.chosen import Ports
 from notifier.ports.edges import Numbers, Rows
 from notifier.profiles.imports import Source, SpilledEdges, opened
-from notifier.system import Ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

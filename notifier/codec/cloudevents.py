@@ -1,18 +1,30 @@
-"""Events of the tweet service and of the graph service: CloudEvents 1.0 in JSON, one or a batch; unknown fields are
-ignored."""
+"""Events of the services for tweets, the graph and accounts: CloudEvents 1.0 in JSON, one or a batch; unknown fields
+are ignored."""
 
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
+from notifier.domain.account import AccountChange, Flag
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE, checked_change, checked_event
+from notifier.domain.event import (
+    CHANGED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    UNFOLLOWED_TYPE,
+    checked_account,
+    checked_change,
+    checked_event,
+)
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event
 
 LARGEST_EVENT = 64 * 1024
 LARGEST_BATCH = 1_000
+
+Told = Event | GraphChange | AccountChange
+"""What may be said by an event."""
 
 ONE = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -30,6 +42,14 @@ class _Pair(msgspec.Struct):
     follower: str
     followed: str
     sequence: int
+
+
+class _Account(msgspec.Struct):
+    user: str
+    sequence: int
+    verified: bool | None = None
+    vip: bool | None = None
+    deleted: bool | None = None
 
 
 class _CloudEvent(msgspec.Struct, tag_field="type"):
@@ -70,6 +90,31 @@ class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
         return _checked(self, Deed.UNFOLLOW, now)
 
 
+class _Changed(_CloudEvent, tag=CHANGED_TYPE):
+    data: _Account
+
+    def checked(self, now: datetime) -> AccountChange:
+        data = self.data
+        return checked_account(
+            source=self.source,
+            id=self.id,
+            user=data.user,
+            said={Flag.VERIFIED: data.verified, Flag.VIP: data.vip, Flag.DELETED: data.deleted},
+            sequence=data.sequence,
+            happened_at=self.time,
+            now=now,
+        )
+
+
+_Raw = _Mentioned | _Followed | _Unfollowed | _Changed
+_KINDS: dict[type[_Raw], type[Told]] = {
+    _Mentioned: Event,
+    _Followed: GraphChange,
+    _Unfollowed: GraphChange,
+    _Changed: AccountChange,
+}
+
+
 def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphChange:
     return checked_change(
         source=raw.source,
@@ -83,34 +128,35 @@ def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphCh
     )
 
 
-def read_event(body: bytes, now: datetime) -> Event | GraphChange:
+def read_event(body: bytes, now: datetime) -> Told:
     """Raises BadEvent or TooLarge."""
     return _raw(body).checked(now)
 
 
-def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Event | GraphChange | NotifierError]:
+def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Told | NotifierError]:
     """Each event, or what is wrong with it: one bad event doesn't spoil its batch."""
     return [_event_or_error(one, now) for one in (_split(body) if batch else [body])]
 
 
-def speaks_of(body: bytes, *, batch: bool) -> set[type[Event | GraphChange]]:
-    """Which of the two is in it. By the same reading and without a clock: whatever `read_events` may ever find in these
+def speaks_of(body: bytes, *, batch: bool) -> set[type[Told]]:
+    """Which of them is in it. By the same reading and without a clock: whatever `read_events` may ever find in these
     bytes is in the answer. What can't be read is passed over; raises BadEvent or TooLarge for what is no batch."""
     return {kind for one in (_split(body) if batch else [body]) if (kind := _kind(one))}
 
 
-def _kind(body: bytes) -> type[Event | GraphChange] | None:
+def _kind(body: bytes) -> type[Told] | None:
     try:
-        return Event if isinstance(_raw(body), _Mentioned) else GraphChange
+        return _KINDS[type(_raw(body))]
     except NotifierError:
         return None
 
 
-def _raw(body: bytes) -> _Mentioned | _Followed | _Unfollowed:
+def _raw(body: bytes) -> _Raw:
     if len(body) > LARGEST_EVENT:
         raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
     try:
-        return msgspec.json.decode(body, type=_Mentioned | _Followed | _Unfollowed)
+        found: _Raw = msgspec.json.decode(body, type=_Raw)
+        return found
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"{error}.") from error
 
@@ -125,7 +171,7 @@ def _split(body: bytes) -> list[bytes]:
     return [bytes(raw) for raw in found]
 
 
-def _event_or_error(body: bytes, now: datetime) -> Event | GraphChange | NotifierError:
+def _event_or_error(body: bytes, now: datetime) -> Told | NotifierError:
     try:
         return read_event(body, now)
     except NotifierError as error:

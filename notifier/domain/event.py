@@ -1,9 +1,10 @@
-"""What an event may be: the limits that the gateway holds the tweet service and the graph service to."""
+"""What an event may be: the limits that the gateway holds those to who send them."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from notifier.domain.account import AccountChange, Flag
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import BadEvent
 from notifier.domain.graph import Deed, GraphChange
@@ -12,13 +13,14 @@ from notifier.domain.subject import UserId
 
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
+CHANGED_TYPE = "notifier.account.changed.v1"
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000
 """Characters; a longer text is cut, because only its beginning is ever shown."""
 MOST_MENTIONED = 100
 HIGHEST_SEQUENCE = 2**53 - 1
-"""Of a pair: as far as every sender's JSON counts."""
+"""Of a pair or an account: as far as every sender's JSON counts."""
 CLOCKS_MAY_DIFFER = timedelta(minutes=5)
 
 
@@ -66,16 +68,37 @@ def checked_change(
     """The change, or BadEvent with the field that is wrong."""
     if follower == followed:
         raise BadEvent(f"data.follower and data.followed are both {follower}.")
-    if not 1 <= sequence <= HIGHEST_SEQUENCE:
-        raise BadEvent(f"data.sequence is {sequence}; it counts from 1 to {HIGHEST_SEQUENCE}.")
     return GraphChange(
         id=EventId(_name("source", source), _name("id", id)),
         follower=UserId(_name("data.follower", follower)),
         followed=UserId(_name("data.followed", followed)),
         deed=deed,
-        sequence=sequence,
+        sequence=_sequence(sequence),
         # A clock that is ahead mustn't hide what comes meanwhile.
         at=min(_happened(happened_at, now), now),
+    )
+
+
+def checked_account(
+    *,
+    source: str,
+    id: str,
+    user: str,
+    said: Mapping[Flag, bool | None],
+    sequence: int,
+    happened_at: datetime,
+    now: datetime,
+) -> AccountChange:
+    """The change, or BadEvent with the field that is wrong. A flag of which nothing is said is None."""
+    known = {flag: on for flag, on in said.items() if on is not None}
+    if not known:
+        raise BadEvent(f"data says none of {', '.join(said)}.")
+    _happened(happened_at, now)
+    return AccountChange(
+        id=EventId(_name("source", source), _name("id", id)),
+        user=UserId(_name("data.user", user)),
+        sequence=_sequence(sequence),
+        said=known,
     )
 
 
@@ -88,6 +111,12 @@ def fault(value: str) -> str | None:
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
         return "has control characters"
     return None
+
+
+def _sequence(value: int) -> int:
+    if not 1 <= value <= HIGHEST_SEQUENCE:
+        raise BadEvent(f"data.sequence is {value}; it counts from 1 to {HIGHEST_SEQUENCE}.")
+    return value
 
 
 def _name(field: str, value: str) -> str:

@@ -114,7 +114,7 @@ class Bitmaps:
         self.sets.put((ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in found), at)
 
 
-def stored(sets: MemberSets, kind: SetKind, subject: Subject, shard: int) -> Bits | None:
+def stored(sets: MemberSets, kind: SetKind, subject: Subject | None, shard: int) -> Bits | None:
     """None where it can't be read."""
     with suppress(Poison):
         return sets.read(kind, subject, [shard]).get(shard, nobody())

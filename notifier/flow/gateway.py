@@ -8,7 +8,8 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from notifier import topics
-from notifier.codec import pack, read_events
+from notifier.codec import Told, pack, read_events
+from notifier.domain.account import AccountChange, AccountRecord
 from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
@@ -53,21 +54,16 @@ class Gateway:
             if isinstance(event, Event) and receipt.answer is Answer.ACCEPTED:
                 before[event.id] = fresh[event] = digest(event)
             receipts.append(receipt)
-        self._accept(fresh, [change for change in found if isinstance(change, GraphChange)])
+        self._accept(fresh, [record for one in found if (record := _of_change(one))])
         for receipt in receipts:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
 
-    def _accept(self, fresh: Mapping[Event, str], changes: Collection[GraphChange]) -> None:
+    def _accept(self, fresh: Mapping[Event, str], changes: Collection[Record]) -> None:
         if not fresh and not changes:
             return
         mentions = [Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh]
-        # Whoever says a change twice says nothing new: its pair has a sequence.
-        follows = [
-            Record(stream=topics.FOLLOWS, key=change.followed, value=pack(GraphRecord(change=change)))
-            for change in changes
-        ]
-        self.log.append([*mentions, *follows])
+        self.log.append([*mentions, *changes])
         # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
         # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
         with suppress(CacheUnavailable):
@@ -88,10 +84,21 @@ def digest(event: Event) -> str:
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _receipt(event: Event | GraphChange | NotifierError, before: Mapping[EventId, str]) -> Receipt:
+def _of_change(told: Told | NotifierError) -> Record | None:
+    """Whoever says a change twice says nothing new: its pair, or its account, has a sequence."""
+    match told:
+        case GraphChange():
+            return Record(stream=topics.FOLLOWS, key=told.followed, value=pack(GraphRecord(change=told)))
+        case AccountChange():
+            return Record(stream=topics.USERS, key=told.user, value=pack(AccountRecord(change=told)))
+        case _:
+            return None
+
+
+def _receipt(event: Told | NotifierError, before: Mapping[EventId, str]) -> Receipt:
     if isinstance(event, NotifierError):
         return Receipt(answer=Answer.REFUSED, error=event)
-    if isinstance(event, GraphChange):
+    if not isinstance(event, Event):
         return Receipt(answer=Answer.ACCEPTED, event=event.id)
     match before.get(event.id):
         case None:

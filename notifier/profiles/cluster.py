@@ -12,6 +12,7 @@ from notifier.adapters.cassandra import (
     CassandraDeadLetters,
     CassandraDirectory,
     CassandraEpochs,
+    CassandraFlags,
     CassandraFollows,
     CassandraHeads,
     CassandraInbox,
@@ -58,13 +59,14 @@ from notifier.config import PREFIX, Settings
 from notifier.config.urls import split
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.domain.slice import Pool
+from notifier.ports.chosen import Ports
 from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
 from notifier.profiles.inspection import Inspection
 from notifier.profiles.looking import Look, inspected
-from notifier.system import Ports, Reads
+from notifier.system import Reads
 
 
 class Clustered:
@@ -166,6 +168,7 @@ class Clustered:
             inbox=CassandraInbox(cluster, clock),
             follows=CassandraFollows(cluster),
             wants=CassandraWants(cluster),
+            flags=CassandraFlags(cluster),
             stays=CassandraStays(cluster, clock),
             epochs=CassandraEpochs(cluster),
             throttles=CassandraThrottles(cluster, clock),

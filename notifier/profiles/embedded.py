@@ -29,6 +29,7 @@ from notifier.adapters.sqlite import (
     SqliteDeadLetters,
     SqliteDirectory,
     SqliteEpochs,
+    SqliteFlags,
     SqliteFollows,
     SqliteHeads,
     SqliteInbox,
@@ -51,11 +52,12 @@ from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
+from notifier.ports.chosen import Ports
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.profiles.inspection import Inspection
 from notifier.profiles.rediss import checked
-from notifier.system import Ports, Reads
+from notifier.system import Reads
 
 NOWHERE = "redis://127.0.0.1:1"
 """While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""
@@ -146,6 +148,7 @@ class Embedded:
             inbox=SqliteInbox(files.inboxes),
             follows=SqliteFollows(files.core),
             wants=SqliteWants(files.core),
+            flags=SqliteFlags(files.core),
             stays=SqliteStays(files.core),
             epochs=SqliteEpochs(files.core),
             throttles=SqliteThrottles(files.core),

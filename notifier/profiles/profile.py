@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from notifier.domain.slice import Pool
+from notifier.ports.chosen import Ports
 from notifier.profiles.inspection import Inspection
-from notifier.system import Ports, Reads
+from notifier.system import Reads
 
 
 class Profile(Protocol):

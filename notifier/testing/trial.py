@@ -13,8 +13,8 @@ from notifier.config import Settings
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Account
 from notifier.domain.subject import POLICIES, Kind, UserId
+from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
-from notifier.system import Ports
 from notifier.testing import people
 from notifier.testing.engines import Engines, engines
 from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule

@@ -68,6 +68,14 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     assert json.loads(followed.output)["status"] == "accepted"
     until(lambda: _followers(notifier, data) == before + 1, STARTS_WITHIN)
 
+    told = notifier("vip", "add", "@zoe", "yan", "--data", data)
+    assert (told.exit_code, told.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
+    until(lambda: {"zoe", "yan"} <= _vips(notifier, data), STARTS_WITHIN)
+    assert json.loads(notifier("vip", "remove", "zoe", "--json", "--data", data).output)["results"][0]["status"]
+    until(lambda: "zoe" not in _vips(notifier, data), STARTS_WITHIN)
+    assert notifier("vip", "add", "@", "--data", data).exit_code == 2
+    assert notifier("vip", "add", *map(str, range(1_001)), "--data", data).exit_code == 2
+
     second = notifier("up", "--data", data, "--port", "0")
     assert second.exit_code == 3
     assert second.stderr.startswith("The data folder is in use")
@@ -168,6 +176,10 @@ def _delivered(notifier: Notifier, data: str) -> bool:
 def _settled(item: dict[str, Any]) -> dict[str, Any]:
     """People are told the second, operators the moment, and a burst has a name of its own for every person."""
     return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"]).replace(microsecond=0)}
+
+
+def _vips(notifier: Notifier, data: str) -> set[str]:
+    return set(json.loads(notifier("vip", "list", "--json", "--data", data).output)["accounts"])
 
 
 def _followers(notifier: Notifier, data: str) -> int:

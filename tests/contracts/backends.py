@@ -9,6 +9,7 @@ from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.flags import SqliteFlags
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
@@ -23,6 +24,7 @@ from notifier.ports.bursts import Bursts
 from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
+from notifier.ports.flags import Flags
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
@@ -39,6 +41,7 @@ from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
@@ -56,6 +59,7 @@ class Backend:
     log: EventLog
     directory: Directory
     epochs: Epochs
+    flags: Flags
     sets: MemberSets
     stays: Stays
     throttles: Throttles
@@ -78,6 +82,7 @@ def in_memory() -> Backend:
         log=MemoryLog(clock),
         directory=directory,
         epochs=MemoryEpochs(),
+        flags=MemoryFlags(),
         sets=MemoryMemberSets(directory),
         stays=MemoryStays(),
         throttles=MemoryThrottles(),
@@ -99,6 +104,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         log=SqliteLog(files.log, clock),
         directory=SqliteDirectory(core),
         epochs=SqliteEpochs(core),
+        flags=SqliteFlags(core),
         sets=SqliteMemberSets(core),
         stays=SqliteStays(core),
         throttles=SqliteThrottles(core),

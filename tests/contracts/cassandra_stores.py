@@ -10,6 +10,7 @@ from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
+from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
@@ -42,6 +43,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         log=MemoryLog(clock),
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
+        flags=CassandraFlags(cluster),
         sets=CassandraMemberSets(cluster),
         stays=CassandraStays(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),

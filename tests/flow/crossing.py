@@ -14,9 +14,10 @@ from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
 from notifier.flow.gateway import Answer
 from notifier.flow.router import Router
+from notifier.ports.chosen import Ports
 from notifier.profiles import Profile
 from notifier.pump import Pump, pump
-from notifier.system import Ports, Reads, System
+from notifier.system import Reads, System
 from notifier.telemetry import Metrics
 
 VERA = Subject(Kind.MENTION, UserId("vera"))

@@ -18,8 +18,9 @@ from notifier.flow.gateway import Answer, Receipt
 from notifier.flow.page import Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
+from notifier.ports.chosen import Ports
 from notifier.pump import Pump, pump
-from notifier.system import Ports, System
+from notifier.system import System
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import THRESHOLD, Scene
@@ -55,6 +56,7 @@ class Stage:
             seals=g.seals,
             inbox=g.inbox,
             follows=g.follows,
+            flags=g.flags,
             wants=g.wants,
             stays=g.stays,
             epochs=g.epochs,

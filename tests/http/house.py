@@ -26,10 +26,11 @@ from notifier.domain.plan import SetHead
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.chosen import Ports
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from notifier.pump import pump
-from notifier.system import Ports, Reads, System
+from notifier.system import Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours
 from notifier.testing.memory.archive import MemoryArchive
@@ -41,6 +42,7 @@ from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
@@ -105,6 +107,7 @@ class House:
             seals=seals,
             inbox=inbox,
             follows=MemoryFollows(self.people),
+            flags=MemoryFlags(),
             wants=MemoryWants(self.people),
             stays=MemoryStays(),
             epochs=MemoryEpochs(),

@@ -20,7 +20,7 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE
+from notifier.domain.event import CHANGED_TYPE, EVENT_TYPE, FOLLOWED_TYPE
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, House, assert_problem, event
 
@@ -76,11 +76,17 @@ def follow(id: str = "f1") -> dict[str, object]:
     return {**event(id), "type": FOLLOWED_TYPE, "data": data}
 
 
+def account(id: str = "a1", **said: bool) -> dict[str, object]:
+    return {**event(id), "type": CHANGED_TYPE, "data": {"user": "nova", "sequence": 7, **(said or {"vip": True})}}
+
+
 def test_a_key_brings_what_its_scope_says(desk: Desk) -> None:
     tweets, graph = desk.add("tweets", Scope.EVENTS), desk.add("graph", Scope.FOLLOWS)
     assert [desk.post(tweets, event()).status_code, desk.post(graph, follow()).status_code] == [202, 202]
     assert desk.get(tweets, "/v1/events/1").status_code == 200
     assert desk.post(tweets, event("2"), dry_run=True).status_code == 200
+    accounts = desk.add("accounts", Scope.ACCOUNTS)
+    assert desk.post(accounts, account()).status_code == 202
     both = desk.add("both", Scope.EVENTS, Scope.FOLLOWS)
     assert desk.post(both, event("3"), follow("f2")).status_code == 202
 
@@ -97,6 +103,8 @@ def test_a_key_without_the_scope_is_told_which_it_lacks_and_nothing_is_taken(des
         (graph, desk.post(graph, event(), event("2")), "events"),
         (graph, desk.post(graph, event(), dry_run=True), "events"),
         (graph, desk.get(graph, "/v1/events/1"), "events"),
+        (graph, desk.post(graph, account()), "accounts"),
+        (graph, desk.post(graph, follow(), account()), "accounts"),
     ):
         detail = assert_problem(answer, 403, "forbidden")["detail"]
         assert f"hasn't the scope {scope}; it has" in detail

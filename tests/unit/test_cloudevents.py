@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.codec import read_events
+from notifier.codec import Told, read_events
 from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
+from notifier.domain.account import AccountChange, Flag
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
@@ -28,7 +29,7 @@ def raw(*, data: Mapping[str, object] | None = None, **fields: object) -> dict[s
     return {**event, **fields}
 
 
-def read(body: object) -> Event | GraphChange | NotifierError:
+def read(body: object) -> Told | NotifierError:
     (found,) = read_events(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON, batch=False)
     return found
 
@@ -128,6 +129,37 @@ def test_a_follow_of_long_ago_is_read() -> None:
     ],
 )
 def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def account(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.changed.v1") | {"data": {"user": "ada", **data}}
+
+
+def test_what_is_said_of_an_account_is_read_and_what_is_not_said_stays() -> None:
+    found = read(account(sequence=7, vip=True, deleted=False))
+    assert isinstance(found, AccountChange)
+    assert (found.id, found.user, found.sequence) == (EventId("tweets", "e1"), "ada", 7)
+    assert found.said == {Flag.VIP: True, Flag.DELETED: False}
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (account(vip=True), "sequence"),
+        (account(vip=True, sequence=0), "data.sequence"),
+        (account(sequence=7), "data says none of verified, vip, deleted"),
+        (account(sequence=7, vip=None), "data says none of"),
+        (account(sequence=7, vip="yes"), "data.vip"),
+        (account(sequence=7, vip=True, user=""), "data.user"),
+        (account(sequence=7, vip=True, user="a" * 1_000), "data.user"),
+        (account(sequence=7, vip=True) | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+        (raw(type="notifier.account.changed.v1"), "user"),
+    ],
+)
+def test_a_bad_word_of_an_account_is_refused_with_what_is_wrong(body: object, named: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
     assert named in str(error)

@@ -6,6 +6,7 @@ from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.entry import security
+from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.inbox import CassandraInbox
@@ -37,6 +38,7 @@ __all__ = [
     "CassandraDeadLetters",
     "CassandraDirectory",
     "CassandraEpochs",
+    "CassandraFlags",
     "CassandraFollows",
     "CassandraHeads",
     "CassandraInbox",

@@ -8,6 +8,7 @@ from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.flags import SqliteFlags
 from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
@@ -36,6 +37,7 @@ __all__ = [
     "SqliteDeadLetters",
     "SqliteDirectory",
     "SqliteEpochs",
+    "SqliteFlags",
     "SqliteFollows",
     "SqliteHeads",
     "SqliteInbox",

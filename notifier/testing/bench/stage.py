@@ -16,9 +16,9 @@ from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Account, Standing
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.chosen import Ports
 from notifier.ports.people import People
 from notifier.profiles import Profile, choose
-from notifier.system import Ports
 from notifier.testing.bench.machine import peak_mb
 from notifier.testing.engines import engines
 from notifier.testing.instance import Instance

@@ -16,6 +16,7 @@ from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
@@ -83,6 +84,7 @@ class Ground:
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory)
         self.follows = MemoryFollows(self.people)
+        self.flags = MemoryFlags()
         self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)

@@ -11,9 +11,10 @@ from notifier.config import Settings
 from notifier.domain.slice import Pool
 from notifier.flow.preferences import Asking
 from notifier.flow.router import Router
+from notifier.ports.chosen import Ports
 from notifier.ports.log import Consumer, EventLog, Record
 from notifier.pump import Loop, Pump, pump
-from notifier.system import Ports, Reads, System
+from notifier.system import Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.changes import Mouth
 from notifier.testing.simulator.ground import Ground
@@ -167,6 +168,7 @@ class Roles:
             seals=tapped(OwnSeals(g.seals, self.watching, owner), "seals", Part.STORE, gate),
             inbox=store("inbox"),
             follows=store("follows"),
+            flags=store("flags"),
             wants=store("wants"),
             stays=store("stays"),
             epochs=store("epochs"),

@@ -14,8 +14,8 @@ from threading import Thread
 
 from notifier.config import Settings
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
+from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
-from notifier.system import Ports
 from notifier.testing.bench.cluster.looking import wrong_tabs
 from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role

@@ -1,0 +1,66 @@
+"""The ports of the write path, all of them: a profile chooses them, and a system is wired from them."""
+
+from dataclasses import dataclass
+
+from notifier.ports.activity import ActiveHours
+from notifier.ports.archive import Archive
+from notifier.ports.bursts import Bursts, RecentBursts
+from notifier.ports.bus import LiveBus
+from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.deadletters import DeadLetters
+from notifier.ports.directory import Directory
+from notifier.ports.epochs import Epochs
+from notifier.ports.flags import Flags
+from notifier.ports.follows import Follows
+from notifier.ports.heads import Heads
+from notifier.ports.inbox import Inbox
+from notifier.ports.leases import Leases
+from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.log import EventLog
+from notifier.ports.pull import PullIndex
+from notifier.ports.push import Sender, Sent, Spared
+from notifier.ports.queue import Queue
+from notifier.ports.seals import Seals
+from notifier.ports.sets import MemberSets
+from notifier.ports.stays import Stays
+from notifier.ports.throttles import Throttles
+from notifier.ports.wants import Wants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """All synchronous."""
+
+    log: EventLog
+    directory: Directory
+    sets: MemberSets
+    heads: Heads
+    bursts: Bursts
+    recent_bursts: RecentBursts
+    ledger: Ledger
+    claims: Claims
+    seals: Seals
+    inbox: Inbox
+    follows: Follows
+    wants: Wants
+    flags: Flags
+    stays: Stays
+    epochs: Epochs
+    throttles: Throttles
+    dead_letters: DeadLetters
+    sent: Sent
+    spared: Spared
+    leases: Leases
+    archive: Archive
+    pull: PullIndex
+    recent: Recent
+    buckets: Buckets
+    pressure: Pressure
+    report: BacklogReport
+    active_hours: ActiveHours
+    bus: LiveBus
+    queue: Queue
+    sender: Sender
+    clock: Clock
+    nonces: Nonces

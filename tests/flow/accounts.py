@@ -1,0 +1,76 @@
+"""A registrar with ports in memory and its log, and what is said to it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.account import AccountChange, AccountRecord, Flag
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import members
+from notifier.domain.mention import EventId
+from notifier.domain.subject import UserId
+from notifier.flow.registrar import Registrar
+from notifier.ports.log import Logged, Record
+from notifier.telemetry import Metrics
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.epochs import MemoryEpochs
+from notifier.testing.memory.flags import MemoryFlags
+from notifier.testing.memory.sets import MemoryMemberSets
+
+SHARDS = range(4)
+
+
+@dataclass
+class Registry:
+    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
+    epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
+    flags: MemoryFlags = field(default_factory=MemoryFlags)
+    sets: MemoryMemberSets = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    records: list[Logged] = field(default_factory=list)
+    others: bool = False
+    """Have the partition by now."""
+
+    def __post_init__(self) -> None:
+        self.sets = MemoryMemberSets(self.directory)
+
+    def registrar(self, **ports: Any) -> Registrar:
+        own: dict[str, Any] = {
+            "directory": self.directory,
+            "flags": self.flags,
+            "sets": self.sets,
+            "epochs": self.epochs,
+        }
+        return Registrar(metrics=self.metrics, holds=lambda: not self.others, **(own | ports))
+
+    def say(self, user: str, *, sequence: int = 0, **said: bool) -> Logged:
+        change = AccountChange(
+            id=EventId("accounts", str(len(self.records))),
+            user=UserId(user),
+            sequence=sequence or len(self.records) + 1,
+            said={Flag(name): on for name, on in said.items()},
+        )
+        return self._logged(user, AccountRecord(change=change))
+
+    def anew(self, *shards: int) -> Logged:
+        return self._logged("", AccountRecord(anew=shards))
+
+    def _logged(self, key: str, said: AccountRecord) -> Logged:
+        record = Record(stream=topics.USERS, key=key, value=pack(said))
+        self.records.append(Logged(partition="users/0", offset=len(self.records), record=record))
+        return self.records[-1]
+
+    def counted(self, metric: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
+
+    def vips(self) -> set[str]:
+        """By the bitmaps."""
+        bitmaps = self.sets.read(SetKind.VIP, None, SHARDS)
+        found = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+        return set(self.directory.users(found).values())
+
+    def entries(self) -> dict[str, tuple[bool, bool]]:
+        """Whether each is verified, and deleted."""
+        known = self.directory.accounts([UserId(name) for name in ("ada", "bea", "cleo")])
+        return {name: (account.verified, account.deleted) for name, account in known.items()}

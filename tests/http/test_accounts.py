@@ -1,0 +1,50 @@
+"""What is said of an account by `/v1/events`: heard by the registrar, and seen in who comes first and who is there."""
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import holds
+from notifier.domain.event import CHANGED_TYPE
+from notifier.domain.subject import UserId
+from tests.http.house import Edge, assert_problem, event
+
+
+def account(user: str, sequence: int, **said: bool) -> dict[str, object]:
+    return {**event(f"{user}{sequence}"), "type": CHANGED_TYPE, "data": {"user": user, "sequence": sequence, **said}}
+
+
+def said(edge: Edge, *accounts: dict[str, object]) -> None:
+    for one in accounts:
+        assert edge.post(one).json()["status"] == "accepted"
+    edge.house.sequence()
+
+
+def vip(edge: Edge, user: str) -> bool:
+    member = edge.house.ports.directory.accounts([UserId(user)])[UserId(user)].member
+    return holds(edge.house.ports.sets.read(SetKind.VIP, None, [0])[0], member)
+
+
+def test_who_is_flagged_comes_first_and_no_longer_when_the_flag_is_taken(edge: Edge) -> None:
+    said(edge, account("u1", 2, vip=True), account("u2", 2, vip=True), account("u2", 1, vip=False))
+    assert (vip(edge, "u1"), vip(edge, "u2")) == (True, True)
+    said(edge, account("u1", 3, vip=False))
+    assert (vip(edge, "u1"), vip(edge, "u2")) == (False, True)
+
+
+def test_of_a_deleted_account_no_mention_is_taken(edge: Edge) -> None:
+    said(edge, account("nova", 1, deleted=True))
+    edge.post(event("e1"))
+    edge.house.sequence()
+    assert edge.fate("e1").json()["accounts"][0]["refusal"] == "deleted_account"
+    said(edge, account("nova", 2, deleted=False))
+    edge.post(event("e2"))
+    edge.house.sequence()
+    assert edge.fate("e2").json()["accounts"][0]["bursts"]
+
+
+def test_what_is_sent_again_is_accepted_again(edge: Edge) -> None:
+    said(edge, account("u1", 2, vip=True), account("u1", 2, vip=True))
+    assert vip(edge, "u1")
+
+
+def test_there_is_no_dry_run_of_it(edge: Edge) -> None:
+    asked = edge.client.post("/v1/events?dry_run=true", json=account("u1", 1, vip=True), headers=edge.service)
+    assert_problem(asked, 400, "not_supported")
