@@ -135,10 +135,8 @@ class System:
 
     def indexer(self, holds: Callable[[], bool]) -> Indexer:
         p = self.ports
-        bitmaps = Bitmaps(follows=p.follows, wants=p.wants, sets=p.sets, metrics=self.metrics)
-        return Indexer(
-            directory=p.directory, follows=p.follows, wants=p.wants, bitmaps=bitmaps, epochs=p.epochs, holds=holds
-        )
+        bitmaps = Bitmaps(follows=p.follows, wants=p.wants, overalls=p.overalls, sets=p.sets, metrics=self.metrics)
+        return Indexer(directory=p.directory, bitmaps=bitmaps, epochs=p.epochs, holds=holds)
 
     def registrar(self, holds: Callable[[], bool]) -> Registrar:
         p = self.ports

@@ -10,7 +10,7 @@ from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler, Message, Scope
 
-from notifier.api import demo, events, files, inbox, ops, overview, preferences, stream
+from notifier.api import arranging, demo, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import LEFT, at_home, neighbours_or_services, operators, people, services, visitors
@@ -114,7 +114,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/preferences",
-            route_handlers=[preferences.preferences, preferences.prefer],
+            route_handlers=[preferences.preferences, preferences.prefer, arranging.arrange],
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["preferences"],

@@ -1,4 +1,4 @@
-"""`/v1/preferences`: how much of an account a person wants."""
+"""`/v1/preferences/{subject}`, and all that stands: how much of an account a person wants, and of everything."""
 
 from datetime import datetime, timedelta
 
@@ -6,6 +6,7 @@ import msgspec
 from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
+from notifier.api.arranging import EverythingBody, everything
 from notifier.api.edge import Call, Wired, written
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
@@ -30,9 +31,9 @@ class PreferenceBody(msgspec.Struct, kw_only=True):
     """A time, or `forever`; null where it isn't muted."""
 
 
-class PreferencesBody(msgspec.Struct, kw_only=True):
+class PreferencesBody(EverythingBody, kw_only=True):
     preferences: list[PreferenceBody]
-    """Without the subjects of which everything is wanted."""
+    """Of the subjects that are muted, or have a volume of their own."""
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -44,11 +45,12 @@ class Change(msgspec.Struct, kw_only=True):
 
 @get("/", responses=described(401, 403, 404, 429, 503))
 async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
-    """What the person said of whom, by subject."""
-    wants, now = await edge.asking.wants(request.user), edge.clock.now()
+    """What the person said of everything, and of whom, by subject."""
+    overall, wants = await edge.asking.overall(request.user), await edge.asking.wants(request.user)
+    now = edge.clock.now()
     said = [_body(want, now) for _, want in sorted(wants.items())]
-    some = [body for body in said if body.muted_until is not None or body.volume != Volume.ALL]
-    return Response(PreferencesBody(preferences=some), headers=PRIVATE)
+    some = [body for body in said if body.muted_until is not None or body.volume != Volume.DEFAULT]
+    return Response(PreferencesBody(**everything(overall), preferences=some), headers=PRIVATE)
 
 
 @patch(

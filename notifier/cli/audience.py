@@ -70,7 +70,9 @@ def verify(
     user = UserId(account.removeprefix("@"))
     with opened(settings_for(data)) as folder:
         p = folder.ports
-        verification = Verification(directory=p.directory, follows=p.follows, wants=p.wants, sets=p.sets, log=p.log)
+        verification = Verification(
+            directory=p.directory, follows=p.follows, wants=p.wants, overalls=p.overalls, sets=p.sets, log=p.log
+        )
         require(p, user)
         shards = verification.shards(user)
         some = shards if sample is None else random.sample(shards, len(shards))

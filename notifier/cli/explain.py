@@ -36,7 +36,7 @@ SENTENCES = {
     Denied.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
     Denied.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
     Denied.BLOCKED: "Everybody who mentioned the subject is blocked by the person, or has blocked the person.",
-    Denied.VOLUME: "The person wants less of this subject.",
+    Denied.VOLUME: "The person wants less of this subject, or of everything.",
     Denied.HIDDEN: "The person has hidden it.",
 }
 

@@ -27,6 +27,12 @@ class SetKind(StrEnum):
     OFF = "off"
     FIRST = "first"
     DIGEST = "digest"
+    ALL = "all"
+    """Those who said so of the subject: what they want of everything doesn't count for it."""
+    OVERALL_OFF = "overall_off"
+    OVERALL_FIRST = "overall_first"
+    OVERALL_DIGEST = "overall_digest"
+    NO_PUSH = "no_push"
     VIP = "vip"
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
@@ -34,11 +40,22 @@ class SetKind(StrEnum):
     PUSH = "push"
 
 
-OF_A_SUBJECT = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST)
-OF_EVERYBODY = (SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH)
+OF_A_SUBJECT = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
+OF_EVERYBODY = (
+    *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
+    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH),
+)
 
-SUPPRESSING = (SetKind.MUTED, SetKind.OFF, SetKind.DIGEST, SetKind.FIRST)
+SUPPRESSING = (
+    *(SetKind.MUTED, SetKind.OVERALL_OFF, SetKind.OFF, SetKind.DIGEST, SetKind.OVERALL_DIGEST),
+    *(SetKind.FIRST, SetKind.OVERALL_FIRST),
+)
 """In the order in which a follower who is in several of them is counted."""
+
+_OWN_WORDS = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
+_BY_DEFAULT = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
+"""Of those who said nothing of the subject itself."""
+_FIRST = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +68,26 @@ class ShardSets:
 
     def __getitem__(self, kind: SetKind) -> Bits:
         return self.sets.get(kind, nobody())
+
+    @property
+    def phones(self) -> Bits:
+        """Of those who want alerts."""
+        found: Bits = self[SetKind.PUSH]
+        return found & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else found
+
+    def ruled(self, kind: SetKind) -> Bits:
+        """Those whom the rule of this name leaves out, of this subject."""
+        found = self[kind]
+        if kind in _BY_DEFAULT:
+            for own in _OWN_WORDS:
+                found = found & ~self[own] if own in self.sets else found
+        return found
+
+    @property
+    def first_only(self) -> Bits:
+        """Those who want the first burst of a day alone."""
+        found: Bits = self.ruled(SetKind.FIRST) | self.ruled(SetKind.OVERALL_FIRST)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +117,10 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
     if live.mentioner_followers is not None:
         audience = audience & live.mentioner_followers
     for kind in SUPPRESSING:
-        if kind not in live.sets or (kind is SetKind.FIRST and first_of_day):
+        if kind not in live.sets or (kind in _FIRST and first_of_day):
             continue
-        if n := count(audience & live[kind]):
+        ruled = live.ruled(kind)
+        if n := count(audience & ruled):
             suppressed[str(kind)] = n
-            audience = audience & ~live[kind]
+            audience = audience & ~ruled
     return audience, suppressed

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from notifier.domain.follow import LEFT, Follow
 from notifier.domain.mention import EventId
+from notifier.domain.overall import OverallWord
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import Word
 
@@ -68,3 +69,11 @@ class GraphRecord:
     change: GraphChange | None = None
     word: Word | None = None
     rebuild: Rebuild | None = None
+    overall: OverallWord | None = None
+    everybody: int | None = None
+    """The shard of which what everybody wants of everything is to be made again from the rows."""
+
+
+def shard_key(shard: int) -> str:
+    """Of records that are about no account: a shard's go to one partition, whose reader alone writes its bitmaps."""
+    return f"shard/{shard}"

@@ -79,7 +79,7 @@ def seal(burst: Burst, shard: int, live: ShardSets) -> Seal:
     return Seal(
         shard=shard,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
-        push=nobody() if silent else alerted & live[SetKind.PUSH],
+        push=nobody() if silent else alerted & live.phones,
         dormant=count(audience.tiers[Tier.DORMANT]),
         suppressed=audience.suppressed,
         threshold=THRESHOLD,

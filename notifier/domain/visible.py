@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from notifier.domain.burst import Burst, expires_at
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import NOTHING_SAID, Overall
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.want import NEVER, Volume, combined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,9 @@ class Viewer:
     blocked: Collection[UserId]
     """Whom the viewer blocked, and who blocked the viewer."""
     volume: Mapping[Subject, Volume]
+    """Of the subjects of which the person said so; the others are as everything is."""
     marks: Marks
+    overall: Overall = NOTHING_SAID
 
     @property
     def authors(self) -> Collection[UserId]:
@@ -30,8 +33,15 @@ class Viewer:
 
     @property
     def heard(self) -> Collection[Subject]:
-        """All that the viewer follows but what is muted for good."""
+        """All that the viewer follows but what is muted for good; nothing for who wants nothing of everything."""
+        if self.overall.volume is Volume.OFF:
+            return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
+
+    def wanted(self, subject: Subject) -> Volume:
+        """How much of it. What is said of everything isn't about oneself."""
+        overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
+        return combined(overall, self.volume.get(subject, Volume.DEFAULT))
 
 
 class Denied(StrEnum):
@@ -67,10 +77,12 @@ def pushable(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], n
     """Whether the viewer's phone may ring for it.
 
     Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
-    on what was looked at), or whom a block parts from its opener, whose name the alert would say.
+    on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
+    alerts, or none at this hour.
     """
     return (
-        visible(burst, viewer, retracted=retracted, now=now)
+        viewer.overall.rings(now)
+        and visible(burst, viewer, retracted=retracted, now=now)
         and burst.opener not in viewer.blocked
         and burst.key not in viewer.marks.by_burst
         and viewer.marks.unseen(burst.key, burst.opened_at)
@@ -89,7 +101,7 @@ def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now
         return Denied.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return Denied.BLOCKED
-    if not viewer.volume.get(burst.key.subject, Volume.ALL).admits(burst):
+    if not viewer.wanted(burst.key.subject).admits(burst):
         return Denied.VOLUME
     if viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
         return Denied.HIDDEN

@@ -31,8 +31,10 @@ _TICK = timedelta(milliseconds=1)
 
 
 class Volume(StrEnum):
-    """How much of a subject a person wants."""
+    """How much of a subject a person wants, or of everything."""
 
+    DEFAULT = "default"
+    """Of a subject: nothing of its own, so that what is said of everything counts. Never said of everything."""
     ALL = "all"
     FIRST = "first"
     """Only the first burst of a UTC day."""
@@ -41,7 +43,7 @@ class Volume(StrEnum):
 
     def admits(self, burst: Burst) -> bool:
         match self:
-            case Volume.ALL:
+            case Volume.ALL | Volume.DEFAULT:
                 return True
             case Volume.FIRST:
                 return burst.first_of_day
@@ -56,6 +58,14 @@ def spares(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
 
 SILENT = frozenset({Volume.DIGEST, Volume.OFF})
 """Who leaves these sees what opens from then on."""
+
+
+def combined(overall: Volume, own: Volume) -> Volume:
+    """What a person wants of a subject, by what is said of everything and of the subject itself.
+
+    The subject's own word is the more particular one, and goes first; but who wants nothing at all gets nothing.
+    """
+    return overall if overall is Volume.OFF or own is Volume.DEFAULT else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +88,7 @@ class Want:
     member: Member
     at: datetime
     """Of the latest word."""
-    volume: Volume = Volume.ALL
+    volume: Volume = Volume.DEFAULT
     visible_from: datetime = ALWAYS
     """What opened earlier isn't seen. While it is still to come the subject is muted."""
 
@@ -95,10 +105,10 @@ class Want:
         """Those that the member is in for it. Not for a mute that ends by itself: the rows of a while are written, and
         not seen."""
         muted = [SetKind.MUTED] if self.visible_from == NEVER else []
-        return muted if self.volume is Volume.ALL else [*muted, SetKind(self.volume)]
+        return muted if self.volume is Volume.DEFAULT else [*muted, SetKind(self.volume)]
 
 
-OF_WANTS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.ALL))
+OF_WANTS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.DEFAULT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,23 +119,29 @@ class Wish:
     muted_until: datetime | None = None
     """A moment that has passed ends a mute. What opens before is gone for good, also what opened before the mute."""
 
-    def heard(self, before: Want, now: datetime) -> Word:
-        """Said after what stands, also where that is by a clock that is ahead of this one."""
+    def heard(self, before: Want, now: datetime, overall: Volume = Volume.ALL, default_from: datetime = ALWAYS) -> Word:
+        """Said after what stands, also where that is by a clock that is ahead of this one; `overall` is what is said of
+        everything, and since when that shows what has no word of its own."""
         return Word(
             subject=before.subject,
             member=before.member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
-            visible_from=self._since(before, now),
+            visible_from=self._since(before, now, overall, default_from),
         )
 
-    def _since(self, before: Want, now: datetime) -> datetime | None:
+    def _since(self, before: Want, now: datetime, overall: Volume, default_from: datetime) -> datetime | None:
         """None where it stays as it is."""
         if self.muted_until is not None and self.muted_until > now:
             return self.muted_until
         unmuted = self.muted_until is not None and before.muted(now)
-        left = before.volume in SILENT and self.volume not in {None, *SILENT}
-        return now if unmuted or (left and not before.muted(now)) else None
+        volume = before.volume if self.volume is None else self.volume
+        left = combined(overall, before.volume) in SILENT and combined(overall, volume) not in SILENT
+        if unmuted or (left and not before.muted(now)):
+            return now
+        # What hid as long as the subject had no word of its own doesn't come back with the first one.
+        first = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
+        return default_from if first and default_from > before.visible_from else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,16 +168,9 @@ def standing(member: Member, own: Iterable[Want], mutes: Iterable[BlockMute]) ->
     return shared | {word.subject: word for word in own}
 
 
-def visible_from(follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want]) -> Mapping[Subject, datetime]:
-    """Of all that a person follows: the later of both words, since when it is followed and since when it is wanted."""
-    return {
-        subject: max(since, wants[subject].visible_from) if subject in wants else since
-        for subject, since in follows.items()
-    }
-
-
 def volumes(wants: Mapping[Subject, Want]) -> Mapping[Subject, Volume]:
-    return {subject: want.volume for subject, want in wants.items() if want.volume is not Volume.ALL}
+    """Of the subjects that have a word of their own."""
+    return {subject: want.volume for subject, want in wants.items() if want.volume is not Volume.DEFAULT}
 
 
 def wanting(own: Collection[Want], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:

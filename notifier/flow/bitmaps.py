@@ -1,4 +1,6 @@
-"""A subject's bitmaps: read, changed by what stands in the rows, and written back; or made anew from the rows."""
+"""A subject's bitmaps, and those of what people want of everything.
+
+Read, changed by what stands in the rows, and written back; or made anew from the rows."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -9,17 +11,19 @@ from typing import TypeVar
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
 from notifier.domain.errors import Poison
+from notifier.domain.overall import OF_OVERALLS, Overall
 from notifier.domain.plan import with_counts
 from notifier.domain.stamp import Stamp
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import OF_WANTS, Want
 from notifier.ports.follows import Follows
+from notifier.ports.overalls import Overalls
 from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.ports.wants import Wants
 from notifier.telemetry import Metrics
 
 AT_ONCE = 64
-"""Shards: four bitmaps of each are 4 MB, however many are made anew."""
+"""Shards: five bitmaps of each are 5 MB, however many are made anew."""
 
 T = TypeVar("T")
 
@@ -52,6 +56,7 @@ class Wanted:
 class Bitmaps:
     follows: Follows
     wants: Wants
+    overalls: Overalls
     sets: MemberSets
     metrics: Metrics
 
@@ -74,6 +79,24 @@ class Bitmaps:
                 for subject, of, shard in places[first : first + AT_ONCE]
             ]
             self._put(((subject, kind, s, bits) for subject, s, of in some for kind, bits in of.items()), at)
+
+    def arrange(self, standing: Mapping[Member, Overall], anew: Collection[int], at: Stamp) -> None:
+        """Those of everybody's that say who wants less of everything."""
+        by_shard = _by_shard(standing)
+        for shard in sorted({*by_shard, *anew}):
+            found = self._arranged(shard, {} if shard in anew else by_shard[shard])
+            self._put(((None, kind, shard, bits) for kind, bits in found.items()), at)
+
+    def _arranged(self, shard: int, said: Mapping[int, Overall]) -> Mapping[SetKind, Bits]:
+        before = {kind: stored(self.sets, kind, None, shard) for kind in OF_OVERALLS} if said else {}
+        if not before or any(bits is None for bits in before.values()):
+            rows = self.overalls.sets(shard)
+            return {kind: self._made_anew(kind, None, shard, bits) for kind, bits in rows.items()}
+        return {
+            kind: changed(bits, {place: kind in overall.sets for place, overall in said.items()})
+            for kind, bits in before.items()
+            if bits is not None
+        }
 
     def _followed(self, subject: Subject, of: Followed) -> Mapping[int, Bits]:
         found = {shard: self._following(subject, shard, some) for shard, some in _by_shard(of.standing).items()}
@@ -103,13 +126,13 @@ class Bitmaps:
         rows = self.wants.sets(subject, shard)
         return {kind: self._made_anew(kind, subject, shard, bits) for kind, bits in rows.items()}
 
-    def _made_anew(self, kind: SetKind, subject: Subject, shard: int, after: Bits) -> Bits:
+    def _made_anew(self, kind: SetKind, subject: Subject | None, shard: int, after: Bits) -> Bits:
         before = stored(self.sets, kind, subject, shard)
         self.metrics.rebuilt.inc()
         self.metrics.drifted.inc(count(after if before is None else before ^ after))
         return after
 
-    def _put(self, found: Iterable[tuple[Subject, SetKind, int, Bits]], at: Stamp) -> None:
+    def _put(self, found: Iterable[tuple[Subject | None, SetKind, int, Bits]], at: Stamp) -> None:
         """Each once: of two with one stamp a store keeps whichever it likes."""
         self.sets.put((ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in found), at)
 

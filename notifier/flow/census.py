@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from notifier.domain.audience import SetKind, ShardSets, Tier, divide
+from notifier.domain.audience import ShardSets, Tier, divide
 from notifier.domain.bits import count
 from notifier.domain.subject import Lane, Subject
 from notifier.flow.lives import lives
@@ -63,6 +63,6 @@ def _count(live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Ti
     found = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD)
     for tier, people in found.tiers.items():
         tiers[tier] += count(people)
-        phones[tier] += count(people & live[SetKind.PUSH])
+        phones[tier] += count(people & live.phones)
     suppressed.update(found.suppressed)
-    return sum(count(people & live[SetKind.FIRST]) for people in found.tiers.values())
+    return sum(count(people & live.first_only) for people in found.tiers.values())

@@ -1,8 +1,9 @@
 """The indexer: what is said of an account becomes rows of follows and wants, and from them the account's bitmaps.
+What people say of everything becomes rows and bitmaps of everybody's.
 
-One writer for each subject: the one who reads its partition of the log. The rows bear any order and any repetition by
-themselves; a bitmap is read, changed and written back, so it carries a stamp, by which a reader that was replaced and
-doesn't know it yet loses.
+One writer for each subject, and of everybody's for each shard: the one who reads its partition of the log. The rows
+bear any order and any repetition by themselves; a bitmap is read, changed and written back, so it carries a stamp, by
+which a reader that was replaced and doesn't know it yet loses.
 """
 
 from collections import defaultdict
@@ -13,15 +14,14 @@ from typing import TypeVar
 from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.graph import GraphChange, GraphRecord
+from notifier.domain.overall import OverallWord
 from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Word
 from notifier.flow.bitmaps import Bitmaps, Followed, Wanted
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
-from notifier.ports.follows import Follows
 from notifier.ports.log import Logged
-from notifier.ports.wants import Wants
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]
@@ -31,9 +31,8 @@ Shards = Mapping[Subject, Collection[int]]
 @dataclass(slots=True, kw_only=True)
 class Indexer:
     directory: Directory
-    follows: Follows
-    wants: Wants
     bitmaps: Bitmaps
+    """With the rows that they are made of."""
     epochs: Epochs
     holds: Callable[[], bool]
     """Whether what was read from the log is still this reader's to do; asked of the log."""
@@ -53,12 +52,14 @@ class Indexer:
         anew, added = _asked(told, imported=False), _asked(told, imported=True)
         self._follow([one.change for one in told if one.change], anew, added, at)
         self._want([one.word for one in told if one.word], anew, at)
+        shards = {one.everybody for one in told if one.everybody is not None}
+        self._arrange([one.overall for one in told if one.overall], shards, at)
 
     def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
         members = self.directory.number({change.follower for change in changes})
-        self.follows.write([change.word(members[change.follower]) for change in changes])
+        self.bitmaps.follows.write([change.word(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
-        standing = _by_subject(self.follows.standing(pairs))
+        standing = _by_subject(self.bitmaps.follows.standing(pairs))
         if subjects := standing.keys() | anew.keys() | added.keys():
             self.bitmaps.follow(
                 {
@@ -69,10 +70,16 @@ class Indexer:
             )
 
     def _want(self, words: Sequence[Word], anew: Shards, at: Stamp) -> None:
-        self.wants.write(words)
-        standing = _by_subject(self.wants.standing({(word.subject, word.member) for word in words}))
+        self.bitmaps.wants.write(words)
+        standing = _by_subject(self.bitmaps.wants.standing({(word.subject, word.member) for word in words}))
         subjects = standing.keys() | anew.keys()
         self.bitmaps.want({s: Wanted(standing=standing.get(s, {}), anew=anew.get(s, ())) for s in subjects}, at)
+
+    def _arrange(self, words: Sequence[OverallWord], anew: Collection[int], at: Stamp) -> None:
+        if not words and not anew:
+            return
+        self.bitmaps.overalls.write(words)
+        self.bitmaps.arrange(self.bitmaps.overalls.standing({word.member for word in words}), anew, at)
 
 
 def _asked(told: Iterable[GraphRecord], *, imported: bool) -> Shards:

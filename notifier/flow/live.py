@@ -80,7 +80,7 @@ def sight(viewer: Viewer) -> bytes:
     """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
-    return _digest((follows, sorted(viewer.blocked), volumes))
+    return _digest((follows, sorted(viewer.blocked), volumes, viewer.overall.volume))
 
 
 def marking(viewer: Viewer) -> bytes:

@@ -7,7 +7,7 @@ from notifier.domain.subject import Subject, UserId
 from notifier.ports.sets import MemberSets
 
 AT_ONCE = 32
-"""Shards: ten sets of each are some 5 MB."""
+"""Shards: fifteen sets of each are some 8 MB."""
 
 Advance = Callable[[int], object]
 """Told of shards that are done."""

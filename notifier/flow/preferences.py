@@ -1,4 +1,4 @@
-"""Preferences: what a person asks to be changed is in the log, and then in the person's own row."""
+"""Preferences: what a person asks to be changed is in the log, and then in the person's own rows."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from notifier import topics
 from notifier.codec import pack
+from notifier.domain.bits import shard_of
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.graph import GraphRecord
+from notifier.domain.graph import GraphRecord, shard_key
+from notifier.domain.overall import Overall, OverallWish, OverallWord
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.want import ALWAYS, Want, Wish, Word
 from notifier.ports.clock import Clock
@@ -33,11 +35,11 @@ class Asking:
         NotFound for a user or an account that doesn't exist, StoreUnavailable, LogUnavailable and Full: then it may
         still come to stand."""
         member = await self._member(user)
-        known = await self.preferences.read(member)
+        known, overall = await self.preferences.read(member), await self.preferences.overall(member)
         if subject not in known:  # one that was deleted since may still be unmuted
             await self._member(subject.owner)
         before = known.get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        word = wish.heard(before, self.clock.now())
+        word = wish.heard(before, self.clock.now(), overall.volume, overall.default_from)
         if (after := before.after(word)) == replace(before, at=after.at):
             return before
         # The log first: whoever dies in between has left the word where the indexer finds it, who writes the row, too.
@@ -45,6 +47,22 @@ class Asking:
         await self.append(record(word))
         with suppress(StoreUnavailable):  # what is in the log is accepted
             await self.preferences.write(word)
+        return after
+
+    async def overall(self, user: UserId) -> Overall:
+        """What the person says of everything. Raises as `wants` does."""
+        return await self.preferences.overall(await self._member(user))
+
+    async def arrange(self, user: UserId, wish: OverallWish) -> Overall:
+        """The same of everything: what stands from now on, in the same order and with the same errors."""
+        member = await self._member(user)
+        before = await self.preferences.overall(member)
+        word = wish.heard(member, before, self.clock.now())
+        if (after := before.after(word)) == replace(before, at=after.at):
+            return before
+        await self.append(overall_record(word))
+        with suppress(StoreUnavailable):
+            await self.preferences.say(word)
         return after
 
     async def _member(self, user: UserId) -> Member:
@@ -55,3 +73,7 @@ class Asking:
 
 def record(word: Word) -> Record:
     return Record(stream=topics.FOLLOWS, key=word.subject.owner, value=pack(GraphRecord(word=word)))
+
+
+def overall_record(word: OverallWord) -> Record:
+    return Record(stream=topics.FOLLOWS, key=shard_key(shard_of(word.member)), value=pack(GraphRecord(overall=word)))

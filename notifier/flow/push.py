@@ -47,11 +47,12 @@ class Push:
             yield from sorted(found.items(), key=itemgetter(0))
 
     def _targets(self, burst: Burst, shard: int, alerted: Bits) -> Bits:
-        """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending.
+        """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending,
+        and so is who wants no alerts, or none at this hour.
 
         Fails closed: while nobody can say who that is, the slice waits.
         """
-        return alerted & ~self.spared.read(burst, shard) if alerted.any() else alerted
+        return alerted & ~self.spared.read(burst, shard, self.clock.now()) if alerted.any() else alerted
 
     def _send(self, burst: Burst, sending: Sending, targets: Bits) -> int:
         # After a crash between intent and outcome the window is sent again, with the same collapse id: a phone that

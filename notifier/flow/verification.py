@@ -1,4 +1,4 @@
-"""Verification of an audience: whether its head and its bitmaps say what the rows of follows and wants say."""
+"""Verification of an audience: whether its head, its bitmaps and everybody's say what people's rows say."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, count, nobody
-from notifier.domain.graph import GraphRecord, rebuilds
+from notifier.domain.graph import GraphRecord, rebuilds, shard_key
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog, Record
+from notifier.ports.overalls import Overalls
 from notifier.ports.sets import MemberSets
 from notifier.ports.wants import Wants
 
@@ -44,6 +45,7 @@ class Verification:
     directory: Directory
     follows: Follows
     wants: Wants
+    overalls: Overalls
     sets: MemberSets
     log: EventLog
 
@@ -69,7 +71,11 @@ class Verification:
         """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
         wrong = [one.shard for one in found if one.wrong]
         asked = [pack(GraphRecord(rebuild=rebuild)) for rebuild in rebuilds(user, wrong)]
-        self.log.append([Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked])
+        records = [Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked]
+        records += [
+            Record(stream=topics.FOLLOWS, key=shard_key(s), value=pack(GraphRecord(everybody=s))) for s in wrong
+        ]
+        self.log.append(records)
         return len(wrong)
 
     def shards(self, user: UserId) -> Sequence[int]:
@@ -78,8 +84,10 @@ class Verification:
         return range(max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS)))
 
     def _compare(self, subject: Subject, shard: int, head: SetHead) -> Compared:
-        rows = {SetKind.FOLLOWERS: self.follows.followers(subject, shard), **self.wants.sets(subject, shard)}
-        found = {kind: stored(self.sets, kind, subject, shard) for kind in rows}
+        own = {SetKind.FOLLOWERS: self.follows.followers(subject, shard), **self.wants.sets(subject, shard)}
+        overall = self.overalls.sets(shard)
+        rows = {**own, **overall}
+        found = {kind: stored(self.sets, kind, subject if kind in own else None, shard) for kind in rows}
         pairs = [
             (of_rows, nobody() if bits is None else bits)
             for of_rows, bits in zip(rows.values(), found.values(), strict=True)

@@ -18,6 +18,7 @@ from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog
+from notifier.ports.overalls import Overalls
 from notifier.ports.pull import PullIndex
 from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
@@ -44,6 +45,7 @@ class Ports:
     inbox: Inbox
     follows: Follows
     wants: Wants
+    overalls: Overalls
     flags: Flags
     stays: Stays
     epochs: Epochs

@@ -1,8 +1,9 @@
-"""What one person wants of subjects, as the person reads and says it; what fan-out goes by follows behind it."""
+"""What one person wants of subjects and of everything, as the person reads and says it; fan-out follows behind it."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
+from notifier.domain.overall import Overall, OverallWord
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Want, Word
 
@@ -15,5 +16,13 @@ class Preferences(Protocol):
         ...
 
     async def write(self, word: Word) -> None:
+        """Unless what stands of what it is about was said later."""
+        ...
+
+    async def overall(self, member: Member) -> Overall:
+        """What the member says of everything. One's own words at once."""
+        ...
+
+    async def say(self, word: OverallWord) -> None:
         """Unless what stands of what it is about was said later."""
         ...

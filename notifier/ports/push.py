@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.alert import Alert
@@ -24,13 +25,13 @@ class Sender(Protocol):
 class Spared(Protocol):
     """Whose phone stays silent: what people did since the seal, read in ranges and never person by person."""
 
-    def read(self, burst: Burst, shard: int) -> Bits:
-        """Of the shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable,
-        and those whose account was deleted.
+    def read(self, burst: Burst, shard: int, now: datetime) -> Bits:
+        """Of the shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable
+        now, and those whose account was deleted.
 
         Says nothing about others: a seal never names them. Reads what stands now, in one look; the cost grows with
-        those who have such a fact (a mark, a block of the opener, a later follow, a mute), not with the shard. Raises
-        StoreUnavailable: without an answer no phone may ring.
+        those who have such a fact (a mark, a block of the opener, a later follow, a mute, a word of everything), not
+        with the shard. Raises StoreUnavailable: without an answer no phone may ring.
         """
         ...
 

@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
+from time import monotonic
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -58,6 +61,16 @@ class Served:
 
     def preferences(self, user: str) -> Any:
         return self._ask("/v1/preferences", self.token(user))["preferences"]
+
+    def left_out(self, whom: str, rule: str, *, within: float) -> bool:
+        """Whether fan-out leaves somebody out by the rule, after so many seconds at the most."""
+        asked = ["notifier", "audience", f"@{whom}", "--json", "--data", str(self.data)]
+        until = monotonic() + within
+        while monotonic() < until:
+            found = subprocess.run([sys.executable, "-m", *asked], capture_output=True, check=True, text=True)
+            if json.loads(found.stdout)["suppressed"].get(rule):
+                return True
+        return False
 
     def badge(self, user: str) -> int:
         return int(self._ask("/v1/inbox/unread", self.token(user))["count"])

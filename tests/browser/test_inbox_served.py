@@ -116,6 +116,25 @@ def test_who_is_muted_in_one_tab_is_silent_in_the_other_and_is_heard_again(
     assert served.texts(mine.user) == ["kai mentioned @nova"]
 
 
+def test_who_wants_nothing_of_everything_is_told_of_mentions_of_oneself_alone(
+    served: Served, context: BrowserContext, mine: Tab
+) -> None:
+    served.mention("nova", author="rex")
+    other = tab(served, context, mine.user).live()
+    expect(mine.live().row("rex")).to_be_visible()
+    mine.page.get_by_role("button", name="Notification settings").click()
+    mine.page.get_by_label("Only mentions of me").check()
+    mine.page.get_by_role("button", name="Save").click()
+    for each in (mine, other):
+        expect(each.rows).to_have_count(0, timeout=SLOW)
+    assert served.left_out("nova", "overall_off", within=60)  # `mute_effective_s`
+    served.mention("nova", author="una")
+    served.mention(mine.user, author="vic")
+    for each in (mine, other):
+        expect(each.row("vic")).to_be_visible(timeout=SLOW)
+    assert served.texts(mine.user) == ["vic mentioned you"]
+
+
 def test_offline_and_back_loses_nothing_and_doubles_nothing(served: Served, context: BrowserContext, mine: Tab) -> None:
     mine.live()
     context.set_offline(True)
@@ -158,6 +177,8 @@ def test_the_keyboard_alone_opens_and_marks(served: Served, mine: Tab) -> None:
     expect(mine.row("kim")).to_be_visible()
     expect(mine.badge).to_be_hidden()
     press("Tab")
+    expect(page.get_by_role("button", name="Notification settings")).to_be_focused()
+    press("Tab")
     expect(mine.burst(0)).to_be_focused()
     press("j")
     press("ArrowDown")
@@ -181,8 +202,8 @@ def test_the_keyboard_alone_hides_by_the_menu_and_takes_it_back(served: Served, 
     mentioned(served, mine, "ivo")
     page, press = mine.page, mine.page.keyboard.press
     more = mine.live().row("ivo").locator(".more")
-    press("Tab")
-    press("Tab")
+    for _ in ("the settings", "the row", "its menu"):
+        press("Tab")
     expect(more).to_be_focused()
     press("Enter")
     expect(page.get_by_role("menuitem", name="Mark as unread")).to_be_focused()

@@ -16,6 +16,7 @@ from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.numbers import CassandraEpochs
+from notifier.adapters.cassandra.overalls import CassandraOveralls
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
@@ -78,6 +79,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
         wants=CassandraWants(cluster),
+        overalls=CassandraOveralls(cluster),
         preferences=CassandraPreferences(Reader(cluster)),
         facts=CassandraFacts(cluster),
         spared=CassandraSpared(cluster),

@@ -17,6 +17,7 @@ from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.overalls import SqliteOveralls
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
@@ -36,6 +37,7 @@ from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.overalls import Overalls
 from notifier.ports.people import People
 from notifier.ports.preferences import Preferences
 from notifier.ports.push import Spared
@@ -56,7 +58,7 @@ from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
+from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 
 
 class Facts(Protocol):
@@ -90,6 +92,7 @@ class Store:
     sets: MemberSets
     follows: Follows
     wants: Wants
+    overalls: Overalls
     preferences: Preferences
     facts: Facts
     spared: Spared
@@ -129,6 +132,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         sets=sets,
         follows=MemoryFollows(people),
         wants=MemoryWants(people),
+        overalls=MemoryOveralls(people),
         preferences=MemoryPreferences(people),
         facts=people,
         spared=MemorySpared(people, directory),
@@ -154,6 +158,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
         wants=SqliteWants(files.core),
+        overalls=SqliteOveralls(files.core),
         preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),

@@ -3,8 +3,9 @@
 from asyncio import run
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.burst import Burst
 from notifier.domain.follow import BlockFollows
 from notifier.domain.marks import Mark
+from notifier.domain.overall import OverallWord
+from notifier.domain.quiet import Hours
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.visible import pushable
 from notifier.domain.want import Volume
@@ -45,6 +48,22 @@ def volume(volume: Volume, subject: Subject = NOVA) -> Deed:
     return lambda store, user, _: store.facts.volume(user, subject, volume)
 
 
+def overall(**said: Any) -> Deed:
+    """Of everything."""
+    return lambda store, _, member: store.overalls.write([OverallWord(member=member, at=START, **said)])
+
+
+def both(*deeds: Deed) -> Deed:
+    def do(store: Store, user: UserId, member: Member) -> None:
+        for deed in deeds:
+            deed(store, user, member)
+
+    return do
+
+
+NOON_IN_BERLIN = Hours(start=time(12, 59), end=time(13, 1))
+"""Where it is 13:00 when it is noon by UTC."""
+
 DEEDS: Mapping[str, Deed] = {
     "nothing": lambda store, user, member: None,
     "deleted the account": lambda store, user, member: store.directory.enrol(
@@ -72,6 +91,23 @@ DEEDS: Mapping[str, Deed] = {
     "wants nothing": volume(Volume.OFF),
     "wants all": volume(Volume.ALL),
     "wants nothing of another": volume(Volume.OFF, ORION),
+    "wants nothing at all": both(volume(Volume.ALL), overall(volume=Volume.OFF)),
+    "wants digests": overall(volume=Volume.DIGEST),
+    "wants digests, and all of this": both(overall(volume=Volume.DIGEST), volume(Volume.ALL)),
+    "wants the first of each": overall(volume=Volume.FIRST),
+    "wants the first of each, and all of this": both(overall(volume=Volume.FIRST), volume(Volume.ALL)),
+    "wants the first of each, and took a word of this back": both(
+        overall(volume=Volume.FIRST), volume(Volume.ALL), volume(Volume.DEFAULT)
+    ),
+    "wants all of each, and nothing of this": both(overall(volume=Volume.ALL), volume(Volume.OFF)),
+    "left off later": overall(volume=Volume.ALL, visible_from=SOON),
+    "left off in time": overall(volume=Volume.ALL, visible_from=START),
+    "left digests later": overall(volume=Volume.ALL, default_from=SOON),
+    "left digests later, with a word of this": both(overall(default_from=SOON), volume(Volume.ALL)),
+    "wants no alerts": overall(push=False),
+    "wants alerts again": both(overall(push=True)),
+    "is asleep": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
+    "is awake": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
     "left the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
     "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
     "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, SOON),
@@ -87,12 +123,14 @@ SILENCING = {
         "wants a digest",
         "wants nothing",
     ),
+    *("wants nothing at all", "wants digests", "wants all of each, and nothing of this", "left off later"),
+    *("left digests later", "wants no alerts", "is asleep"),
 }
 
 
 def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
     """One for each deed, all followers of nova and of bob since long ago, spread over the shard."""
-    people = {deed: (UserId(f"p{n}"), Member(BASE + n * 5_000 + n)) for n, deed in enumerate(DEEDS)}
+    people = {deed: (UserId(f"p{n}"), Member(BASE + n * 3_000 + n)) for n, deed in enumerate(DEEDS)}
     store.directory.enrol([Account(user=user, member=member) for user, member in people.values()])
     store.directory.enrol([Account(user=name, member=Member(n)) for n, name in enumerate((ADA, BOB, UserId("eve")))])
     for user, _ in people.values():
@@ -101,13 +139,20 @@ def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
     return people
 
 
-def spared(store: Store, of: Burst, shard: int = 2) -> list[Member]:
-    return members(store.spared.read(of, shard), shard)
+def spared(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
+    return members(store.spared.read(of, shard, now), shard)
 
 
 @pytest.mark.parametrize(
     ("of", "more"),
-    [(BURST, set[str]()), (LATER, {"wants the first"}), (SECRET, {"left the author"})],
+    [
+        (BURST, set[str]()),
+        (
+            LATER,
+            {"wants the first", "wants the first of each", "wants the first of each, and took a word of this back"},
+        ),
+        (SECRET, {"left the author"}),
+    ],
     ids=["public", "not the day's first", "restricted"],
 )
 def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, more: set[str]) -> None:
@@ -172,6 +217,25 @@ def test_in_sqlite_every_question_is_a_range_of_an_index(tmp_path: Path, name: s
     steps = [text for text in plan if text.startswith(("SCAN", "SEARCH"))]
     assert len(steps) == (8 if name == "spared" else 1)
     assert [text for text in steps if not text.startswith("SEARCH")] == []
+
+
+def test_quiet_hours_count_at_the_moment_of_the_alert(store: Store) -> None:
+    user, member = enrolled(store)["nothing"]
+    DEEDS["is asleep"](store, user, member)
+    minutes = [timedelta(minutes=n) for n in (-2, -1, 0, 1)]
+    assert [spared(store, BURST, now=START + n) for n in minutes] == [[], [member], [member], []]
+
+
+def test_a_personal_burst_is_spared_by_who_wants_no_alerts_and_by_nobody_who_wants_nothing_of_others(
+    store: Store,
+) -> None:
+    own = burst(Subject(Kind.SELF, UserId("nova")))
+    nova = Member(BASE + 5)
+    store.directory.enrol([Account(user=UserId("nova"), member=nova)])
+    store.overalls.write([OverallWord(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)])
+    assert spared(store, own) == []
+    store.overalls.write([OverallWord(member=nova, at=START, push=False)])
+    assert spared(store, own) == [nova]
 
 
 def test_a_personal_burst_spares_its_owner_who_has_seen_it(store: Store) -> None:

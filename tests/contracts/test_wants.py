@@ -57,7 +57,7 @@ def sets(store: Store, of: Subject = NOVA, shard: int = SHARD) -> dict[str, list
 
 def test_what_was_said_stands_and_is_read_as_it_was_said(store: Store) -> None:
     store.wants.write([word(Volume.FIRST), word(None, of=ORION, visible_from=START)])
-    of_nova, of_orion = want(Volume.FIRST), want(Volume.ALL, of=ORION, visible_from=START)
+    of_nova, of_orion = want(Volume.FIRST), want(Volume.DEFAULT, of=ORION, visible_from=START)
     with reopened(store) as again:
         assert read(again) == {NOVA: of_nova, ORION: of_orion}
         assert read(again, NEIGHBOUR) == {}
@@ -108,6 +108,7 @@ def test_each_is_in_the_set_of_what_is_wanted(store: Store) -> None:
         "off": [MEMBER],
         "first": [MEMBER + 1, MEMBER + 4],
         "digest": [MEMBER + 2],
+        "all": [MEMBER + 3, MEMBER + 5],
     }
     assert (sets(store, ORION), sets(store, shard=2)) == ({}, {})
 

@@ -10,12 +10,14 @@ from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets, members
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild
+from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild, shard_key
 from notifier.domain.mention import EventId
+from notifier.domain.overall import OF_OVERALLS, OverallWord
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
 from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.indexer import Indexer
+from notifier.flow.preferences import overall_record
 from notifier.ports.log import Logged, Record
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
@@ -24,7 +26,7 @@ from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.wants import MemoryWants
+from notifier.testing.memory.wants import MemoryOveralls, MemoryWants
 
 NOVA, LYRA = UserId("nova"), UserId("lyra")
 MUTED, UNMUTED = Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)
@@ -50,19 +52,18 @@ class Graph:
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
         self.people = people = MemoryPeople(self.directory)
-        self.follows, self.wants = MemoryFollows(people), MemoryWants(people)
+        self.follows, self.wants, self.overalls = MemoryFollows(people), MemoryWants(people), MemoryOveralls(people)
 
     def indexer(self, **ports: Any) -> Indexer:
-        given: dict[str, Any] = {
-            "directory": self.directory,
+        rows: dict[str, Any] = {
             "follows": self.follows,
             "wants": self.wants,
-            "epochs": self.epochs,
+            "overalls": self.overalls,
+            "sets": self.sets,
         }
-        own = given | {name: port for name, port in ports.items() if name in given}
-        sets = ports.get("sets", self.sets)
-        bitmaps = Bitmaps(follows=own["follows"], wants=own["wants"], sets=sets, metrics=self.metrics)
-        return Indexer(bitmaps=bitmaps, holds=lambda: not self.others, **own)
+        bitmaps = Bitmaps(**{name: ports.get(name, port) for name, port in rows.items()}, metrics=self.metrics)
+        directory, epochs = ports.get("directory", self.directory), ports.get("epochs", self.epochs)
+        return Indexer(directory=directory, bitmaps=bitmaps, epochs=epochs, holds=lambda: not self.others)
 
     def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
         change = GraphChange(
@@ -87,10 +88,22 @@ class Graph:
         self.said[who, of] = before.after(word)
         return self._logged(of, GraphRecord(word=word))
 
-    def _logged(self, of: UserId, said: GraphRecord) -> Logged:
-        record = Record(stream=topics.FOLLOWS, key=of, value=pack(said))
+    def arrange(self, who: str, *, at: int = 0, **said: Any) -> Logged:
+        """Of everything."""
+        member = self.directory.number([UserId(who)])[UserId(who)]
+        word = OverallWord(member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **said)
+        return self._kept(overall_record(word))
+
+    def anew(self, shard: int) -> Logged:
+        """What everybody wants of everything."""
+        return self._kept(Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(everybody=shard))))
+
+    def _kept(self, record: Record) -> Logged:
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
         return self.records[-1]
+
+    def _logged(self, of: UserId, said: GraphRecord) -> Logged:
+        return self._kept(Record(stream=topics.FOLLOWS, key=of, value=pack(said)))
 
     def counted(self, metric: str) -> float:
         return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
@@ -111,6 +124,16 @@ class Graph:
         subject, found = Subject(Kind.MENTION, of), dict[str, set[str]]()
         for kind in OF_WANTS:
             bitmaps = self.sets.read(kind, subject, range(4))
+            some = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if some:
+                found[str(kind)] = set(self.directory.users(some).values())
+        return found
+
+    def arranged(self) -> dict[str, set[str]]:
+        """Who is in which of everybody's bitmaps."""
+        found = dict[str, set[str]]()
+        for kind in OF_OVERALLS:
+            bitmaps = self.sets.read(kind, None, range(4))
             some = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
             if some:
                 found[str(kind)] = set(self.directory.users(some).values())

@@ -58,6 +58,7 @@ class Stage:
             follows=g.follows,
             flags=g.flags,
             wants=g.wants,
+            overalls=g.overalls,
             stays=g.stays,
             epochs=g.epochs,
             throttles=g.throttles,

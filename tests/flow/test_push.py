@@ -1,7 +1,7 @@
 """Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Fact
 from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
+from notifier.domain.overall import OverallWish
+from notifier.domain.quiet import Hours
 from notifier.domain.slice import TERMS, Pool, Step
 from notifier.domain.subject import Member, UserId
 from notifier.domain.want import Volume
@@ -22,6 +24,10 @@ from tests.flow.stage import NOVA, Stage
 
 LEE = UserId("lee")
 """Follows nova with a device, and is in P1; kim is in P0 and always alerted."""
+
+
+ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Where it is nine in the evening when it is noon by UTC."""
 
 
 def rows_only(stage: Stage) -> None:
@@ -60,6 +66,9 @@ DEEDS: dict[str, Callable[[Stage], None]] = {
         [Account(user=LEE, member=Member(stage.scene.people[LEE].member), deleted=True)]
     ),
     "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
+    "wants nothing of everything": lambda stage: stage.ground.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
+    "wants no alerts": lambda stage: stage.ground.people.arrange(LEE, OverallWish(push=False)),
+    "went to bed": lambda stage: stage.ground.people.arrange(LEE, ASLEEP),
 }
 
 
@@ -72,6 +81,23 @@ def test_nobody_is_alerted_who_dealt_with_it_before_the_phones_rang(deed: str) -
     DEEDS[deed](stage)
     stage.deliver()
     assert alerted(stage) == {"kim", "roy"}
+
+
+def test_who_sleeps_is_told_by_the_list_alone_and_hears_of_nothing_in_the_morning() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.mention("nova")
+    stage.deliver()
+    assert (alerted(stage), stage.sees("lee")) == ({"kim", "roy"}, ["mention:nova#1"])
+    stage.pass_time(hours=9)
+    stage.deliver()
+    assert alerted(stage) == {"kim", "roy"}
+    stage.pass_time(hours=6)
+    stage.mention("nova")
+    stage.deliver()
+    assert "lee" in {
+        stage.ground.directory.users(people)[m] for _, people in stage.ground.phones.arrived for m in people
+    }
 
 
 def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_when_others_join() -> None:

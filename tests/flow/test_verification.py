@@ -5,8 +5,10 @@ from math import inf
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
+from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import Volume
 from notifier.flow.verification import Compared, Verification
 from notifier.ports.sets import ShardBlob
 from tests.flow.stage import Stage
@@ -17,7 +19,9 @@ OF_BEA = Subject(Kind.MENTION, BEA)
 
 def verification(stage: Stage) -> Verification:
     g = stage.ground
-    return Verification(directory=g.directory, follows=g.follows, wants=g.wants, sets=g.sets, log=g.log)
+    return Verification(
+        directory=g.directory, follows=g.follows, wants=g.wants, overalls=g.overalls, sets=g.sets, log=g.log
+    )
 
 
 def compared(stage: Stage, sample: float = inf) -> Sequence[Compared]:
@@ -60,6 +64,17 @@ def test_a_mute_that_no_bitmap_has_is_found_and_made_right() -> None:
     stage.sequence()
     assert not any(one.wrong for one in compared(stage))
     assert stage.ground.sets.read(SetKind.MUTED, OF_BEA, [0])[0].any()
+
+
+def test_a_word_of_everything_that_no_bitmap_has_is_found_and_made_right() -> None:
+    stage = followed()
+    stage.ground.people.arrange(UserId("kim"), OverallWish(volume=Volume.OFF))
+    wrong, right = compared(stage)
+    assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
+    assert verification(stage).repair(BEA, [wrong]) == 1
+    stage.sequence()
+    assert not any(one.wrong for one in compared(stage))
+    assert stage.ground.sets.read(SetKind.OVERALL_OFF, None, [0])[0].any()
 
 
 def test_a_head_that_counts_wrongly_is_made_right() -> None:

@@ -57,7 +57,7 @@ from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
-from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
+from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 from tests.http.breakable import (
     BreakableActivity,
     BreakableLog,
@@ -109,6 +109,7 @@ class House:
             follows=MemoryFollows(self.people),
             flags=MemoryFlags(),
             wants=MemoryWants(self.people),
+            overalls=MemoryOveralls(self.people),
             stays=MemoryStays(),
             epochs=MemoryEpochs(),
             throttles=self.throttles,

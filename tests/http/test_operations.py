@@ -23,6 +23,7 @@ ROUTES = {
     ("/v1/inbox/unread", "get"),
     ("/v1/inbox/stream", "get"),
     ("/v1/preferences", "get"),
+    ("/v1/preferences", "patch"),
     ("/v1/preferences/{subject}", "patch"),
     ("/v1/inbox/seen", "put"),
     ("/v1/inbox/marks", "put"),

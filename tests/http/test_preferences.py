@@ -16,7 +16,7 @@ from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
-ALL = {"subject": "mention:nova", "volume": "all", "muted_until": None}
+ALL = {"subject": "mention:nova", "volume": "default", "muted_until": None}
 
 
 def prefer(edge: Edge, body: object, *, of: str = "mention:nova", who: str = "u1") -> httpx.Response:
@@ -176,7 +176,7 @@ def test_the_answer_is_of_the_moment_behind_the_change(edge: Edge, monkeypatch: 
     for said in ({"muted_until": "forever"}, {"volume": "off"}):
         prefer(edge, said)
     assert prefer(edge, {"muted_until": None}).json() == {**ALL, "volume": "off"}
-    assert prefer(edge, {"volume": "all"}).json() == ALL
+    assert prefer(edge, {"volume": "default"}).json() == ALL
 
 
 def test_of_two_devices_that_change_different_things_both_are_heard(
@@ -197,7 +197,7 @@ def test_of_two_devices_that_change_different_things_both_are_heard(
 
 
 def test_what_changes_nothing_is_not_said(edge: Edge) -> None:
-    assert prefer(edge, {"muted_until": None}).json() == prefer(edge, {"volume": "all"}).json() == ALL
+    assert prefer(edge, {"muted_until": None}).json() == prefer(edge, {"volume": "default"}).json() == ALL
     edge.house.sequence()
     assert edge.house.sets.read(SetKind.MUTED, NOVA, [0]) == {}
 

@@ -11,6 +11,7 @@ from notifier.domain.audience import TIERS, SetKind, ShardSets
 from notifier.domain.bits import from_offsets, holds
 from notifier.domain.burst import Burst
 from notifier.domain.marks import Marks
+from notifier.domain.overall import Overall
 from notifier.domain.seal import seal
 from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
 from notifier.domain.visible import Viewer, visible
@@ -30,6 +31,7 @@ class Relation:
     follows: frozenset[Subject]
     muted: frozenset[Subject]
     volume: Volume
+    overall: Volume
 
 
 RELATIONS = st.builds(
@@ -37,6 +39,7 @@ RELATIONS = st.builds(
     follows=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
     muted=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
     volume=st.sampled_from(Volume),
+    overall=st.sampled_from([volume for volume in Volume if volume is not Volume.DEFAULT]),
 )
 BURSTS = st.builds(
     burst,
@@ -57,8 +60,10 @@ def live(people: Mapping[Member, Relation], of: Burst) -> ShardSets:
 
     sets = {SetKind.FOLLOWERS: [m for m, one in people.items() if OF_NOVA in one.follows]}
     sets[SetKind.MUTED] = [m for m, one in people.items() if OF_NOVA in one.follows & one.muted]
-    for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):
+    for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL):
         sets[kind] = [m for m, one in people.items() if one.volume == str(kind)]
+    for kind in (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST):
+        sets[kind] = [m for m, one in people.items() if f"overall_{one.overall}" == str(kind)]
     if of.key.subject.kind is Kind.SELF:
         sets = {SetKind.FOLLOWERS: [m for m in people if name_of(m) == NOVA]}
     authors = from_offsets([m for m, one in people.items() if OF_EVE in one.follows])
@@ -75,6 +80,7 @@ def viewer(member: Member, one: Relation) -> Viewer:
         blocked=(),
         volume={OF_NOVA: one.volume},
         marks=Marks(),
+        overall=Overall(volume=one.overall),
     )
 
 
@@ -86,7 +92,8 @@ def oracle(people: Mapping[Member, Relation], of: Burst) -> tuple[Oracle, Seen]:
             member=m,
             follows={subject.owner: SINCE for subject in one.follows},
             muted=frozenset(subject.owner for subject in one.follows & one.muted),
-            volume={NOVA: str(one.volume)},
+            volume={} if one.volume is Volume.DEFAULT else {NOVA: str(one.volume)},
+            overall=str(one.overall),
         )
         for m, one in people.items()
     }

@@ -37,8 +37,10 @@ def where(person: int, crowd: Crowd, of: Burst) -> Tier | SetKind:
     def within(kind: SetKind) -> bool:
         return person in crowd.get(kind, frozenset())
 
+    own_word = any(map(within, (SetKind.ALL, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST)))
+    first, by_default = {SetKind.FIRST, SetKind.OVERALL_FIRST}, {SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST}
     for kind in SUPPRESSING:
-        if within(kind) and not (kind is SetKind.FIRST and of.first_of_day):
+        if within(kind) and not (kind in first and of.first_of_day) and not (kind in by_default and own_word):
             return kind
     if within(SetKind.VIP) and within(SetKind.ACTIVE_7D):
         return Tier.P0
@@ -78,7 +80,8 @@ def test_phones_ring_for_those_with_a_device_in_the_fast_tiers_and_only_if_allow
     sealed = seal(of, 0, shard_sets(crowd))
     fast = places(sealed.tiers[Tier.P0]) | places(sealed.tiers[Tier.P1])
     allowed = of.verdict is Verdict.ALL
-    assert places(sealed.push) == (fast & crowd.get(SetKind.PUSH, frozenset()) if allowed else set())
+    phones = crowd.get(SetKind.PUSH, frozenset()) - crowd.get(SetKind.NO_PUSH, frozenset())
+    assert places(sealed.push) == (fast & phones if allowed else set())
 
 
 @given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17))

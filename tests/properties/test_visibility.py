@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.burst import RETENTION, Burst
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import Overall
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.visible import Viewer, denied, unread, visible
 from notifier.domain.want import NEVER, Volume
@@ -46,6 +47,7 @@ VIEWERS = st.builds(
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
+    overall=st.builds(Overall, volume=st.sampled_from([v for v in Volume if v is not Volume.DEFAULT])),
 )
 
 
@@ -54,7 +56,10 @@ def in_the_design_s_words(shown: Burst, to: Viewer, retracted: Collection[BurstK
     own = subject.kind is Kind.SELF and subject.owner == to.user
     follows = subject.kind is Kind.MENTION and subject in to.follows and shown.opened_at >= to.follows[subject]
     author = shown.restricted_to
-    volume = to.volume.get(subject, Volume.ALL)
+    volume = to.volume.get(subject, Volume.DEFAULT)
+    if volume is Volume.DEFAULT:
+        volume = to.overall.volume if subject.kind is Kind.MENTION else Volume.ALL
+    silent = to.overall.volume is Volume.OFF and subject.kind is Kind.MENTION
     return all(
         (
             shown.key not in retracted,
@@ -62,7 +67,7 @@ def in_the_design_s_words(shown: Burst, to: Viewer, retracted: Collection[BurstK
             own or follows,
             author is None or Subject(Kind.MENTION, author) in to.follows,
             shown.more_mentioners or not set(shown.mentioners) <= set(to.blocked),
-            volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day),
+            not silent and (volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day)),
             to.marks.by_burst.get(shown.key) is not Mark.HIDDEN,
         )
     )

@@ -103,7 +103,7 @@ def viewer(
     user: UserId = BOB,
     follows: Mapping[Subject, datetime] | None = None,
     blocked: Collection[UserId] = (),
-    volume: Volume = Volume.ALL,
+    volume: Volume = Volume.DEFAULT,
     marks: Marks | None = None,
 ) -> Viewer:
     return Viewer(

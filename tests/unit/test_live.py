@@ -7,6 +7,7 @@ import pytest
 
 from notifier.domain.burst import Burst
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import Overall
 from notifier.domain.subject import Member
 from notifier.domain.visible import Viewer
 from notifier.domain.want import NEVER, Volume
@@ -64,8 +65,10 @@ def test_sight_is_of_all_that_decides_but_the_marks() -> None:
         replace(VIEWER, blocked=[ADA]),
         replace(VIEWER, follows={NOVA: NEVER}),
         replace(VIEWER, volume={NOVA: Volume.FIRST}),
+        replace(VIEWER, overall=Overall(volume=Volume.FIRST)),
     ]
-    assert len({sight(one) for one in (VIEWER, *others)}) == 6
+    assert len({sight(one) for one in (VIEWER, *others)}) == 7
+    assert sight(replace(VIEWER, overall=Overall(push=False))) == sight(VIEWER)  # the list is the same
     assert sight(replace(VIEWER, marks=Marks(seen_at=NOON))) == sight(VIEWER)
     assert sight(replace(VIEWER, blocked={ADA, BOB})) == sight(replace(VIEWER, blocked=[BOB, ADA]))
 

@@ -15,6 +15,7 @@ from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.numbers import CassandraEpochs
+from notifier.adapters.cassandra.overalls import CassandraOveralls
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
@@ -45,6 +46,7 @@ __all__ = [
     "CassandraLeases",
     "CassandraLedger",
     "CassandraMemberSets",
+    "CassandraOveralls",
     "CassandraPeople",
     "CassandraPreferences",
     "CassandraRecentBursts",

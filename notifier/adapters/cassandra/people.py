@@ -7,6 +7,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
+from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
@@ -17,9 +18,10 @@ from notifier.domain.burst import expires_at
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
+from notifier.domain.overall import visible_from
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.domain.want import visible_from, volumes
+from notifier.domain.want import volumes
 from notifier.ports.clock import Clock
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
@@ -62,20 +64,22 @@ class CassandraPeople:
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        follows, said, blocks, seen, marks = await gather(
+        follows, said, of_everything, blocks, seen, marks = await gather(
             self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
             self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])),
+            self._reader(OF_ONE, (shard_of(member), member)),
             self._reader(_BLOCKS, (block, member)),
             self._reader(_SEEN, (shard_of(member), member)),
             self._reader(_MARKS, (block, member)),
         )
-        wants = wants_of(member, said)
+        wants, overall = wants_of(member, said), overall_by(member, of_everything)
         return Viewer(
             user=user,
-            follows=visible_from(_follows(slot, follows), wants),
+            follows=visible_from(_follows(slot, follows), wants, overall),
             blocked=frozenset(UserId(row.other) for row in blocks),
             volume=volumes(wants),
             marks=_marks(seen, marks),
+            overall=overall,
         )
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

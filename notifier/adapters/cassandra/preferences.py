@@ -1,11 +1,14 @@
-"""What one person wants, read and said from a loop of coroutines."""
+"""What one person wants of subjects and of everything, read and said from a loop of coroutines."""
 
 from collections.abc import Mapping
 
+from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
+from notifier.adapters.cassandra.overalls import written as overall_written
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of, written
-from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.bits import BLOCK_MEMBERS, shard_of
 from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.overall import Overall, OverallWord
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Want, Word
 
@@ -25,3 +28,10 @@ class CassandraPreferences:
         # the indexer does.
         for statement, row in written(word):
             await self._reader(statement, row)
+
+    async def overall(self, member: Member) -> Overall:
+        return overall_by(member, await self._reader(OF_ONE, (shard_of(member), member)))
+
+    async def say(self, word: OverallWord) -> None:
+        if told := overall_written(word):
+            await self._reader(*told)

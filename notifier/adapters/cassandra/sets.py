@@ -32,6 +32,8 @@ _PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
 _PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
 _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
 
+_PHONES = [SetKind.PUSH, SetKind.NO_PUSH]
+
 Wanted = tuple[str, list[SetKind]]
 """An owner, and which of its sets."""
 
@@ -97,7 +99,7 @@ class CassandraMemberSets:
         if member is None or shard_of(member) != shard:
             return {}
         own = from_offsets([member % SHARD_MEMBERS])
-        return {SetKind.FOLLOWERS: own, SetKind.PUSH: everybody.get(SetKind.PUSH, nobody())}
+        return {SetKind.FOLLOWERS: own, **{kind: everybody.get(kind, nobody()) for kind in _PHONES}}
 
     def _member(self, user: UserId) -> Member | None:
         account = self._directory.accounts([user]).get(user)
@@ -106,7 +108,7 @@ class CassandraMemberSets:
 
 def _wanted(subject: Subject, restricted_to: UserId | None) -> list[Wanted]:
     """Two owners', and the author's where it is restricted; everybody's alone for a personal subject."""
-    found: list[Wanted] = [(_EVERYBODY, [SetKind.PUSH])]
+    found: list[Wanted] = [(_EVERYBODY, _PHONES)]
     if subject.kind is not Kind.SELF:
         found = [(str(subject), list(OF_A_SUBJECT)), (_EVERYBODY, list(OF_EVERYBODY))]
     if restricted_to is not None:

@@ -1,15 +1,18 @@
 """Who is to be spared an alert: a few ranges a shard, asked for side by side."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
+from notifier.adapters.cassandra.overalls import OF_SHARD, told_by
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.overalls import spared
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_offsets, nobody
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import Burst
 from notifier.domain.follow import LEFT
-from notifier.domain.subject import Kind, Subject
+from notifier.domain.subject import Kind, Member, Subject
 from notifier.domain.want import Volume, spares
 
 _MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"
@@ -32,11 +35,12 @@ class CassandraSpared:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def read(self, burst: Burst, shard: int) -> Bits:
+    def read(self, burst: Burst, shard: int, now: datetime) -> Bits:
         subject, author, opened_at = str(burst.key.subject), burst.restricted_to, to_ms(burst.opened_at)
         questions: list[tuple[str, tuple[object, ...]]] = [
             (_LATE, (subject, shard, opened_at)),
             (_WANTS, (subject, shard)),
+            (OF_SHARD, (shard,)),
             (_MARKED, (subject, burst.key.seq, shard)),
             (_SEEN, (shard, opened_at)),
             (_BLOCKS, (burst.opener, shard)),
@@ -44,10 +48,11 @@ class CassandraSpared:
         ]
         if author is not None:
             questions.append((_LEFT, (str(Subject(Kind.MENTION, author)), shard, to_ms(LEFT))))
-        late, wants, *others = self._cluster.ask_all(questions)
+        late, wants, everything, *others = self._cluster.ask_all(questions)
         left = others.pop() if author is not None else []
         places = {row.member % SHARD_MEMBERS for rows in others for row in rows}
         places |= {_place(row) for row in wants if row.slot != BLOCK_SLOT and _spares(row, burst)}
+        places |= _of_everything(everything, wants, burst, now)
         places |= {_place(row) for row in (*late, *left) if row.slot != BLOCK_SLOT}
         places |= self._of_late_blocks(subject, shard, opened_at, [row for row in late if row.slot == BLOCK_SLOT])
         return from_offsets(places) if places else nobody()
@@ -62,8 +67,18 @@ class CassandraSpared:
         return set().union(*late.values())
 
 
+def _of_everything(rows: Iterable[Any], wants: Iterable[Any], burst: Burst, now: datetime) -> set[int]:
+    """Those whom what they say of everything spares it, where the subject has no word of theirs that says otherwise."""
+    own = {
+        Member(row.block * BLOCK_MEMBERS + row.slot): Volume(row.volume)
+        for row in wants
+        if row.slot != BLOCK_SLOT and row.volume
+    }
+    return {member % SHARD_MEMBERS for member in spared(told_by(rows), own, burst, now)}
+
+
 def _spares(row: Any, burst: Burst) -> bool:
-    return spares(Volume(row.volume or Volume.ALL), from_ms(row.visible_from or 0), burst)
+    return spares(Volume(row.volume or Volume.DEFAULT), from_ms(row.visible_from or 0), burst)
 
 
 def _place(row: Any) -> int:

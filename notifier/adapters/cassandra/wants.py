@@ -99,6 +99,6 @@ def _word(block: int, subject: Subject, row: Any) -> Want:
         subject=subject,
         member=Member(block * BLOCK_MEMBERS + row.slot),
         at=from_ms(max(row.volume_at or 0, row.visible_from_at or 0) // _MICROSECONDS),
-        volume=Volume(row.volume or Volume.ALL),
+        volume=Volume(row.volume or Volume.DEFAULT),
         visible_from=from_ms(row.visible_from or 0),
     )

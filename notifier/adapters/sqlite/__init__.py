@@ -15,6 +15,7 @@ from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.overalls import SqliteOveralls
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
@@ -45,6 +46,7 @@ __all__ = [
     "SqliteLedger",
     "SqliteLog",
     "SqliteMemberSets",
+    "SqliteOveralls",
     "SqlitePeople",
     "SqlitePreferences",
     "SqliteRecentBursts",

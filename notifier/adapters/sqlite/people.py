@@ -6,6 +6,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
+from notifier.adapters.sqlite.overalls import overall_in
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.wants import wants_of
@@ -14,9 +15,10 @@ from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import visible_from
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.domain.want import visible_from, volumes
+from notifier.domain.want import volumes
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"
@@ -54,13 +56,14 @@ class SqlitePeople:
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
-            wants = wants_of(c, member)
+            wants, overall = wants_of(c, member), overall_in(c, member)
             return Viewer(
                 user=user,
-                follows=visible_from(_follows(c, member), wants),
+                follows=visible_from(_follows(c, member), wants, overall),
                 blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
                 volume=volumes(wants),
                 marks=_marks(c, member),
+                overall=overall,
             )
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

@@ -93,7 +93,8 @@ def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, B
     if member is None or shard_of(member) != shard:
         return {}
     own = from_offsets([member % SHARD_MEMBERS])
-    return {SetKind.FOLLOWERS: own, SetKind.PUSH: _one(c, _EVERYBODY, shard, SetKind.PUSH)}
+    phones = {kind: _one(c, _EVERYBODY, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH)}
+    return {SetKind.FOLLOWERS: own, **phones}
 
 
 def _member(c: sqlite3.Connection, user: UserId) -> Member | None:

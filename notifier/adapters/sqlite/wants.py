@@ -62,7 +62,7 @@ def _row(word: Word) -> tuple[object, ...]:
     """What it says nothing of is as of before all moments."""
     block, slot = divmod(word.member, BLOCK_MEMBERS)
     at, volume, since = to_ms(word.at), word.volume, word.visible_from
-    of_volume = (str(Volume.ALL), UNSAID) if volume is None else (str(volume), at)
+    of_volume = (str(Volume.DEFAULT), UNSAID) if volume is None else (str(volume), at)
     of_since = (to_ms(ALWAYS), UNSAID) if since is None else (to_ms(since), at)
     return block, slot, str(word.subject), *of_volume, *of_since
 
@@ -89,6 +89,6 @@ def _word(row: Stored) -> Want:
         subject=Subject.parse(subject),
         member=Member(block * BLOCK_MEMBERS + slot),
         at=from_ms(max(volume_at, visible_from_at)),
-        volume=Volume(volume),
+        volume=Volume(volume) if volume_at > UNSAID else Volume.DEFAULT,  # earlier versions wrote `all` there
         visible_from=from_ms(visible_from),
     )

@@ -33,6 +33,16 @@ class Inbox:
     """Marks in the order in which they came into force."""
     preferred: list[str | None] = field(default_factory=list)
     """What mutes were until, in the order in which they were heard."""
+    everything: Item = field(
+        default_factory=lambda: {
+            "volume": "all",
+            "push": True,
+            "quiet_hours": None,
+            "time_zone": "UTC",
+            "digest_hour": 18,
+        }
+    )
+    """What the person says of everything."""
     partial: bool = False
     passed: bool = False
     """The first page is empty, and has a next one: what is newest may not be seen."""

@@ -35,6 +35,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self._answer(200, self.inbox.count())
             case "/v1/inbox/stream":
                 return self._stream()
+            case "/v1/preferences":
+                return self._answer(200, self.inbox.everything | {"preferences": []})
         return self._answer(404, {"code": "not_found"})
 
     def do_PUT(self) -> None:
@@ -60,6 +62,9 @@ class Handler(BaseHTTPRequestHandler):
             return None
         if self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
+        if self.path == "/v1/preferences":
+            self.inbox.everything |= body
+            return self._answer(200, self.inbox.everything)
         if body["muted_until"] == self.inbox.slow:
             time.sleep(0.3)
         self.inbox.preferred.append(body["muted_until"])

@@ -70,6 +70,11 @@ def _with_rows(opened: Opened) -> Iterator[str]:
     page.get_by_role("menuitem", name="Hide").click()
     _shown(page, "Notification hidden")
     yield "undo"
+    page.get_by_role("button", name="Notification settings").click()
+    page.get_by_label("Quiet hours").check()
+    _shown(page, "Time zone")
+    yield "settings"
+    page.keyboard.press("Escape")
     page.context.set_offline(True)
     _shown(page, "You’re offline")
     yield "offline"

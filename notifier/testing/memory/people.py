@@ -5,12 +5,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from notifier.codec.overalls import said
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
 from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, visible_from, volumes
+from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, volumes
 from notifier.ports.directory import Directory
 
 
@@ -23,6 +25,8 @@ class MemoryPeople:
         self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
         self.words: dict[Member, dict[Subject, dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
         """The latest about each of the things that a word may be about."""
+        self.overall_words: dict[Member, dict[str, OverallWord]] = defaultdict(dict)
+        """The same of everything."""
         self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
         self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
@@ -70,14 +74,31 @@ class MemoryPeople:
             if getattr(word, name) is not None and (name not in about or word.at > about[name].at):
                 about[name] = word
 
+    def arrange(self, user: UserId, wish: OverallWish) -> None:
+        """As it would be said at the beginning of time, so that nothing is left."""
+        member = self._member(user)
+        word = wish.heard(member, self.overall(member), ALWAYS)
+        self.say_of_everything(replace(word, visible_from=None, default_from=None))
+
+    def say_of_everything(self, word: OverallWord) -> None:
+        about = self.overall_words[word.member]
+        for thing in said(word):
+            if thing not in about or word.at > about[thing].at:
+                about[thing] = word
+
+    def overall(self, member: Member) -> Overall:
+        about = self.overall_words.get(member, {})
+        latest = max((word.at for word in about.values()), default=ALWAYS)
+        return replace(NOTHING_SAID, at=latest, **{thing: getattr(word, thing) for thing, word in about.items()})
+
     def own_wants(self, member: Member) -> Mapping[Subject, Want]:
         found = dict[Subject, Want]()
         for subject, about in self.words.get(member, {}).items():
             if not about:
                 continue
-            said = {name: getattr(word, name) for name, word in about.items()}
+            told = {name: getattr(word, name) for name, word in about.items()}
             latest = max(word.at for word in about.values())
-            found[subject] = Want(subject=subject, member=member, at=latest, **said)
+            found[subject] = Want(subject=subject, member=member, at=latest, **told)
         return found
 
     def wants(self, member: Member) -> Mapping[Subject, Want]:
@@ -86,11 +107,13 @@ class MemoryPeople:
     def known(self) -> dict[Member, Viewer]:
         """Everybody of whom anything was told or whose marks stand."""
         members = {account.member: user for user, account in self._directory.accounts(self._blocked).items()}
-        members |= self._directory.users({*self.own, *self.words, *self._seen_at, *self._newer, *self._marks})
+        members |= self._directory.users(
+            {*self.own, *self.words, *self.overall_words, *self._seen_at, *self._newer, *self._marks}
+        )
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        wants = self.wants(member)
+        wants, overall = self.wants(member), self.overall(member)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -98,10 +121,11 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=visible_from(self._follows(member), wants),
+            follows=visible_from(self._follows(member), wants, overall),
             blocked=frozenset(self._blocked[user]),
             volume=volumes(wants),
             marks=marks,
+            overall=overall,
         )
 
     def _wish(self, user: UserId, subject: Subject, wish: Wish, now: datetime = ALWAYS) -> None:

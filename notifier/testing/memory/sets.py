@@ -73,8 +73,8 @@ class MemoryMemberSets:
         member = self._member(owner)
         if member is None or shard_of(member) != shard:
             return {}
-        push = self._sets.get((SetKind.PUSH, None, shard), nobody())
-        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), SetKind.PUSH: push}
+        phones = {kind: self._sets.get((kind, None, shard), nobody()) for kind in (SetKind.PUSH, SetKind.NO_PUSH)}
+        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
 
     def _member(self, user: UserId) -> Member | None:
         account = self._directory.accounts([user]).get(user)

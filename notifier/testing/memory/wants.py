@@ -1,9 +1,10 @@
-"""Wants in memory: the words are those that MemoryPeople shows."""
+"""Wants in memory, of subjects and of everything: the words are those that MemoryPeople shows."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_BLOCKS, Bits, shard_of
+from notifier.domain.overall import Overall, OverallWord, overall_sets
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import BlockMute, Want, Word, wanting
 from notifier.ports.wants import Pair
@@ -33,6 +34,21 @@ class MemoryWants:
         return wanting([of[subject] for of in of_shard if subject in of], mutes)
 
 
+class MemoryOveralls:
+    def __init__(self, people: MemoryPeople) -> None:
+        self._people = people
+
+    def write(self, words: Collection[OverallWord]) -> None:
+        for word in words:
+            self._people.say_of_everything(word)
+
+    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+        return {m: self._people.overall(m) for m in members if self._people.overall_words.get(m)}
+
+    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
+        return overall_sets(self.standing([m for m in self._people.overall_words if shard_of(m) == shard]))
+
+
 class MemoryPreferences:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
@@ -43,3 +59,9 @@ class MemoryPreferences:
 
     async def write(self, word: Word) -> None:
         self._wants.write([word])
+
+    async def overall(self, member: Member) -> Overall:
+        return self._people.overall(member)
+
+    async def say(self, word: OverallWord) -> None:
+        self._people.say_of_everything(word)

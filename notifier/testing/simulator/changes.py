@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 
 from notifier.domain.event import FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.graph import Deed, GraphChange, GraphRecord
+from notifier.domain.overall import OverallWish, OverallWord
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.flow.gateway import Answer, Gateway
 from notifier.ports.directory import Directory
-from notifier.testing.oracle import Asked, Person, Saying, Told
+from notifier.testing.oracle import Arranged, Asked, Person, Saying, Told
 from notifier.testing.simulator.script import Changed
 
 
@@ -24,6 +25,7 @@ class Mouth:
 
     gateway: Gateway
     asks: Callable[[UserId, Subject, Wish], object]
+    arranges: Callable[[UserId, OverallWish], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +69,23 @@ def _wished(mouth: Mouth, said: Said, wish: Wish) -> None:
     mouth.asks(UserId(said.changed.person), subject, wish)
 
 
+def _overall(mouth: Mouth, said: Said) -> None:
+    volume = Volume(said.changed.what.partition(":")[2])
+    mouth.arranges(UserId(said.changed.person), OverallWish(volume=volume))
+
+
+def _alerts(mouth: Mouth, said: Said) -> None:
+    mouth.arranges(UserId(said.changed.person), OverallWish(push=said.changed.what == "alerts:on"))
+
+
 SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
     "follow": _told,
     "unfollow": _told,
     "mute": _muted,
     "unmute": _unmuted,
     "volume": _volume,
+    "overall": _overall,
+    "alerts": _alerts,
 }
 """What goes through the log, where there is an indexer to hear it."""
 
@@ -106,6 +119,8 @@ def heard(record: GraphRecord, directory: Directory) -> Saying | None:
     """What the log carries, in the oracle's words."""
     if record.change is not None:
         return _follow(record.change)
+    if record.overall is not None:
+        return _arranged(record.overall, directory)
     return _want(record.word, directory) if record.word is not None else None
 
 
@@ -118,3 +133,14 @@ def _want(word: Word, directory: Directory) -> Asked:
     person = directory.users([word.member])[word.member]
     volume = None if word.volume is None else str(word.volume)
     return Asked(person=person, owner=word.subject.owner, at=word.at, volume=volume, since=word.visible_from)
+
+
+def _arranged(word: OverallWord, directory: Directory) -> Arranged:
+    return Arranged(
+        person=directory.users([word.member])[word.member],
+        at=word.at,
+        volume=None if word.volume is None else str(word.volume),
+        since=word.visible_from,
+        default_since=word.default_from,
+        alerts=word.push,
+    )

@@ -31,6 +31,7 @@ MENTIONED = ("nova", "nova", "nova", "lyra", "orion", "eve", "ghost", "gone", "a
 LANES = ("router", "celebrity", "standard", "dispatcher", "reconciler", "monitor")
 POOLS = ("p0", "p1", "p2", "push")
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
+OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
 HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
 
 
@@ -104,12 +105,15 @@ def _changed(random: Random) -> Input:
         )
     if kind < 0.7:
         return Changed(person=person, what="block", whom=random.choice(("ada", "bob")))
+    if kind < 0.83:
+        return Changed(person=person, what=random.choice(OF_EVERYTHING))
     return Changed(person=person, what=random.choice(HABITS))
 
 
 def _said(random: Random) -> Input:
     """Now and then a follow or its end comes late, with a sequence of before."""
-    what, whom = random.choice(CHANGES), random.choice(("nova", "nova", "lyra", "orion", "eve", "bob"))
+    what = random.choice((*CHANGES, *OF_EVERYTHING))
+    whom = random.choice(("nova", "nova", "lyra", "orion", "eve", "bob"))
     late = random.choice((0, 0, 0, 1, 2))
     person = random.choice([name for name in VIEWERS if name != whom])
     return Changed(person=person, what=what, whom=whom, sequence=late)

@@ -34,7 +34,7 @@ from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.memory.wants import MemoryPreferences, MemoryWants
+from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 
 
 class WatchedLog(MemoryLog):
@@ -85,6 +85,7 @@ class Ground:
         self.people = MemoryPeople(self.directory)
         self.follows = MemoryFollows(self.people)
         self.flags = MemoryFlags()
+        self.overalls = MemoryOveralls(self.people)
         self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)

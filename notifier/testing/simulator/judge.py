@@ -13,6 +13,7 @@ from notifier.domain.bits import members, nobody, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.books import books
 from notifier.domain.ledger import Account, Fact
+from notifier.domain.overall import OF_OVERALLS
 from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
@@ -50,6 +51,7 @@ def verdict(world: World) -> list[str]:
             _sequenced(world),
             _lanes(world),
             _indexed(world) if world.script.graph else (),
+            _arranged(world),
             _committed(world),
             _no_deaths(world),
             _delivered(world),
@@ -97,6 +99,17 @@ def _indexed(world: World) -> Iterator[str]:
                 yield f"the bitmap {kind} of {subject} has {sorted(found)}, and should have {sorted(right)}"
             if kind is SetKind.FOLLOWERS and head.get(shard, 0) != len(found):
                 yield f"the head of {subject} says {head.get(shard, 0)} of shard {shard}, where {len(found)} are"
+
+
+def _arranged(world: World) -> Iterator[str]:
+    """The same of what people say of everything."""
+    people = world.scene.people.values()
+    wanted = {kind: {p.member for p in people if f"overall_{p.overall}" == str(kind)} for kind in OF_OVERALLS}
+    wanted |= {SetKind.NO_PUSH: {p.member for p in people if not p.alerts}}
+    for kind, shard in product(wanted, range(SHARDS)):
+        found = set(members(world.ground.sets.read(kind, None, [shard]).get(shard, nobody()), shard))
+        if found != (right := {member for member in wanted[kind] if shard_of(Member(member)) == shard}):
+            yield f"the bitmap {kind} has {sorted(found)}, and should have {sorted(right)}"
 
 
 def _committed(world: World) -> Iterator[str]:

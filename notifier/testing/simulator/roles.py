@@ -120,7 +120,11 @@ class Roles:
             system.ports.log.append([record])
 
         asking = Asking(people=reads.people, preferences=reads.preferences, clock=reads.clock, append=append)
-        return Mouth(gateway=system.gateway(), asks=lambda *wish: driven(asking.change(*wish)))
+        return Mouth(
+            gateway=system.gateway(),
+            asks=lambda *wish: driven(asking.change(*wish)),
+            arranges=lambda *wish: driven(asking.arrange(*wish)),
+        )
 
     def _pump(self, system: System, stream: str) -> Pump:
         made = pump(system, stream)
@@ -170,6 +174,7 @@ class Roles:
             follows=store("follows"),
             flags=store("flags"),
             wants=store("wants"),
+            overalls=store("overalls"),
             stays=store("stays"),
             epochs=store("epochs"),
             throttles=store("throttles"),

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, shard_of
+from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import Volume
@@ -66,6 +67,16 @@ def cast(crowd: int) -> dict[str, Person]:
         f"c{i}": Person(name=f"c{i}", member=CROWD_AT + i, follows={"nova": SINCE}, idle=timedelta(hours=3))
         for i in range(crowd)
     }
+
+
+def _heard_again(before: Person, after: Person, now: datetime) -> Person:
+    """Whoever was silent and isn't any more is followed from now on, as it were: nothing of before comes back."""
+    back = {owner for owner in after.follows if _silent(before, owner) and not _silent(after, owner)}
+    return replace(after, follows={owner: now if owner in back else since for owner, since in after.follows.items()})
+
+
+def _silent(person: Person, owner: str) -> bool:
+    return person.wanted_of(owner) in ("off", "digest")
 
 
 class Scene:
@@ -144,9 +155,11 @@ class Scene:
             case "unmute" if owner in person.muted:
                 return replace(person, muted=person.muted - {owner}, follows={**person.follows, owner: now})
             case "volume":
-                left = person.volume.get(owner) in ("off", "digest") and owner in person.follows
-                follows = {**person.follows, owner: now} if left else person.follows
-                return replace(person, volume={**person.volume, owner: value}, follows=follows)
+                return _heard_again(person, replace(person, volume={**person.volume, owner: value}), now)
+            case "overall":
+                return _heard_again(person, replace(person, overall=value), now)
+            case "alerts":
+                return replace(person, alerts=value == "on")
         return AT_ONCE[what](person, changed) if what in AT_ONCE else person
 
     def _set(self, person: Person) -> None:
@@ -169,6 +182,7 @@ class Scene:
                 people.unmute(user, subject, self._ground.clock.now())
         for owner, volume in person.volume.items():
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
+        people.arrange(user, OverallWish(volume=Volume(person.overall), push=person.alerts))
         for other in person.blocked:
             people.block(user, UserId(other))
 
@@ -188,14 +202,17 @@ class Scene:
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
 
     def _tell_subjects(self) -> None:
-        known = (*self.history, self.base)
+        living, known = [p for p in self.base.values() if not p.deleted], (*self.history, self.base)
+        self._put(SetKind.NO_PUSH, None, [p for p in living if not p.alerts])
+        for volume in ("off", "first", "digest"):
+            self._put(SetKind(f"overall_{volume}"), None, [p for p in living if p.overall == volume])
         for owner in sorted({owner for people in known for p in people.values() for owner in p.follows}):
             self._tell_head(owner)
             followers = self._followers(owner)
             subject = Subject(Kind.MENTION, UserId(owner))
             self._put(SetKind.FOLLOWERS, subject, followers)
             self._put(SetKind.MUTED, subject, [p for p in followers if owner in p.muted])
-            for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST):
+            for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL):
                 self._put(kind, subject, [p for p in followers if p.volume.get(owner) == str(kind)])
 
     def _tell_head(self, owner: str) -> None:

@@ -42,7 +42,8 @@ class Tweeted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A person changes a mind or a habit: follow, unfollow, mute, unmute, volume:X, block, vip, idle:HOURS, push."""
+    """A person changes a mind or a habit: follow, unfollow, mute, unmute, volume:X, overall:X, alerts,
+    block, vip, idle:HOURS, push."""
 
     person: str
     what: str

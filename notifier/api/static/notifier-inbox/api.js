@@ -54,6 +54,14 @@ export class Api {
     return this.write("PATCH", `/v1/preferences/${encodeURIComponent(subject)}`, change);
   }
 
+  async preferences() {
+    return body(await this.ask("/v1/preferences"));
+  }
+
+  arrange(change) {
+    return this.write("PATCH", "/v1/preferences", change);
+  }
+
   // What we have may no longer be what the tag stands for.
   async write(method, path, value) {
     this.tag = null;

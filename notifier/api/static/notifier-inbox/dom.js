@@ -23,6 +23,7 @@ export function icon(path) {
   return svg;
 }
 
+export const GEAR = "M4 7h9m4 0h3M4 17h3m4 0h9M15 4.8v4.4M9 14.8v4.4";
 export const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 export const UP = "M12 19V5m-6 6 6-6 6 6";
 export const BELL = "M6 16V11a6 6 0 1 1 12 0v5l1.5 2h-15zM10 20.5h4";

@@ -25,7 +25,7 @@ export class Inbox {
   constructor({ host, base, token, renew, words, times }) {
     Object.assign(this, { host, words, api: new Api({ base, token, renew }), ended: new AbortController() });
     const bound = (owner, ...names) => Object.fromEntries(names.map((name) => [name, owner[name].bind(owner)]));
-    const act = { ...bound(this, "reveal", "older", "retry"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
+    const act = { ...bound(this, "reveal", "older", "retry", "arrange"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
     this.view = new View(words, times, act);
     this.look = new Look(host, () => this.looked());
     const on = (target, type, act) => target.addEventListener(type, act, { signal: this.ended.signal });
@@ -50,6 +50,7 @@ export class Inbox {
     this.look.stop();
     this.below.disconnect();
     this.deeds.menu.close();
+    this.settings?.close();
     clearInterval(this.timers.tick);
     Object.values(this.timers).forEach(clearTimeout);
   }
@@ -204,6 +205,17 @@ export class Inbox {
     this.look.again();
     this.view.scroller.scrollTop = 0;
     this.view.list.querySelector(".open")?.focus({ preventScroll: true });
+  }
+
+  // Few ever look: it comes when it is asked for.
+  async arrange() {
+    try {
+      const { Settings } = await import("./settings.js");
+      this.settings ??= new Settings(this);
+    } catch {
+      return this.deeds.say(this.words.settingsFailed);
+    }
+    this.settings.arrange();
   }
 
   retry() {

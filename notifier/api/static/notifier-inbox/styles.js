@@ -21,7 +21,9 @@ svg { inline-size: 20px; block-size: 20px; flex: none; fill: none; stroke: curre
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 
-header { padding: 18px 24px 14px; border-block-end: 1px solid var(--line); }
+header { display: flex; align-items: center; justify-content: space-between; gap: 12px; padding: 18px 24px 14px; border-block-end: 1px solid var(--line); }
+.gear { display: grid; place-items: center; flex: none; inline-size: 32px; block-size: 32px; margin-block: -4px; margin-inline-end: -10px; border-radius: 50%; color: var(--soft); }
+.gear:hover { color: var(--ink); background: var(--line); }
 .title { display: flex; align-items: center; gap: 10px; font-size: 19px; font-weight: 680; letter-spacing: -.012em; }
 .badge { min-inline-size: 24px; padding: 2px 8px; border-radius: 12px; font-size: 12.5px; line-height: 20px; font-weight: 650; letter-spacing: 0;
   text-align: center; font-variant-numeric: tabular-nums; color: var(--on-accent); background: var(--accent); }

@@ -1,6 +1,6 @@
 // The element's inside: what stands where in which state. It shows the store and decides nothing.
 
-import { ALERT, BELL, CLOUD, UP, el, icon } from "./dom.js";
+import { ALERT, BELL, CLOUD, GEAR, UP, el, icon } from "./dom.js";
 import { Row } from "./row.js";
 
 export class View {
@@ -11,6 +11,7 @@ export class View {
     Object.assign(this, { words, times, act });
     this.badge = el("span", { class: "badge", hidden: true });
     this.title = el("h2", { class: "title", part: "title" }, words.title, this.badge);
+    this.gear = el("button", { class: "gear", type: "button", "aria-haspopup": "dialog", "aria-label": words.settings, onclick: act.arrange }, icon(GEAR));
     this.notice = el("p", { class: "notice", hidden: true });
     this.pill = el("button", { class: "pill", type: "button", hidden: true, onclick: act.reveal });
     this.list = el("ol", { class: "list", role: "list", "aria-label": words.title });
@@ -22,7 +23,7 @@ export class View {
     this.scroller = el("div", { class: "scroller" }, this.list, this.skeleton, this.empty, this.foot);
     this.toast = el("div", { class: "toast", hidden: true });
     this.said = el("div", { class: "sr", role: "status", "aria-live": "polite" });
-    this.nodes = [el("header", { part: "header" }, this.title), this.notice, el("div", { class: "stage" }, this.pill, this.scroller, this.toast), this.said];
+    this.nodes = [el("header", { part: "header" }, this.title, this.gear), this.notice, el("div", { class: "stage" }, this.pill, this.scroller, this.toast), this.said];
   }
 
   show(store, { trouble, busy, olderFailed }) {

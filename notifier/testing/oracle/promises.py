@@ -1,4 +1,4 @@
-"""The oracle: who must see what, from the inputs alone, by loops over people; it shares no code with what it checks.
+"""Who must see what, from the inputs alone, by loops over people.
 
 How mentions were grouped, and when each group opened, depends on when they were sequenced: that much is taken as
 observed, and checked for what it may be.
@@ -7,9 +7,11 @@ observed, and checked for what it may be.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Self
+
+from notifier.testing.oracle.person import Person
 
 SHARD = 131_072
 RETENTION = timedelta(days=90)
@@ -19,73 +21,9 @@ FANOUTS_AT_ONCE = 6
 
 DORMANT, SUPPRESSED, OUTSIDE = "dormant", "suppressed", "outside"
 """Where somebody is who is in no tier."""
-BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
-FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 Key = tuple[str, str, int]
 """Kind, owner and number of a burst."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """By who keeps the graph: of a pair the highest sequence counts, and of two alike the leave, or else the later."""
-
-    person: str
-    owner: str
-    sequence: int
-    at: datetime
-    left: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """By the person: about each of the two things the latest counts."""
-
-    person: str
-    owner: str
-    at: datetime
-    volume: str | None = None
-    since: datetime | None = None
-    """What opens from then on is wanted; `FOR_EVER` of a mute."""
-
-
-Saying = Told | Asked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
-    """What one person decided and is, at one moment."""
-
-    name: str
-    member: int
-    deleted: bool = False
-    follows: Mapping[str, datetime] = field(default_factory=dict)
-    """By owner: since when it is visible; those whom the person muted included."""
-    muted: frozenset[str] = frozenset()
-    volume: Mapping[str, str] = field(default_factory=dict)
-    blocked: frozenset[str] = frozenset()
-    """Either way."""
-    vip: bool = False
-    push: bool = False
-    idle: timedelta = timedelta(days=365)
-    since: Mapping[str, datetime] = field(default_factory=dict)
-    """By owner, where a mute or a volume was left: what opens from then on is wanted."""
-
-    def after(self, sayings: Collection[Saying]) -> Self:
-        """With all that was said of the person, and by whom, in whatever order."""
-        told = [one for one in sayings if isinstance(one, Told) and one.person == self.name]
-        asked = [one for one in sayings if isinstance(one, Asked) and one.person == self.name]
-        follows = dict(self.follows)
-        for one in sorted(told, key=lambda one: (one.sequence, one.left, one.at)):
-            follows.pop(one.owner, None)
-            if not one.left:
-                follows[one.owner] = one.at
-        volume, since = dict(self.volume), dict.fromkeys(self.muted, FOR_EVER) | dict(self.since)
-        for asking in sorted(asked, key=lambda one: one.at):
-            volume |= {} if asking.volume is None else {asking.owner: asking.volume}
-            since |= {} if asking.since is None else {asking.owner: asking.since}
-        muted = frozenset(owner for owner, moment in since.items() if moment == FOR_EVER)
-        return replace(self, follows=follows, volume=volume, muted=muted, since=since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +123,14 @@ class Oracle:
             return False
         if kind == "mention" and (owner not in person.follows or owner in person.muted):
             return False
-        if kind == "mention" and burst.opened_at < max(person.follows[owner], person.since.get(owner, BEFORE_ALL)):
+        if kind == "mention" and burst.opened_at < person.wants_since(owner):
             return False
         if first.protected and not self._follows(person, first.author):
             return False
         names, more = self._names(burst)
         if not more and names <= person.blocked:
             return False
-        volume = person.volume.get(owner, "all") if kind == "mention" else "all"
+        volume = person.wanted_of(owner) if kind == "mention" else "all"
         return volume == "all" or (volume == "first" and self.first_of_day(burst))
 
     def unread(self, burst: Seen, marked: Marked) -> bool:
@@ -202,7 +140,7 @@ class Oracle:
 
     def rings(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
         """Whether the phone may ring: it is in a list, nothing was done with it, and its opener isn't blocked."""
-        if person.deleted:
+        if person.deleted or not person.alerts:
             return False
         opener = self.tweets[burst.tweets[0]].author
         touched = burst.key in marked.marks or not self.unread(burst, marked)
@@ -233,7 +171,7 @@ class Oracle:
         if burst.key[0] == "mention" and self._suppressed(person, burst):
             return SUPPRESSED, False
         tier = "p0" if burst.key[0] == "self" else self._tier(person, burst.standard)
-        return tier, person.push and tier in ("p0", "p1")
+        return tier, person.push and person.alerts and tier in ("p0", "p1")
 
     def first_of_day(self, burst: Seen) -> bool:
         """The first public one of its day; a protected author's is never it."""
@@ -249,7 +187,7 @@ class Oracle:
 
     def _suppressed(self, person: Person, burst: Seen) -> bool:
         owner = burst.key[1]
-        volume = person.volume.get(owner, "all")
+        volume = person.wanted_of(owner)
         not_first = volume == "first" and not self.first_of_day(burst)
         return owner in person.muted or volume in ("off", "digest") or not_first
 

@@ -1,0 +1,161 @@
+// What the person wants of everything: a small dialog that asks what stands, and sends what was changed.
+
+import { el } from "./dom.js";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+.settings { inline-size: min(440px, 100vw - 32px); max-block-size: calc(100dvh - 32px); margin: auto; padding: 20px 24px; overflow: auto; border: 1px solid var(--line); border-radius: 16px;
+  color: var(--ink); background: var(--raised); box-shadow: var(--shadow); }
+.settings::backdrop { background: rgb(0 0 0 / .4); }
+.settings form, .fields { display: grid; grid-template-columns: minmax(0, 1fr); gap: 16px; }
+.settings h3 { font-size: 17px; font-weight: 680; outline: none; }
+.settings fieldset { display: grid; grid-template-columns: minmax(0, 1fr); gap: 2px; min-inline-size: 0; padding: 0; border: 0; }
+.settings legend { padding: 0; margin-block-end: 4px; font-size: 13.5px; font-weight: 620; color: var(--soft); }
+.choice { display: grid; grid-template-columns: 20px 1fr; gap: 12px; align-items: center; min-block-size: 44px; padding-block: 4px; cursor: pointer; }
+.choice input { inline-size: 18px; block-size: 18px; margin: 0; accent-color: var(--accent); }
+.hours { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px; padding-block: 4px; }
+.named { display: grid; gap: 4px; min-inline-size: 0; font-size: 13.5px; color: var(--soft); }
+.named:last-child { grid-column: 1 / -1; }
+.named :is(input, select) { font: inherit; font-size: 16px; inline-size: 100%; min-block-size: 44px; padding: 8px 10px; border-radius: 8px; border: 1px solid var(--soft); color: var(--ink); background: var(--paper); }
+.hint { color: var(--soft); }
+.wrong { color: light-dark(#b3261e, #ffb4ab); }
+.wrong:empty { display: none; }
+.done { display: flex; justify-content: flex-end; align-items: center; gap: 8px; }
+.done button { margin: 0; min-block-size: 40px; }
+.retry:disabled { opacity: .5; cursor: default; }
+`);
+
+const VOLUMES = ["all", "first", "off"];
+const NIGHT = { from: "22:00", to: "07:00" };
+
+export class Settings {
+  constructor(inbox) {
+    this.inbox = inbox;
+  }
+
+  arrange() {
+    const { words, view, ended } = this.inbox;
+    if (this.dialog || ended.signal.aborted) return;
+    this.body = el("div", { class: "fields" }, el("p", { class: "hint" }, words.settingsLoading));
+    this.wrong = el("p", { class: "wrong", role: "alert" });
+    this.save = el("button", { type: "submit", class: "retry", disabled: true }, words.save);
+    const heading = el("h3", { id: "settings", tabindex: "-1", autofocus: true }, words.settings);
+    const done = el("div", { class: "done" }, el("button", { type: "button", class: "older", onclick: () => this.close() }, words.cancel), this.save);
+    const form = el("form", { onsubmit: (event) => this.send(event) }, heading, this.body, this.wrong, done);
+    this.dialog = el("dialog", { class: "settings", "aria-labelledby": "settings", onclose: () => this.gone(), onkeydown: (event) => event.stopPropagation() }, form);
+    const root = view.gear.getRootNode();
+    if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet);
+    view.gear.after(this.dialog);
+    this.dialog.showModal();
+    this.load();
+  }
+
+  close() {
+    this.dialog?.close();
+  }
+
+  gone() {
+    this.dialog?.remove();
+    this.dialog = null;
+    this.inbox.view.gear.focus();
+  }
+
+  async load() {
+    const { api, words } = this.inbox;
+    const dialog = this.dialog;
+    try {
+      const stands = await api.preferences();
+      if (this.dialog === dialog) this.fill(stands);
+    } catch {
+      if (this.dialog !== dialog) return;
+      this.body.replaceChildren(el("p", { class: "hint" }, words.settingsFailed));
+      this.body.append(el("button", { type: "button", class: "link", onclick: () => this.load() }, words.retry));
+    }
+  }
+
+  fill(stands) {
+    const { words } = this.inbox;
+    this.stands = stands;
+    const volumes = VOLUMES.map((volume) => choice("radio", words.volumes[volume], { name: "volume", value: volume, checked: stands.volume === volume }));
+    this.push = box(stands.push);
+    this.quiet = box(Boolean(stands.quiet_hours), () => this.opened());
+    const hours = stands.quiet_hours ?? NIGHT;
+    this.from = el("input", { type: "time", required: true, value: hours.from });
+    this.to = el("input", { type: "time", required: true, value: hours.to });
+    this.zone = el("select", {}, ...zones(stands).map((name) => el("option", { value: name, selected: name === zoneOf(stands) }, name.replaceAll("_", " "))));
+    this.hours = el("div", { class: "hours" }, named(words.quietFrom, this.from), named(words.quietTo, this.to), named(words.timeZone, this.zone));
+    this.body.replaceChildren(
+      el("fieldset", {}, el("legend", {}, words.volume), ...volumes),
+      el("fieldset", {}, el("legend", {}, words.alerts), choiceOf(this.push, words.push), choiceOf(this.quiet, words.quiet), this.hours),
+    );
+    this.save.disabled = false;
+    this.opened();
+  }
+
+  opened() {
+    this.hours.hidden = !this.quiet.checked;
+    for (const field of [this.from, this.to]) field.disabled = !this.quiet.checked;
+  }
+
+  // What isn't named stays as it is, also where another device has changed it meanwhile.
+  changes() {
+    const { stands } = this;
+    const volume = this.body.querySelector("[name=volume]:checked")?.value ?? stands.volume;
+    const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
+    const said = { volume, push: this.push.checked, quiet_hours: hours, time_zone: hours ? this.zone.value : stands.time_zone };
+    return Object.fromEntries(Object.entries(said).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(stands[name])));
+  }
+
+  async send(event) {
+    event.preventDefault();
+    const { api, deeds, ended, words } = this.inbox;
+    const [change, dialog] = [this.changes(), this.dialog];
+    if (this.quiet.checked && this.from.value === this.to.value) return this.complain(words.quietSame);
+    if (!Object.keys(change).length) return this.close();
+    this.save.disabled = true;
+    try {
+      await api.arrange(change);
+    } catch {
+      if (!ended.signal.aborted && this.dialog === dialog) this.complain(words.unsure);
+      return;
+    }
+    if (ended.signal.aborted) return;
+    if (this.dialog === dialog) this.close();
+    deeds.say(words.saved);
+    this.inbox.load();
+  }
+
+  complain(text) {
+    this.wrong.textContent = text;
+    this.save.disabled = false;
+  }
+}
+
+// Who never said a zone is where the browser is.
+function zoneOf({ time_zone, quiet_hours }) {
+  return time_zone === "UTC" && !quiet_hours ? here() : time_zone;
+}
+
+function zones(stands) {
+  return [...new Set(["UTC", here(), stands.time_zone, ...Intl.supportedValuesOf("timeZone")])].sort();
+}
+
+function here() {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+}
+
+function box(checked, onchange = () => {}) {
+  return el("input", { type: "checkbox", checked, onchange });
+}
+
+function choice(type, text, attributes) {
+  return choiceOf(el("input", { type, ...attributes }), text);
+}
+
+function choiceOf(input, text) {
+  return el("label", { class: "choice" }, input, el("span", {}, text));
+}
+
+function named(text, input) {
+  return el("label", { class: "named" }, el("span", {}, text), input);
+}

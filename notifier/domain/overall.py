@@ -1,0 +1,132 @@
+"""The overall: what a person says of everything at once, and how it goes together with what is said of one subject."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, nobody
+from notifier.domain.burst import Burst
+from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet
+from notifier.domain.subject import Kind, Member, Subject
+from notifier.domain.want import ALWAYS, SILENT, Volume, Want, combined
+
+DIGEST_HOUR = 18
+
+_TICK = timedelta(milliseconds=1)
+"""What every store tells apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverallWord:
+    """What a member said, and no more: of each thing the latest counts, in whatever order the words come."""
+
+    member: Member
+    at: datetime
+    volume: Volume | None = None
+    visible_from: datetime | None = None
+    default_from: datetime | None = None
+    push: bool | None = None
+    quiet: Hours | None = None
+    zone: str | None = None
+    digest_hour: int | None = None
+
+
+THINGS = tuple(field.name for field in fields(OverallWord) if field.name not in ("member", "at"))
+"""What a word may be about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """What stands of a member, by all words."""
+
+    at: datetime = ALWAYS
+    """Of the latest."""
+    volume: Volume = Volume.ALL
+    visible_from: datetime = ALWAYS
+    """When `off` was left: nothing that opened earlier is seen, but what is about oneself."""
+    default_from: datetime = ALWAYS
+    """The same of `digest`, which silences only what has no word of its own."""
+    push: bool = True
+    quiet: Hours = NO_HOURS
+    zone: str = UTC_ZONE
+    """Of the IANA, as the quiet hours and the digest's hour are meant."""
+    digest_hour: int = DIGEST_HOUR
+
+    def after(self, word: OverallWord) -> "Overall":
+        said = {thing: value for thing in THINGS if (value := getattr(word, thing)) is not None}
+        return replace(self, at=word.at, **said)
+
+    @property
+    def sets(self) -> Collection[SetKind]:
+        """Those of everybody that the member is in for it. Who has quiet hours is in none: they begin and end daily."""
+        volume = [] if self.volume is Volume.ALL else [SetKind(f"overall_{self.volume}")]
+        return volume if self.push else [*volume, SetKind.NO_PUSH]
+
+    def rings(self, now: datetime) -> bool:
+        """Whether the person's phone may ring at all."""
+        return self.push and not quiet(self.zone, self.quiet, now)
+
+
+NOTHING_SAID = Overall()
+
+OF_OVERALLS = (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverallWish:
+    """What a person asks to be changed; what isn't named stays."""
+
+    volume: Volume | None = None
+    push: bool | None = None
+    quiet: Hours | None = None
+    zone: str | None = None
+    digest_hour: int | None = None
+
+    def heard(self, member: Member, before: Overall, now: datetime) -> OverallWord:
+        """Said after what stands, also where that is by a clock that is ahead of this one."""
+        left_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
+        left_digest = before.volume is Volume.DIGEST and self.volume not in {None, *SILENT}
+        return OverallWord(
+            member=member,
+            at=max(now, before.at + _TICK),
+            volume=self.volume,
+            visible_from=now if left_off else None,
+            default_from=now if left_digest else None,
+            push=self.push,
+            quiet=self.quiet,
+            zone=self.zone,
+            digest_hour=self.digest_hour,
+        )
+
+
+def visible_from(
+    follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want], overall: Overall
+) -> Mapping[Subject, datetime]:
+    """Of all that a person follows: the latest of all words, since when it is followed and since when it is wanted."""
+    return {subject: max(since, _wanted_from(overall, wants.get(subject))) for subject, since in follows.items()}
+
+
+def _wanted_from(overall: Overall, own: Want | None) -> datetime:
+    if own is None or own.volume is Volume.DEFAULT:
+        since = max(overall.visible_from, overall.default_from)
+        return since if own is None else max(since, own.visible_from)
+    return max(overall.visible_from, own.visible_from)
+
+
+def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> bool:
+    """Whether what is said of everything keeps the phone silent for it; `own` is the subject's own word."""
+    if not overall.rings(now):
+        return True
+    if burst.key.subject.kind is Kind.SELF:
+        return False
+    since = max(overall.visible_from, overall.default_from) if own is Volume.DEFAULT else overall.visible_from
+    return since > burst.opened_at or not combined(overall.volume, own).admits(burst)
+
+
+def overall_sets(standing: Mapping[Member, Overall]) -> Mapping[SetKind, Bits]:
+    """Each of everybody's sets in one shard, by what stands of its members."""
+    return {
+        kind: changed(nobody(), {member % SHARD_MEMBERS: kind in said.sets for member, said in standing.items()})
+        for kind in OF_OVERALLS
+    }

@@ -1,0 +1,55 @@
+"""Quiet hours: when a person's phone stays silent, by the clock on the person's wall."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+UTC_ZONE = "UTC"
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """From one local time to another, over midnight where that comes first; none at all where both are the same."""
+
+    start: time
+    end: time
+
+
+NO_HOURS = Hours(start=time(), end=time())
+
+
+def known(zone: str) -> bool:
+    """Whether it is one of the IANA's names; their rules come with the system."""
+    return _zone(zone) is not None
+
+
+def quiet(zone: str, hours: Hours, now: datetime) -> bool:
+    """Where the clock is moved the hours stay one stretch: they begin at the first moment that its hand may mean, and
+    end at the last, so that they are never cut in two, and never too short. By UTC where the zone is known no more."""
+    if hours == NO_HOURS or hours.start == hours.end:
+        return False
+    here = _zone(zone) or UTC
+    today = now.astimezone(here).date()
+    return any(_within(here, hours, day, now) for day in (today - _DAY, today))
+
+
+def _within(zone: tzinfo, hours: Hours, day: date, now: datetime) -> bool:
+    """In those that begin on this day."""
+    ends = day if hours.start < hours.end else day + _DAY
+    return min(_moments(zone, day, hours.start)) <= now < max(_moments(zone, ends, hours.end))
+
+
+def _moments(zone: tzinfo, day: date, at: time) -> tuple[datetime, datetime]:
+    """Two where the hand passes twice, or where it never comes by: then those around the leap."""
+    local = datetime.combine(day, at, zone)
+    return local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> tzinfo | None:
+    try:
+        return UTC if name == UTC_ZONE else ZoneInfo(name)  # which is there also where the system has no rules at all
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a name of a folder, or one that is no path
+        return None

@@ -1,0 +1,35 @@
+"""The oracle: what people say, and what they must see; it shares no code with what it checks."""
+
+from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Person, Saying, Told
+from notifier.testing.oracle.promises import (
+    DORMANT,
+    OUTSIDE,
+    SHARD,
+    SUPPRESSED,
+    Division,
+    Key,
+    Marked,
+    Oracle,
+    Seen,
+    Tweet,
+)
+
+__all__ = [
+    "BEFORE_ALL",
+    "DORMANT",
+    "FOR_EVER",
+    "OUTSIDE",
+    "SHARD",
+    "SUPPRESSED",
+    "Arranged",
+    "Asked",
+    "Division",
+    "Key",
+    "Marked",
+    "Oracle",
+    "Person",
+    "Saying",
+    "Seen",
+    "Told",
+    "Tweet",
+]

@@ -1,0 +1,81 @@
+"""Quiet hours by the clock on the wall, also where that is moved."""
+
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+
+from notifier.domain.quiet import NO_HOURS, Hours, known, quiet
+
+NIGHT = Hours(start=time(22), end=time(7))
+BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours", "now", "silent"),
+    [
+        ("UTC", NIGHT, "2026-01-05T21:59:59", False),
+        ("UTC", NIGHT, "2026-01-05T22:00:00", True),
+        ("UTC", NIGHT, "2026-01-06T06:59:59", True),
+        ("UTC", NIGHT, "2026-01-06T07:00:00", False),
+        (BERLIN, NIGHT, "2026-01-05T21:00:00", True),
+        (BERLIN, NIGHT, "2026-07-05T20:00:00", True),
+        (BERLIN, NIGHT, "2026-07-05T19:59:59", False),
+        (NEW_YORK, NIGHT, "2026-01-05T21:00:00", False),
+        ("Asia/Kathmandu", NIGHT, "2026-01-05T16:15:00", True),
+        ("UTC", Hours(start=time(13), end=time(14)), "2026-01-05T13:30:00", True),
+        ("UTC", Hours(start=time(13), end=time(14)), "2026-01-05T14:00:00", False),
+        ("UTC", NO_HOURS, "2026-01-05T00:00:00", False),
+    ],
+)
+def test_they_are_the_wall_s(zone: str, hours: Hours, now: str, silent: bool) -> None:
+    assert quiet(zone, hours, utc(now)) is silent
+
+
+@pytest.mark.parametrize(
+    ("hours", "day", "first", "last"),
+    [
+        # Berlin, the night to 2026-03-29: at 01:00Z the hand leaps from 02:00 to 03:00.
+        (NIGHT, "2026-03-28", "2026-03-28T21:00", "2026-03-29T05:00"),
+        (Hours(start=time(22), end=time(2, 30)), "2026-03-28", "2026-03-28T21:00", "2026-03-29T01:30"),
+        (Hours(start=time(2, 30), end=time(7)), "2026-03-29", "2026-03-29T00:30", "2026-03-29T05:00"),
+        # The night to 2026-10-25: at 01:00Z it goes back from 03:00 to 02:00.
+        (NIGHT, "2026-10-24", "2026-10-24T20:00", "2026-10-25T06:00"),
+        (Hours(start=time(22), end=time(2, 30)), "2026-10-24", "2026-10-24T20:00", "2026-10-25T01:30"),
+        (Hours(start=time(2, 30), end=time(7)), "2026-10-25", "2026-10-25T00:30", "2026-10-25T06:00"),
+        (Hours(start=time(2, 15), end=time(2, 45)), "2026-10-25", "2026-10-25T00:15", "2026-10-25T01:45"),
+    ],
+)
+def test_where_the_clock_is_moved_they_are_one_stretch(hours: Hours, day: str, first: str, last: str) -> None:
+    minute = timedelta(minutes=1)
+    start = utc(f"{day}T00:00") - timedelta(hours=2)
+    silent = [now for n in range(36 * 60) if quiet(BERLIN, hours, now := start + n * minute)]
+    (begins, ends) = utc(first), utc(last) - minute
+    stretch = [now for now in silent if now >= begins - minute]
+    assert (stretch[0], stretch[-1] if hours.start > hours.end else max(n for n in silent if n <= ends)) == (
+        begins,
+        ends,
+    )
+    assert all(begins + n * minute in silent for n in range((ends - begins) // minute))
+    assert begins - minute not in silent
+    assert ends + minute not in silent
+
+
+def test_half_an_hour_of_summer_is_heard_too() -> None:
+    hours = Hours(start=time(1, 45), end=time(3))
+    assert quiet(LORD_HOWE, hours, utc("2026-04-04T14:45"))  # 01:45 the first time, half an hour before it goes back
+    assert quiet(LORD_HOWE, hours, utc("2026-04-04T15:05"))  # 01:35 for the second time
+    assert not quiet(LORD_HOWE, hours, utc("2026-04-04T16:30"))
+
+
+def test_a_zone_is_one_of_the_iana_s_names() -> None:
+    assert all(map(known, ("UTC", BERLIN, "America/Argentina/Buenos_Aires")))
+    assert not any(map(known, ("", "Berlin", "../etc/passwd", "/etc/localtime", "Europe", "a\0b", "Europe/Berlin ")))
+
+
+def test_where_a_zone_is_known_no_more_utc_counts() -> None:
+    assert quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T22:00"))
+    assert not quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T21:00"))
