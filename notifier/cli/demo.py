@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker", "stop-pump")
 OF_A_CLUSTER = (
-    *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "store-outage"),
+    *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
 """There is no such process, and no network, in the embedded profile."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from notifier.config import Settings
 from notifier.profiles.folder import locked, writable
 from notifier.testing.proxy import Proxy
+from notifier.testing.refusing import CqlProxy
 from services.cassandra.node import Sync
 from services.fleet import Fleet
 from services.watch import watched
@@ -36,6 +37,14 @@ class Engines:
     def slow(self, name: str, seconds: float, latency: float) -> None:
         self.proxies[name].slow(seconds, latency)
 
+    def refuse(self, seconds: float) -> bool:
+        """Cassandra alone, because no other proxy can read what it carries. False when nothing was asked meanwhile."""
+        proxy = self.proxies["cassandra"]
+        assert isinstance(proxy, CqlProxy)
+        before = proxy.refused
+        proxy.refuse(seconds)
+        return proxy.refused > before
+
 
 @contextmanager
 def engines(
@@ -53,7 +62,7 @@ def engines(
     if fresh:
         _forget(data, fleet)
     with ExitStack() as closing:
-        proxies = {name: Proxy() for name in proxied}
+        proxies = {name: CqlProxy() if name == "cassandra" else Proxy() for name in proxied}
         for proxy in proxies.values():
             closing.callback(proxy.close)
         fleet = Fleet(

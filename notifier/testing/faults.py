@@ -26,8 +26,8 @@ PUMP_STOPPED = 7.0
 """Seconds: longer than a reader of the log may be silent, and than a lease on being the only one at a job."""
 FROZEN = 8.0
 """Seconds of an engine: longer than any of its clients waits for an answer."""
-PARTED, SLOWED = 3.0, 5.0
-"""Seconds without a network, and with a slow one."""
+PARTED, SLOWED, REFUSED = 3.0, 5.0, 5.0
+"""Seconds without a network, with a slow one, and with a node that refuses half of what it is asked."""
 LATENCY = 0.1
 """Seconds there, and as many back: of another continent."""
 OUTAGE = 20.0
@@ -76,7 +76,7 @@ def _moment(kind: str, turn: int, lasting: float, share: float) -> float:
 
 def proxied(kinds: Collection[str]) -> set[str]:
     """The engines whose network fails."""
-    return {name for kind in kinds for way, _, name in [kind.partition("-")] if way in ("cut", "slow")}
+    return {name for kind in kinds for way, _, name in [kind.partition("-")] if way in ("cut", "slow", "refuse")}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,6 +214,7 @@ STRIKES_ON_ENGINES: Mapping[str, Strike] = {
     "kill-cassandra": partial(_on, "cassandra", Engines.kill),
     "stop-kafka": partial(_on, "kafka", lambda engines, name: engines.freeze(name, FROZEN)),
     "stop-cassandra": partial(_on, "cassandra", lambda engines, name: engines.freeze(name, FROZEN)),
+    "refuse-cassandra": lambda saboteur, _: saboteur.engines is not None and saboteur.engines.refuse(REFUSED),
     STORE_OUTAGE: lambda saboteur, fault: saboteur.store_outage(gone=fault.gone),
     **{f"cut-{name}": partial(_on, name, lambda engines, name: engines.cut(name, PARTED)) for name in ENGINES},
     **{

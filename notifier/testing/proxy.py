@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -12,6 +13,16 @@ CONNECTS_WITHIN = 5.0
 """Seconds."""
 AT_ONCE = struct.pack("ii", 1, 0)
 """Closes with a reset: what was on its way is gone, as on a network that breaks."""
+
+
+class Conversation:
+    """What becomes of the pieces of one connection."""
+
+    def forth(self, piece: bytes) -> bytes:
+        return piece
+
+    def back(self, piece: bytes) -> bytes:
+        return piece
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +72,9 @@ class Proxy:
         for end in ends:
             _break(end)
 
+    def conversation(self) -> Conversation:
+        return Conversation()
+
     def close(self) -> None:
         self.parted = True
         with suppress(OSError):
@@ -90,11 +104,14 @@ class Proxy:
             self._open |= {near, far}
         if self.parted:  # looked at last: what was cut in between must not live on
             self.sever()
-        threading.Thread(target=self._carry, args=(far, near), kwargs={"back": True}, daemon=True).start()
-        self._carry(near, far, back=False)
+        talk = self.conversation()
+        threading.Thread(target=self._carry, args=(far, near, talk.back), kwargs={"back": True}, daemon=True).start()
+        self._carry(near, far, talk.forth, back=False)
         return None
 
-    def _carry(self, source: socket.socket, target: socket.socket, *, back: bool) -> None:
+    def _carry(
+        self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes], *, back: bool
+    ) -> None:
         with suppress(OSError):
             while piece := source.recv(CHUNK):
                 if self.latency:
@@ -102,7 +119,7 @@ class Proxy:
                 if back and self.answers_lost:
                     self.swallowed += len(piece)
                 else:
-                    target.sendall(piece)
+                    target.sendall(change(piece))
         for end in (source, target):
             with self._lock:
                 self._open.discard(end)

@@ -16,6 +16,7 @@ from notifier.domain.subject import POLICIES, Kind, UserId
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people
+from notifier.testing.alerted import rang
 from notifier.testing.engines import Engines, engines
 from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most
@@ -194,6 +195,7 @@ class Trial:
         truth, sent = outside.truth(self.storm.sent.accepted), self.storm.sent
         yield outside.nothing_lost(truth, sent.refused)
         yield outside.rows_equal_oracle(truth)
+        yield outside.alerts_equal_oracle(rang([self.script.data / "alerts.ndjson"]))
         yield outside.books_balance(truth)
         yield from self._judge_tabs(outside, truth)
         if any(self.script.world.size(star) >= self.script.threshold for star in range(self.script.world.celebrities)):

@@ -60,6 +60,11 @@ class Truth:
         p2 = audience & ~p0 & ~p1
         return {Tier.P0: p0, Tier.P1: p1, Tier.P2: p2 if burst.lane is Lane.STANDARD else p2 & (idle < ACTIVE_30D)}
 
+    def phones(self, shard: int) -> Flags:
+        """Celebrities have none."""
+        m = _members(shard)
+        return self.world.push(m) & (m < self.world.universe)
+
     def audience(self, burst: Burst, shard: int, m: Members) -> Flags:
         followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)
         if burst.restricted_to is None:

@@ -17,6 +17,7 @@ ALWAYS = {
     "nothing_lost",
     "shown_once",
     "rows_equal_oracle",
+    "alerts_equal_oracle",
     "dormant_by_pull",
     "badge_equals_list",
     "books_balance",

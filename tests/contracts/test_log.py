@@ -154,6 +154,15 @@ def test_whoever_stops_looking_through_what_waits_holds_nothing_up(logs: Logs) -
     assert [one.record.key for one in logs.log.waiting(STREAM, "router", 1_000)] == ["new"]
 
 
+def test_an_append_may_be_of_any_size(logs: Logs) -> None:
+    """200 events that name 100 accounts each make so many mentions, in one piece or not at all for who sends them."""
+    consumer = logs.subscribe(STREAM, "router", "one")
+    logs.settle([consumer])
+    logs.log.append([Record(stream=STREAM, key="many", value=b"a mention")] * 40_000)
+    assert poll(logs, consumer, 10)
+    assert consumer.lag() == 40_000
+
+
 def test_an_append_of_nothing_is_nothing(logs: Logs) -> None:
     logs.log.append([])
     assert nothing(logs, logs.subscribe(STREAM, "router", "one"))

@@ -1,5 +1,8 @@
 """The whole service on real engines: a storm, looked at from outside, and the verbs that people type beside it."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +22,8 @@ pytestmark = pytest.mark.timeout(240)
 
 COLLAPSE = 5.0
 """Seconds: the storm waits until the windows of its rehearsal are over."""
+ENGINES_FAIL = ("kill-cassandra", "kill-valkey", "cut-kafka", "refuse-cassandra")
+SMALL = ("--followers", "100000", "--celebrities", "3", "--threshold", "50000", "--mentions", "60", "--collapse", "5")
 FIRST_DATABASE = 8
 """Of the shared Valkey: this service's own, and behind it one for each pool."""
 
@@ -68,6 +73,17 @@ def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
     assert len(found) > len(timed) + 8
     for second in ("p0-2", "p1-2"):
         assert "succeeded" in (data / "logs" / f"{second}.log").read_text(), "it had its part"
+
+
+@pytest.mark.timeout(300)
+def test_a_storm_in_which_engines_die_are_cut_off_and_refuse_reaches_everybody(tmp_path: Path) -> None:
+    """On engines of its own, as people try it; with all the faults there are, and for longer, it is left to them."""
+    words = ["demo", "--headless", "--profile", "cluster", "--faults", ",".join(ENGINES_FAIL), *SMALL]
+    command = [sys.executable, "-m", "notifier", *words, "--json", "--keep", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
+    assert (ran.returncode, [each for each in found.values() if not each["ok"]]) == (0, []), "\n".join(said(tmp_path))
+    assert found["faults_struck"]["value"] == 2 * len(ENGINES_FAIL)
 
 
 def said(data: Path) -> Iterator[str]:

@@ -15,6 +15,8 @@ from notifier.ports.log import Consumer, Logged, Record
 
 MOST_IN_FLIGHT = 5_000
 """Records that are sent and not answered, of all threads: the libraries' own bounds on memory are none."""
+AT_ONCE = 1_000
+"""Records that share a deadline: events that name a hundred accounts each become tens of thousands."""
 
 
 class KafkaLog:
@@ -27,6 +29,10 @@ class KafkaLog:
         self._room = BoundedSemaphore(MOST_IN_FLIGHT)
 
     def append(self, records: Sequence[Record]) -> None:
+        for start in range(0, len(records), AT_ONCE):
+            self._append(records[start : start + AT_ONCE])
+
+    def _append(self, records: Sequence[Record]) -> None:
         deadline = monotonic() + ANSWERS_WITHIN
         answers = _Answers(len(records))
         for record in records:

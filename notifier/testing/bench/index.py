@@ -16,6 +16,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import BurstKey, Lane, Subject, UserId
 from notifier.flow.reconciler import REBUILT_FROM, pages
+from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.testing.bench.rounds import Figure, Spread, median_at_most, seconds
 
 SUBJECTS = 2_000
@@ -26,14 +27,25 @@ AT_ONCE = 5_000
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    clock, server, files = SystemClock(), ValkeyServer(folder / "run"), Files.at(folder)
+    files = Files.at(folder)
+    try:
+        files.migrate()
+        stored = SqliteBursts(files.core), SqliteRecentBursts(files.core)
+        return [measured("redis_rebuild_s", *stored, folder, quick=quick, tell=tell)]
+    finally:
+        files.close()
+
+
+def measured(
+    name: str, bursts: Bursts, recent: RecentBursts, folder: Path, *, quick: bool, tell: Callable[[str], None]
+) -> Figure:
+    """Stated, for a store that is empty yet."""
+    clock, server = SystemClock(), ValkeyServer(folder / "run")
     many = BURSTS_QUICK if quick else BURSTS
     try:
         server.start()
-        files.migrate()
         tell(f"a store with {many:,} bursts of {SUBJECTS:,} subjects")
-        _fill(SqliteBursts(files.core), many, clock.now())
-        recent = SqliteRecentBursts(files.core)
+        _fill(bursts, many, clock.now())
         with connect(server.url()) as redis:
             index, took = RedisPullIndex(redis, UuidNonces()), []
             for _ in range(ROUNDS_QUICK if quick else ROUNDS):
@@ -41,12 +53,11 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
                 took.append(seconds(lambda: _rebuild(index, recent, clock.now())))
                 asyncio.run(_require_whole(server.url(), clock))
     finally:
-        files.close()
         server.close()
-    return [_stated(took, many)]
+    return _stated(name, took, many)
 
 
-def _fill(bursts: SqliteBursts, many: int, now: datetime) -> None:
+def _fill(bursts: Bursts, many: int, now: datetime) -> None:
     made = _made(many, now)
     while some := list(islice(made, AT_ONCE)):
         bursts.write(some, [])
@@ -78,7 +89,7 @@ def _subject(number: int) -> Subject:
     return Subject.parse(f"mention:star{number}")
 
 
-def _rebuild(index: RedisPullIndex, recent: SqliteRecentBursts, now: datetime) -> None:
+def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None:
     """As the reconciler does."""
     index.generation()
     index.rebuilt(pages(recent, now - REBUILT_FROM), now - REBUILT_FROM, now)
@@ -95,6 +106,6 @@ async def _require_whole(url: str, clock: SystemClock) -> None:
     assert pulled.complete_since < reach
 
 
-def _stated(took: Sequence[float], many: int) -> Figure:
-    figure = median_at_most("redis_rebuild_s", took, 0.0, detail=f"{many / Spread.of(took).median:,.0f} bursts/s")
+def _stated(name: str, took: Sequence[float], many: int) -> Figure:
+    figure = median_at_most(name, took, 0.0, detail=f"{many / Spread.of(took).median:,.0f} bursts/s")
     return replace(figure, finding=replace(figure.finding, ok=True, limit=None))

@@ -14,7 +14,7 @@ from notifier.testing.finding import Finding, agreement
 NAME = "clock_off"
 OFF = (timedelta(seconds=3), timedelta(seconds=-3))
 MENTIONS, LASTING = 60, 12.0
-POOLS = (Pool.P0, Pool.P1)
+POOLS = tuple(Pool)
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:

@@ -14,7 +14,7 @@ NAME = "cas_unknown_resolved"
 MENTIONS, LASTING = 60, 14.0
 LOST_FOR = 0.5
 """Seconds of answers, of everything that is asked by everybody."""
-SUBJECT = Subject(Kind.MENTION, UserId("nobody"))
+SUBJECT, ANOTHER = (Subject(Kind.MENTION, UserId(name)) for name in ("nobody", "nobody-else"))
 ANSWERED_WITHIN = 30.0
 
 
@@ -36,9 +36,9 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 def _swapped_once(stage: Stage) -> list[str]:
     """Who was told that nobody knows asks again with the same swap, as a pump does with the same records."""
     heads, proxy = stage.ports.heads, stage.engines.proxies["cassandra"]
-    heads.load([SUBJECT])  # connects, and prepares
-    next_one = replace(Head.fresh(SUBJECT), version=1, nonce=stage.ports.nonces.new(), applied={"lost/0": 1})
-    heads.swap([replace(next_one, version=7, nonce="prepares")])
+    heads.load([SUBJECT])  # connects
+    heads.swap([_first(stage, ANOTHER)])  # prepares: what is lost is to be the answer to the swap itself
+    next_one = _first(stage, SUBJECT)
     swapping = Thread(target=_swap, args=(stage, next_one))
     proxy.answers_lost, before = True, proxy.swallowed
     swapping.start()
@@ -53,6 +53,10 @@ def _swapped_once(stage: Stage) -> list[str]:
     stored = heads.load([SUBJECT])[SUBJECT]
     told = [] if again else ["the writer isn't told that the swap was its own"]
     return told + ([] if stored == next_one else [f"stored is {stored}"])
+
+
+def _first(stage: Stage, subject: Subject) -> Head:
+    return replace(Head.fresh(subject), version=1, nonce=stage.ports.nonces.new(), applied={"lost/0": 1})
 
 
 def _swap(stage: Stage, head: Head) -> bool:

@@ -17,9 +17,9 @@ NAME = "migrate_with_old_code_running"
 MENTIONS, LASTING = 60, 14.0
 ADDED = """\
 -- A trial's.
-ALTER TABLE bursts ADD trial text;
-ALTER TABLE mentions ADD trial text;
-ALTER TABLE inbox ADD trial text;
+ALTER TABLE bursts ADD IF NOT EXISTS trial text;
+ALTER TABLE mentions ADD IF NOT EXISTS trial text;
+ALTER TABLE inbox ADD IF NOT EXISTS trial text;
 CREATE TABLE IF NOT EXISTS trial (id text, value text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;
 """
 _FORGET = "DELETE FROM migrations WHERE book = 'schema' AND phase = 'pre' AND number = 999 IF EXISTS"

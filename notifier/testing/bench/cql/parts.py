@@ -1,6 +1,6 @@
 """`notifier bench cql`: every figure of rows, pages, block sizes, mentions and large bursts on Cassandra, by part."""
 
-from notifier.testing.bench.cql import large, mentions, pages, rows, sizes
+from notifier.testing.bench.cql import large, mentions, pages, rebuild, rows, sizes
 from notifier.testing.bench.fanout import Parts
 
 PARTS: Parts = {
@@ -18,6 +18,7 @@ PARTS: Parts = {
     ),
     "sizes": (sizes.run, sizes.FIGURES),
     "mentions": (mentions.run, ("hot_celebrity_mentions_per_s", "mentions_500_per_s")),
+    "rebuild": (rebuild.run, (rebuild.NAME,)),
     "large": (large.run, ("burst_200m_p1_s", "burst_200m_p2_s")),
     "durable": (large.durable, ("burst_200m_p1_durable_s", "burst_200m_p2_durable_s")),
 }
