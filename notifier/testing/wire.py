@@ -64,13 +64,19 @@ class Wire:
 
 
 def patiently(wire: Wire, path: str, *, within: float = 30.0) -> Answer:
-    """A GET that waits for a service which is just being started again."""
+    """A GET that waits for a service which is just being started again, and for all that was asked for: what says that
+    it is partial is right, and says that it comes whole later."""
     deadline = time.monotonic() + within
     while True:
         answer = wire.get(path)
-        if answer.status not in (0, 503) or time.monotonic() > deadline:
+        if not _to_come(answer) or time.monotonic() > deadline:
             return answer
         time.sleep(0.1)
+
+
+def _to_come(answer: Answer) -> bool:
+    partial = isinstance(answer.body, dict) and answer.body.get("partial")
+    return answer.status in (0, 503) or bool(partial)
 
 
 def quoted(text: str) -> str:
