@@ -41,9 +41,7 @@ class Engines:
         """Cassandra alone, because no other proxy can read what it carries. False when nothing was asked meanwhile."""
         proxy = self.proxies["cassandra"]
         assert isinstance(proxy, CqlProxy)
-        before = proxy.refused
-        proxy.refuse(seconds)
-        return proxy.refused > before
+        return proxy.refuse(seconds)
 
 
 @contextmanager

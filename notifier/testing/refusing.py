@@ -19,6 +19,8 @@ VOID = struct.pack(">i", 1)
 """How the result of a plain write begins; reads and conditional writes are answered with rows."""
 OVERLOADED, WRITE_TIMEOUT = 0x1001, 0x1100
 LOCAL_QUORUM = 6
+ASKED_WITHIN = 20.0
+"""Seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,12 +29,18 @@ class CqlProxy(Proxy):
     refused: int = 0
     turn: Iterator[int] = field(default_factory=count)
 
-    def refuse(self, seconds: float) -> None:
+    def refuse(self, seconds: float) -> bool:
+        """For so long from the first refusal on: whoever has just lost the node may not be back yet. False when nothing
+        was asked."""
+        before, deadline = self.refused, time.monotonic() + ASKED_WITHIN
         self.refusing = True
         try:
+            while self.refused == before and time.monotonic() < deadline:
+                time.sleep(0.05)
             time.sleep(seconds)
         finally:
             self.refusing = False
+        return self.refused > before
 
     def conversation(self) -> "Refusals":
         return Refusals(self)
