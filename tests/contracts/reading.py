@@ -29,18 +29,23 @@ def poll_all(
     logs: Logs, consumers: Sequence[Consumer], limit: int = 1_000, *, due: int, within: timedelta | None = None
 ) -> Sequence[Logged]:
     """The same of what comes to any of them."""
-    found = _asked(consumers, limit)
+    return [one for found in poll_each(logs, consumers, limit, due=due, within=within) for one in found]
+
+
+def poll_each(
+    logs: Logs, consumers: Sequence[Consumer], limit: int = 1_000, *, due: int, within: timedelta | None = None
+) -> Sequence[Sequence[Logged]]:
+    """By consumer. They are polled in turns, for who isn't polled keeps the others from sharing anew."""
+    found: list[list[Logged]] = [[] for _ in consumers]
     deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
-    empty = 0
-    while len(found) < limit and monotonic() < deadline and empty < logs.quiet:
-        more = _asked(consumers, limit - len(found))
-        found += more
-        empty = empty + 1 if len(found) >= due and not more else 0
-    return found
-
-
-def _asked(consumers: Sequence[Consumer], limit: int) -> list[Logged]:
-    return [one for consumer in consumers for one in consumer.poll(limit, AT_ONCE)]
+    empty = had = 0
+    while True:
+        for consumer, its in zip(consumers, found, strict=True):
+            its.extend(consumer.poll(limit - sum(map(len, found)), AT_ONCE))
+        had, before = sum(map(len, found)), had
+        empty = empty + 1 if before >= due and had == before else 0
+        if had >= limit or monotonic() >= deadline or empty >= logs.quiet:
+            return found
 
 
 def nothing(logs: Logs, consumer: Consumer) -> bool:

@@ -20,6 +20,7 @@ from tests.contracts.reading import (
     partitions,
     poll,
     poll_all,
+    poll_each,
 )
 
 pytestmark = pytest.mark.timeout(180)  # readers are processes of their own, whose leases end by the real clock
@@ -29,7 +30,7 @@ def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) 
     consumers = [logs.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
     logs.settle(consumers)
     append(logs, *KEYS)
-    shares = [partitions(poll(logs, consumer)) for consumer in consumers]
+    shares = [partitions(share) for share in poll_each(logs, consumers, due=len(KEYS))]
     assert sorted(len(share) for share in shares) == [1, 1, 2]
     assert len(set.union(*shares)) == ALL
 
@@ -49,9 +50,9 @@ def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     second = logs.subscribe(STREAM, "router", "two")
     logs.settle([first, second])
     append(logs, *KEYS)
-    shares = [poll(logs, first), poll(logs, second)]
+    shares = poll_each(logs, [first, second], due=len(KEYS))
     assert [len(partitions(share)) for share in shares] == [ALL / 2, ALL / 2]
-    assert sorted(keys(shares[0]) + keys(shares[1])) == sorted(KEYS)
+    assert sorted(keys([*shares[0], *shares[1]])) == sorted(KEYS)
 
 
 def test_what_a_reader_had_ahead_when_another_came_is_read_by_whoever_has_it_now(logs: Logs) -> None:

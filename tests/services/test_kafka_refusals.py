@@ -18,6 +18,7 @@ from notifier.topics import MENTIONS
 from services.engine import Engine, free_port
 from services.jars import missing
 from services.kafka.broker import brokers
+from tests.services.waiting import until
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""
@@ -126,10 +127,3 @@ def taken(call: Callable[[], object]) -> bool:
     except LogUnavailable:
         return False
     return True
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

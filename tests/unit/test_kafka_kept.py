@@ -52,7 +52,7 @@ class Library:
 
 def made() -> tuple[PythonMembership, Library]:
     membership = PythonMembership.__new__(PythonMembership)  # without a broker
-    membership._listener = _Listener(Nobody())
+    membership._listener = _Listener(Nobody(), lambda: None)
     membership._topic = membership._stream = "mentions"
     membership._consumer = library = Library(membership._listener)
     return membership, library

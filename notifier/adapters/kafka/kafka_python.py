@@ -1,6 +1,6 @@
 """The log by kafka-python: its client in Python, with its traps avoided."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from threading import Lock
@@ -33,6 +33,7 @@ from notifier.adapters.kafka.client import (
     TooLate,
     Unreadable,
 )
+from notifier.adapters.kafka.growth import begun
 from notifier.adapters.kafka.incarnation import shortened
 from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.making import made
@@ -44,7 +45,7 @@ from notifier.ports.log import Logged, Record
 OWNS_NOTHING = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 UNREADABLE = (CorruptRecordError, UnsupportedCodecError)
 TO_JOIN, TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
-"""The least of a poll: with shorter ones the library never gets through joining a group."""
+"""The least of a poll: with shorter ones the library never gets through joining a group, the first time or again."""
 ASKS_WITHIN = 2_000
 """Milliseconds of a question about offsets."""
 
@@ -103,7 +104,7 @@ class PythonMembership:
     def __init__(self, access: Access, stream: str, group: str, name: str, changes: Changes) -> None:
         self._access, self._stream, self._name = access, stream, name
         self._topic, self._group = access.topic(stream), access.group(stream, group)
-        self._listener = _Listener(changes)
+        self._listener = _Listener(changes, self._rejoin)
         with translated("The log can't be reached"):
             self._consumer = self._made()
             self._consumer.subscribe([self._topic], listener=self._listener)
@@ -139,8 +140,11 @@ class PythonMembership:
             assigned = {place.partition for place in self._consumer.assignment()}
             numbers = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
             found = self._asked(numbers)
-            # One question after the other: who began in between gave a commit to all, those included that had none.
-            return found | self._asked([number for number, at in found.items() if at is None])
+            # One question after the other: who began in between gave a commit to all, those included that had none when
+            # they were asked, be it the first time or again.
+            while (again := self._asked([number for number, at in found.items() if at is None])) and begun(again):
+                found |= again
+            return found
 
     def _asked(self, numbers: Iterable[int]) -> dict[int, int | None]:
         places = self._places(numbers)
@@ -168,6 +172,12 @@ class PythonMembership:
         with suppress(KafkaError):
             leave(self._access, self._group, self._consumer.group_metadata().member_id, self._name)
         self._consumer.close(autocommit=False)
+
+    def _rejoin(self) -> None:
+        """Who leads a group shares anew where its topic grew, and forgets why as soon as it has a plan. Were a poll to
+        end before that is confirmed, no other would go on with it: the member would neither read nor live. No method
+        says it."""
+        self._consumer._coordinator.request_rejoin()
 
     def _go_back(self) -> None:
         """With a partition that stays here when its group shares anew, the library goes on behind all that it gave out,
@@ -208,8 +218,8 @@ class PythonMembership:
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """Asynchronous: one that isn't may not even commit."""
 
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
+    def __init__(self, changes: Changes, rejoin: Callable[[], None]) -> None:
+        self._changes, self._rejoin = changes, rejoin
         self._had: set[int] = set()
         self.joined = False
         self.kept: set[int] = set()
@@ -217,10 +227,13 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the li
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         self._had |= {place.partition for place in revoked}
+        self.joined = False
+        self._rejoin()
         self._changes.lost()
 
     async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
         self._had.clear()
+        self.joined = False
         self._changes.lost()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
