@@ -9,6 +9,7 @@ from notifier import topics
 from notifier.config import Settings
 from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
+from notifier.flow.attendant import Attendant
 from notifier.flow.audit import Audit
 from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.coordinator import Coordinator
@@ -102,6 +103,8 @@ class System:
                 return self.coordinator()
             case "registrar":
                 return self.registrar(holds)
+            case "attendant":
+                return self.attendant()
             case _:
                 return self.indexer(holds)
 
@@ -143,6 +146,10 @@ class System:
         return Registrar(
             directory=p.directory, flags=p.flags, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
         )
+
+    def attendant(self) -> Attendant:
+        p = self.ports
+        return Attendant(directory=p.directory, hours=p.active_hours, clock=p.clock)
 
     def dispatcher(self) -> Dispatcher:
         p = self.ports

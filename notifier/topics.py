@@ -16,16 +16,20 @@ USERS = "users"
 """What the platform says of an account itself; key: the account. One partition, for the bitmap of a shard's VIPs is of
 many accounts, and has one writer."""
 
+ACTIVITY = "activity"
+"""Who was around elsewhere; key: the account. Bits are only ever set, so it may have any number of readers."""
+
 GROUPS = {
     MENTIONS: "router",
     MENTIONS_CELEBRITY: "coordinator",
     MENTIONS_STANDARD: "coordinator",
     FOLLOWS: "indexer",
     USERS: "registrar",
+    ACTIVITY: "attendant",
 }
 """Who reads each stream."""
 
-PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4, USERS: 1}
+PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4, USERS: 1, ACTIVITY: 4}
 
 MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """In the order in which an event of the tweet service passes them."""

@@ -101,8 +101,8 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired, May.EVENTS, May.FOLLOWS, May.ACCOUNTS)],
-            security=[{SERVICE: [may]} for may in (May.EVENTS, May.FOLLOWS, May.ACCOUNTS)],
+            guards=[services(wired, *events.NEEDED.values())],
+            security=[{SERVICE: [may]} for may in events.NEEDED.values()],
             tags=["events"],
         ),
         Router(

@@ -19,6 +19,7 @@ from notifier.api.scopes import Caller, Scope
 from notifier.codec import Told, read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
 from notifier.domain.account import AccountChange
+from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.graph import GraphChange
 from notifier.domain.mention import Event
@@ -36,7 +37,12 @@ NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
-NEEDED: Mapping[type[Told], Scope] = {Event: Scope.EVENTS, GraphChange: Scope.FOLLOWS, AccountChange: Scope.ACCOUNTS}
+NEEDED: Mapping[type[Told], Scope] = {
+    Event: Scope.EVENTS,
+    GraphChange: Scope.FOLLOWS,
+    AccountChange: Scope.ACCOUNTS,
+    Sighting: Scope.ACTIVITY,
+}
 
 Sent = Request[Caller, Any, State]
 

@@ -15,6 +15,8 @@ class Scope(StrEnum):
     """Who follows whom."""
     ACCOUNTS = "accounts"
     """What an account is: verified, a VIP, deleted."""
+    ACTIVITY = "activity"
+    """Who was around elsewhere."""
     OPERATE = "operate"
     """What operators watch."""
     METRICS = "read-metrics"

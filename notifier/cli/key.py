@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from notifier.api.keybook import KeyBook
     from notifier.api.service_keys import ServiceKey
 
-SCOPES = ("events", "follows", "accounts", "operate", "read-metrics")
+SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
 """Of `notifier.api.scopes`, which the help needn't wait for; a test compares."""
 
 

@@ -7,15 +7,18 @@ from typing import Literal
 import msgspec
 
 from notifier.domain.account import AccountChange, Flag
+from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.event import (
     CHANGED_TYPE,
     EVENT_TYPE,
     FOLLOWED_TYPE,
+    SEEN_TYPE,
     UNFOLLOWED_TYPE,
     checked_account,
     checked_change,
     checked_event,
+    checked_sighting,
 )
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event
@@ -23,7 +26,7 @@ from notifier.domain.mention import Event
 LARGEST_EVENT = 64 * 1024
 LARGEST_BATCH = 1_000
 
-Told = Event | GraphChange | AccountChange
+Told = Event | GraphChange | AccountChange | Sighting
 """What may be said by an event."""
 
 ONE = "application/cloudevents+json"
@@ -50,6 +53,10 @@ class _Account(msgspec.Struct):
     verified: bool | None = None
     vip: bool | None = None
     deleted: bool | None = None
+
+
+class _Visitor(msgspec.Struct):
+    user: str
 
 
 class _CloudEvent(msgspec.Struct, tag_field="type"):
@@ -106,12 +113,20 @@ class _Changed(_CloudEvent, tag=CHANGED_TYPE):
         )
 
 
-_Raw = _Mentioned | _Followed | _Unfollowed | _Changed
+class _Seen(_CloudEvent, tag=SEEN_TYPE):
+    data: _Visitor
+
+    def checked(self, now: datetime) -> Sighting:
+        return checked_sighting(source=self.source, id=self.id, user=self.data.user, happened_at=self.time, now=now)
+
+
+_Raw = _Mentioned | _Followed | _Unfollowed | _Changed | _Seen
 _KINDS: dict[type[_Raw], type[Told]] = {
     _Mentioned: Event,
     _Followed: GraphChange,
     _Unfollowed: GraphChange,
     _Changed: AccountChange,
+    _Seen: Sighting,
 }
 
 

@@ -1,9 +1,12 @@
 """Who counts as active and until when, in hours since 1970: what a look is worth, and which hours may have grown."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from notifier.domain.audience import SetKind
+from notifier.domain.mention import EventId
+from notifier.domain.subject import UserId
 
 LASTS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
 """Days for which one look at the tab keeps a member in each of the sets."""
@@ -34,6 +37,19 @@ class Published(StrEnum):
     """As they were published last; nothing is lost with it but who has come since."""
     HELD = "held"
     """As they were loaded, because somebody wants it so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """Somebody was around elsewhere: logged in, say, or opened another part of the platform."""
+
+    id: EventId
+    user: UserId
+    at: datetime
+
+    def counts(self, now: datetime) -> bool:
+        """As if it were now, for hours that have passed are closed; after a day it says nothing of this one."""
+        return self.at > now - LASTS[SetKind.ACTIVE_24H] * timedelta(days=1)
 
 
 def hour_of(moment: datetime) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from notifier.domain.account import AccountChange, Flag
+from notifier.domain.activity import Sighting
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import BadEvent
 from notifier.domain.graph import Deed, GraphChange
@@ -14,6 +15,7 @@ from notifier.domain.subject import UserId
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 CHANGED_TYPE = "notifier.account.changed.v1"
+SEEN_TYPE = "notifier.account.seen.v1"
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000
@@ -99,6 +101,15 @@ def checked_account(
         user=UserId(_name("data.user", user)),
         sequence=_sequence(sequence),
         said=known,
+    )
+
+
+def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, now: datetime) -> Sighting:
+    """The sighting, or BadEvent with the field that is wrong."""
+    return Sighting(
+        id=EventId(_name("source", source), _name("id", id)),
+        user=UserId(_name("data.user", user)),
+        at=_happened(happened_at, now),
     )
 
 

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from notifier import topics
 from notifier.codec import Told, pack, read_events
 from notifier.domain.account import AccountChange, AccountRecord
+from notifier.domain.activity import Sighting
 from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
@@ -85,12 +86,14 @@ def digest(event: Event) -> str:
 
 
 def _of_change(told: Told | NotifierError) -> Record | None:
-    """Whoever says a change twice says nothing new: its pair, or its account, has a sequence."""
+    """Whoever says a change twice says nothing new: its pair, or its account, has a sequence; and seen is seen."""
     match told:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=told.followed, value=pack(GraphRecord(change=told)))
         case AccountChange():
             return Record(stream=topics.USERS, key=told.user, value=pack(AccountRecord(change=told)))
+        case Sighting():
+            return Record(stream=topics.ACTIVITY, key=told.user, value=pack(told))
         case _:
             return None
 

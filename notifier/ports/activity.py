@@ -25,6 +25,10 @@ class Activity(Protocol):
 class ActiveHours(Protocol):
     """Raises CacheUnavailable."""
 
+    def touch(self, members: Collection[Member], hour: int) -> None:
+        """As the read path does: of all who tell at the same time none loses another's."""
+        ...
+
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         """Who was touched in that hour, in those of the shards where it is anybody; in one round trip."""
         ...

@@ -94,8 +94,20 @@ def test_two_who_touch_in_turns_never_lose_each_others_members(activity: Backend
     assert activity.read(0) == {0: list(range(64))}
 
 
+def test_whichever_port_tells_loses_nothing_that_the_other_told(activity: Backend) -> None:
+    for member in range(0, 64, 2):
+        activity.touch(member, SHARD_MEMBERS * NEIGHBOURS + member)
+        activity.hours.touch([Member(member + 1)], HOUR)
+        activity.hours.touch([Member(member), Member(member)], HOUR)
+    assert activity.read(0, NEIGHBOURS) == {
+        0: list(range(64)),
+        NEIGHBOURS: [SHARD_MEMBERS * NEIGHBOURS + member for member in range(0, 64, 2)],
+    }
+
+
 def test_touching_nobody_is_nothing(activity: Backend) -> None:
     activity.touch()
+    activity.hours.touch([], HOUR)
     assert activity.read(0) == {}
 
 
@@ -115,7 +127,8 @@ def test_the_last_roll_up_is_the_one_that_was_said_last(activity: Backend) -> No
 
 
 def test_every_hour_has_an_end(valkey: Valkey) -> None:
-    touching(valkey.patient)([Member(7), Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
+    touching(valkey.patient)([Member(7)], HOUR)
+    RedisActiveHours(valkey.client).touch([Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
     assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
@@ -144,3 +157,5 @@ def test_without_a_server_both_say_so() -> None:
         touching(NOWHERE)([Member(1)], HOUR)
     with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):
         RedisActiveHours(client).read(HOUR, [0])
+    with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):
+        RedisActiveHours(client).touch([Member(1)], HOUR)

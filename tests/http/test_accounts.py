@@ -1,8 +1,9 @@
-"""What is said of an account by `/v1/events`: heard by the registrar, and seen in who comes first and who is there."""
+"""What is said of an account by `/v1/events`: seen in who comes first, who is there, and who is around."""
 
+from notifier.domain.activity import hour_of
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import holds
-from notifier.domain.event import CHANGED_TYPE
+from notifier.domain.event import CHANGED_TYPE, SEEN_TYPE
 from notifier.domain.subject import UserId
 from tests.http.house import Edge, assert_problem, event
 
@@ -48,3 +49,11 @@ def test_what_is_sent_again_is_accepted_again(edge: Edge) -> None:
 def test_there_is_no_dry_run_of_it(edge: Edge) -> None:
     asked = edge.client.post("/v1/events?dry_run=true", json=account("u1", 1, vip=True), headers=edge.service)
     assert_problem(asked, 400, "not_supported")
+
+
+def test_who_was_seen_elsewhere_is_around_in_this_hour(edge: Edge) -> None:
+    said(edge, {**event("s1"), "type": SEEN_TYPE, "data": {"user": "u1"}})
+    house = edge.house
+    member = house.ports.directory.accounts([UserId("u1")])[UserId("u1")].member
+    around = house.ports.active_hours.read(hour_of(house.clock.now()), [0])
+    assert holds(around[0], member)

@@ -24,7 +24,7 @@ from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_k
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
 SCOPES: Mapping[Route, set[Scope]] = {
-    ("POST", "/v1/events"): {Scope.EVENTS, Scope.FOLLOWS, Scope.ACCOUNTS},
+    ("POST", "/v1/events"): {Scope.EVENTS, Scope.FOLLOWS, Scope.ACCOUNTS, Scope.ACTIVITY},
     ("GET", "/v1/events/{id}"): {Scope.EVENTS},
     ("GET", "/v1/system"): {Scope.OPERATE},
     ("GET", "/v1/system/stream"): {Scope.OPERATE},

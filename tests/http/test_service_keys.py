@@ -20,7 +20,7 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.event import CHANGED_TYPE, EVENT_TYPE, FOLLOWED_TYPE
+from notifier.domain.event import CHANGED_TYPE, EVENT_TYPE, FOLLOWED_TYPE, SEEN_TYPE
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, House, assert_problem, event
 
@@ -80,6 +80,10 @@ def account(id: str = "a1", **said: bool) -> dict[str, object]:
     return {**event(id), "type": CHANGED_TYPE, "data": {"user": "nova", "sequence": 7, **(said or {"vip": True})}}
 
 
+def sighting(id: str = "s1") -> dict[str, object]:
+    return {**event(id), "type": SEEN_TYPE, "data": {"user": "u1"}}
+
+
 def test_a_key_brings_what_its_scope_says(desk: Desk) -> None:
     tweets, graph = desk.add("tweets", Scope.EVENTS), desk.add("graph", Scope.FOLLOWS)
     assert [desk.post(tweets, event()).status_code, desk.post(graph, follow()).status_code] == [202, 202]
@@ -87,6 +91,7 @@ def test_a_key_brings_what_its_scope_says(desk: Desk) -> None:
     assert desk.post(tweets, event("2"), dry_run=True).status_code == 200
     accounts = desk.add("accounts", Scope.ACCOUNTS)
     assert desk.post(accounts, account()).status_code == 202
+    assert desk.post(desk.add("logins", Scope.ACTIVITY), sighting()).status_code == 202
     both = desk.add("both", Scope.EVENTS, Scope.FOLLOWS)
     assert desk.post(both, event("3"), follow("f2")).status_code == 202
 
@@ -105,6 +110,7 @@ def test_a_key_without_the_scope_is_told_which_it_lacks_and_nothing_is_taken(des
         (graph, desk.get(graph, "/v1/events/1"), "events"),
         (graph, desk.post(graph, account()), "accounts"),
         (graph, desk.post(graph, follow(), account()), "accounts"),
+        (graph, desk.post(graph, follow(), sighting()), "activity"),
     ):
         detail = assert_problem(answer, 403, "forbidden")["detail"]
         assert f"hasn't the scope {scope}; it has" in detail

@@ -9,6 +9,7 @@ import pytest
 from notifier.codec import Told, read_events
 from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
 from notifier.domain.account import AccountChange, Flag
+from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
@@ -182,3 +183,28 @@ def test_a_batch_has_a_size() -> None:
     assert len(read_events(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON, batch=True)) == LARGEST_BATCH
     with pytest.raises(TooLarge):
         read_events(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON, batch=True)
+
+
+def sighting(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.seen.v1") | {"data": data}
+
+
+def test_who_was_seen_is_read() -> None:
+    found = read(sighting(user="ada"))
+    assert isinstance(found, Sighting)
+    assert (found.id, found.user) == (EventId("tweets", "e1"), "ada")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (sighting(), "user"),
+        (sighting(user=""), "data.user"),
+        (sighting(user="a" * 1_000), "data.user"),
+        (sighting(user="ada") | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+    ],
+)
+def test_a_bad_sighting_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)

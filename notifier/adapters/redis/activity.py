@@ -2,7 +2,7 @@
 
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.client import AsyncClient, Client
@@ -21,28 +21,30 @@ microseconds."""
 _MEMBERS = NEIGHBOURS * SHARD_MEMBERS
 
 
+_TOUCH = Script.named("touch")
+
+
 class RedisActivity:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._touch = Script.named("touch")
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        places = defaultdict[int, list[int]](list)
-        for member in members:
-            # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
-            places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
         with self._client.answered():
             async with self._client.pipeline(transaction=False) as pipe:
-                for place, some in places.items():
-                    packed = struct.pack(f"<{len(some)}I", *some)
-                    # The whole script, not its digest: it is short, and whoever has forgotten it is asked once, too.
-                    pipe.eval(self._touch.text, 1, _name(hour, place), packed, KEPT // timedelta(milliseconds=1))
+                for call in _touches(members, hour):
+                    pipe.eval(*call)
                 await pipe.execute()
 
 
 class RedisActiveHours:
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def touch(self, members: Collection[Member], hour: int) -> None:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
+            for call in _touches(members, hour):
+                pipe.eval(*call)
+            pipe.execute()
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
@@ -63,6 +65,17 @@ class RedisActiveHours:
             return from_ms(int(found)) if isinstance(found, bytes) else None
         except (ValueError, OverflowError):  # as if nothing had been said
             return None
+
+
+def _touches(members: Collection[Member], hour: int) -> Iterator[tuple[str, int, str, bytes, int]]:
+    """The whole script, not its digest: it is short, and whoever has forgotten it is asked once, too."""
+    places = defaultdict[int, list[int]](list)
+    for member in members:
+        # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
+        places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
+    for place, some in places.items():
+        packed = struct.pack(f"<{len(some)}I", *some)
+        yield _TOUCH.text, 1, _name(hour, place), packed, KEPT // timedelta(milliseconds=1)
 
 
 def _bits(said: bytes) -> Bits:

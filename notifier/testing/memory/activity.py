@@ -17,6 +17,9 @@ class MemoryActivity:
         self.hours.clear()
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
+        self.note(members, hour)
+
+    def note(self, members: Collection[Member], hour: int) -> None:
         for member in members:
             place = member % SHARD_MEMBERS
             bits = self.hours.setdefault((hour, shard_of(member)), bytearray(SHARD_BYTES))
@@ -33,6 +36,9 @@ class MemoryActiveHours:
     def wipe(self) -> None:
         self.activity.wipe()
         self.said = None
+
+    def touch(self, members: Collection[Member], hour: int) -> None:
+        self.activity.note(members, hour)
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         found = {shard: self.activity.hours.get((hour, shard)) for shard in shards}
