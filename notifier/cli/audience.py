@@ -13,9 +13,11 @@ from notifier.cli.progress import progress
 from notifier.cli.screen import watched
 from notifier.cli.verbs import Family, example
 from notifier.config import Settings
+from notifier.domain.activity import Published
 from notifier.domain.errors import NotFound
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.flow.census import Counted
+from notifier.flow.freshness import COUNTED, Fresh, freshness
 from notifier.flow.verification import Compared
 from notifier.ports.chosen import Ports
 
@@ -41,16 +43,19 @@ def audience() -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Count an account's followers by tier, and those whom a mute or a volume leaves out, as of now."""
+    """Count an account's followers by tier, and those whom a mute or a volume leaves out, and say how fresh that is."""
     from notifier.cli.opening import opened
 
     settings = settings_for(data)
     with opened(settings) as folder:
-        found = counted(folder.ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
+        p = folder.ports
+        found = counted(p, settings, UserId(account.removeprefix("@")), quiet=as_json)
+        fresh = freshness(p.log, p.active_hours, p.clock, settings.roll_up_every)
     if as_json:
-        print_json(facts(found))
+        print_json({**facts(found), "fresh": ages(fresh)})
     else:
         _print(found)
+        _print_ages(fresh)
 
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
@@ -147,6 +152,28 @@ def facts(found: Counted) -> Mapping[str, object]:
         "suppressed": dict(found.suppressed),
         "first_only": found.first,
     }
+
+
+def ages(fresh: Fresh) -> Mapping[str, object]:
+    at = fresh.rolled_up_at
+    return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "waiting": dict(fresh.waiting)}
+
+
+def _print_ages(fresh: Fresh) -> None:
+    click.echo()
+    at = "no roll-up is known of" if fresh.rolled_up_at is None else f"rolled up at {fresh.rolled_up_at:%F %T} UTC"
+    match fresh.activity:
+        case Published.HELD:
+            print_sentence("Tiers stay as they were loaded.")
+        case Published.CURRENT:
+            print_sentence(f"Who is active is current: {at}.")
+        case Published.SNAPSHOT:
+            print_sentence(f"Tiers are made of the last snapshot of who is active: {at}.")
+    if late := {stream: n for stream, n in fresh.waiting.items() if n}:
+        told = ", ".join(f"{n:,}{' or more' if n == COUNTED else ''} of {stream}" for stream, n in late.items())
+        print_sentence(f"Accepted and not counted yet: {told}.")
+    else:
+        print_sentence("Everything that was said of follows, accounts and activity is in it.")
 
 
 def _print(found: Counted) -> None:

@@ -1,14 +1,14 @@
 """What the doctor finds in a data folder or a cluster: the schema, the cache, unfinished work, who is running."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import timedelta
 
 from notifier.cli.findings import Finding, Level
 from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
-from notifier.domain.activity import Published, published
+from notifier.domain.activity import Published
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
+from notifier.flow.freshness import rolled_up
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 
@@ -123,10 +123,7 @@ def cache_finding(ports: Ports) -> Finding:
 
 def activity_finding(ports: Ports, every: timedelta) -> Finding:
     """Whether who came lately counts for tiers; whoever was published stays so, whatever happens to the cache."""
-    last = None
-    with suppress(CacheUnavailable):  # then nobody knows of a roll-up, and none is done
-        last = ports.active_hours.last_rolled_up() if every else None
-    standing = published(last, ports.clock.now(), every)
+    standing, last = rolled_up(ports.active_hours, ports.clock, every)
     if standing is Published.HELD:
         return Finding(name="activity", detail="Tiers stay as they were loaded.", value=standing)
     if standing is Published.CURRENT:

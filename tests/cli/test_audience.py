@@ -5,6 +5,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from notifier import topics
+from notifier.cli.audience import ages
+from notifier.cli.opening import opened
+from notifier.config import Settings
+from notifier.domain.activity import Published
+from notifier.flow.freshness import COUNTED, Fresh
+from notifier.ports.log import Record
+from notifier.testing.memory.clock import START
 from notifier.testing.world import World
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver, sequence
@@ -26,7 +34,30 @@ def test_of_whom_nobody_follows_one_sentence_is_said(folder: Path, notifier: Not
     words = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
     text = notifier("audience", "u7", "--data", str(folder)).stdout
-    assert text.splitlines() == ["@u7 is in the standard lane, with 0 followers (shards of them: 0)."]
+    assert text.splitlines() == [
+        "@u7 is in the standard lane, with 0 followers (shards of them: 0).",
+        "",
+        "Tiers are made of the last snapshot of who is active: no roll-up is known of.",
+        "Everything that was said of follows, accounts and activity is in it.",
+    ]
+
+
+def test_what_was_accepted_and_is_not_counted_yet_is_told(folder: Path, notifier: Notifier) -> None:
+    words = ("--followers", "200", "--universe", "400", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    with opened(Settings(data=folder)) as place:
+        log = place.ports.log
+        log.append([Record(stream=topics.FOLLOWS, key="nova", value=b"")] * COUNTED)
+        log.append([Record(stream=topics.USERS, key="nova", value=b"")] * 2)
+    told = json.loads(notifier("audience", "nova", "--json", "--data", str(folder)).stdout)["fresh"]
+    assert told == {
+        "activity": "snapshot",
+        "rolled_up_at": None,
+        "waiting": {"follows": COUNTED, "users": 2, "activity": 0},
+    }
+    assert json.dumps(ages(Fresh(activity=Published.CURRENT, rolled_up_at=START, waiting={}))).count(START.isoformat())
+    last = notifier("audience", "nova", "--data", str(folder)).stdout.splitlines()[-1]
+    assert last == "Accepted and not counted yet: 1,000 or more of follows, 2 of users."
 
 
 def test_what_was_loaded_is_verified_and_a_flipped_bit_is_found_and_made_right(
