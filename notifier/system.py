@@ -21,12 +21,15 @@ from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
 from notifier.flow.overview import Overview
 from notifier.flow.preview import Preview
+from notifier.flow.publisher import Publisher
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.registrar import Registrar
+from notifier.flow.retractor import Retractor
 from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
+from notifier.flow.settling import Settling
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.flow.voice import Voice
 from notifier.flow.work import Work
@@ -76,7 +79,8 @@ class System:
 
     def gateway(self) -> Gateway:
         p = self.ports
-        return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics)
+        settle = self.retractor().settle
+        return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics, settle=settle)
 
     def preview(self, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> Preview:
         p = self.ports
@@ -105,6 +109,8 @@ class System:
                 return self.registrar(holds)
             case "attendant":
                 return self.attendant()
+            case "retractor":
+                return self.retractor()
             case _:
                 return self.indexer(holds)
 
@@ -123,6 +129,18 @@ class System:
     def coordinator(self) -> Coordinator:
         p = self.ports
         return Coordinator(
+            bursts=p.bursts,
+            settling=self.settling(),
+            publisher=self.publisher(),
+            clock=p.clock,
+            nonces=p.nonces,
+            collapse=self.settings.collapse,
+            refill=self.settings.refill,
+        )
+
+    def publisher(self) -> Publisher:
+        p = self.ports
+        return Publisher(
             heads=p.heads,
             bursts=p.bursts,
             sets=p.sets,
@@ -132,8 +150,16 @@ class System:
             clock=p.clock,
             nonces=p.nonces,
             metrics=self.metrics,
-            collapse=self.settings.collapse,
-            refill=self.settings.refill,
+        )
+
+    def settling(self) -> Settling:
+        p = self.ports
+        return Settling(retractions=p.retractions, bursts=p.bursts, publisher=self.publisher(), nonces=p.nonces)
+
+    def retractor(self) -> Retractor:
+        p = self.ports
+        return Retractor(
+            retractions=p.retractions, settling=self.settling(), bursts=p.bursts, voice=self.voice, clock=p.clock
         )
 
     def indexer(self, holds: Callable[[], bool]) -> Indexer:
@@ -170,6 +196,7 @@ class System:
     def push(self) -> Push:
         p = self.ports
         return Push(
+            bursts=p.bursts,
             seals=p.seals,
             ledger=p.ledger,
             spared=p.spared,
@@ -198,7 +225,7 @@ class System:
     def reconciler(self) -> Reconciler:
         p = self.ports
         return Reconciler(
-            coordinator=self.coordinator(),
+            publisher=self.publisher(),
             heads=p.heads,
             recent=p.recent_bursts,
             pull=p.pull,

@@ -19,6 +19,9 @@ many accounts, and has one writer."""
 ACTIVITY = "activity"
 """Who was around elsewhere; key: the account. Bits are only ever set, so it may have any number of readers."""
 
+RETRACTIONS = "retractions"
+"""What was taken back; key: the tweet, or the author of all that is meant. Its words bear any order."""
+
 GROUPS = {
     MENTIONS: "router",
     MENTIONS_CELEBRITY: "coordinator",
@@ -26,10 +29,19 @@ GROUPS = {
     FOLLOWS: "indexer",
     USERS: "registrar",
     ACTIVITY: "attendant",
+    RETRACTIONS: "retractor",
 }
 """Who reads each stream."""
 
-PARTITIONS = {MENTIONS: 4, MENTIONS_CELEBRITY: 4, MENTIONS_STANDARD: 4, FOLLOWS: 4, USERS: 1, ACTIVITY: 4}
+PARTITIONS = {
+    MENTIONS: 4,
+    MENTIONS_CELEBRITY: 4,
+    MENTIONS_STANDARD: 4,
+    FOLLOWS: 4,
+    USERS: 1,
+    ACTIVITY: 4,
+    RETRACTIONS: 4,
+}
 
 MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """In the order in which an event of the tweet service passes them."""

@@ -101,8 +101,8 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired, *events.NEEDED.values())],
-            security=[{SERVICE: [may]} for may in events.NEEDED.values()],
+            guards=[services(wired, *events.SCOPES)],
+            security=[{SERVICE: [may]} for may in events.SCOPES],
             tags=["events"],
         ),
         Router(

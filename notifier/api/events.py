@@ -16,14 +16,22 @@ from notifier.api.openapi import EventsOperation
 from notifier.api.previewing import PreviewsBody, previews
 from notifier.api.problems import Problem, described, problem
 from notifier.api.scopes import Caller, Scope
-from notifier.codec import Told, read_events, speaks_of
+from notifier.codec import read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
-from notifier.domain.account import AccountChange
-from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
-from notifier.domain.graph import GraphChange
+from notifier.domain.event import (
+    CHANGED_TYPE,
+    DELETED_TYPE,
+    EDITED_TYPE,
+    ERASED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    PROTECTED_TYPE,
+    SEEN_TYPE,
+    UNFOLLOWED_TYPE,
+)
 from notifier.domain.mention import Event
-from notifier.flow.fate import PULLED_ALONE, AccountFate, BurstFate, Fate, TierFate
+from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate, note_of
 from notifier.flow.gateway import Answer, Receipt
 
 PREFIX = "/v1/events/"
@@ -37,12 +45,20 @@ NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
-NEEDED: Mapping[type[Told], Scope] = {
-    Event: Scope.EVENTS,
-    GraphChange: Scope.FOLLOWS,
-    AccountChange: Scope.ACCOUNTS,
-    Sighting: Scope.ACTIVITY,
+NEEDED: Mapping[str, Scope] = {
+    EVENT_TYPE: Scope.EVENTS,
+    DELETED_TYPE: Scope.EVENTS,
+    EDITED_TYPE: Scope.EVENTS,
+    FOLLOWED_TYPE: Scope.FOLLOWS,
+    UNFOLLOWED_TYPE: Scope.FOLLOWS,
+    CHANGED_TYPE: Scope.ACCOUNTS,
+    PROTECTED_TYPE: Scope.ACCOUNTS,
+    ERASED_TYPE: Scope.ACCOUNTS,
+    SEEN_TYPE: Scope.ACTIVITY,
 }
+"""By the type of an event."""
+SCOPES = tuple(dict.fromkeys(NEEDED.values()))
+"""Of whoever may come at all."""
 
 Sent = Request[Caller, Any, State]
 
@@ -143,7 +159,7 @@ def _asked(request: Sent) -> list[str]:
 async def _require(edge: Edge, caller: Caller, body: bytes, *, batch: bool) -> None:
     """Raises Forbidden, before anything of it is taken, also of a batch with one such event; what can't be read is
     refused later, by its own name."""
-    if caller.scopes.issuperset(NEEDED.values()):
+    if caller.scopes.issuperset(SCOPES):
         return
     # One event is read in microseconds; a thread is for the thousand of a batch.
     found = await edge.in_thread(speaks_of, body, batch=True) if batch else speaks_of(body, batch=False)
@@ -219,7 +235,7 @@ def _burst(fate: BurstFate) -> BurstBody:
         count=fate.burst.count,
         lane=fate.burst.lane,
         tiers={str(one.tier): _tier(one) for one in fate.tiers},
-        note=PULLED_ALONE if fate.burst.pull_only else None,
+        note=note_of(fate.burst),
     )
 
 

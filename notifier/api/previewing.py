@@ -6,7 +6,7 @@ import msgspec
 
 from notifier.domain.burst import Burst
 from notifier.domain.forecast import Reach
-from notifier.flow.fate import PULLED_ALONE
+from notifier.flow.fate import note_of
 from notifier.flow.preview import Previewed
 
 JOINS = "It joins a burst that is open: its text grows, and nobody is told anew."
@@ -74,7 +74,7 @@ def _note(found: Previewed, burst: Burst | None) -> str | None:
         return NOBODY
     if found.joins:
         return JOINS
-    return PULLED_ALONE if burst.pull_only else None
+    return note_of(burst)
 
 
 def _reach(reach: Reach) -> ReachBody:

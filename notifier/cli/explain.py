@@ -20,7 +20,7 @@ from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
 from notifier.domain.want import NEVER
-from notifier.flow.fate import PULLED_ALONE
+from notifier.flow.fate import note_of
 from notifier.ports.chosen import Ports
 from notifier.ports.timeline import Place
 from notifier.system import Reads
@@ -80,7 +80,7 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         "visible_from": _since(viewer.follows.get(key.subject)),
         "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
         "row": _row(await _row_of(reads, burst, member)),
-        "note": PULLED_ALONE if burst.pull_only else None,
+        "note": note_of(burst),
         "slices": _slices(account, shard, ports.clock.now(), holding(ports)),
         "marks": _marks(burst, viewer),
     }
@@ -92,7 +92,7 @@ def _since(moment: datetime | None) -> str | None:
 
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
-    why = denied(burst, viewer, retracted=(), now=now)
+    why = denied(burst, viewer, now=now)
     return {"visible": why is None, "rule": None if why is None else str(why), "because": SENTENCES[why]}
 
 

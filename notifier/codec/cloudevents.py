@@ -11,22 +11,29 @@ from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.event import (
     CHANGED_TYPE,
+    DELETED_TYPE,
+    EDITED_TYPE,
+    ERASED_TYPE,
     EVENT_TYPE,
     FOLLOWED_TYPE,
+    PROTECTED_TYPE,
     SEEN_TYPE,
     UNFOLLOWED_TYPE,
     checked_account,
+    checked_author,
     checked_change,
     checked_event,
     checked_sighting,
+    checked_tweet,
 )
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event
+from notifier.domain.retraction import Cause, Retraction
 
 LARGEST_EVENT = 64 * 1024
 LARGEST_BATCH = 1_000
 
-Told = Event | GraphChange | AccountChange | Sighting
+Told = Event | GraphChange | AccountChange | Sighting | Retraction
 """What may be said by an event."""
 
 ONE = "application/cloudevents+json"
@@ -55,7 +62,18 @@ class _Account(msgspec.Struct):
     deleted: bool | None = None
 
 
-class _Visitor(msgspec.Struct):
+class _Tweet(msgspec.Struct):
+    tweet: str
+    author: str
+
+
+class _Edit(_Tweet):
+    mentions: list[str]
+    text: str
+    sequence: int
+
+
+class _User(msgspec.Struct):
     user: str
 
 
@@ -114,20 +132,66 @@ class _Changed(_CloudEvent, tag=CHANGED_TYPE):
 
 
 class _Seen(_CloudEvent, tag=SEEN_TYPE):
-    data: _Visitor
+    data: _User
 
     def checked(self, now: datetime) -> Sighting:
         return checked_sighting(source=self.source, id=self.id, user=self.data.user, happened_at=self.time, now=now)
 
 
-_Raw = _Mentioned | _Followed | _Unfollowed | _Changed | _Seen
-_KINDS: dict[type[_Raw], type[Told]] = {
-    _Mentioned: Event,
-    _Followed: GraphChange,
-    _Unfollowed: GraphChange,
-    _Changed: AccountChange,
-    _Seen: Sighting,
-}
+class _Deleted(_CloudEvent, tag=DELETED_TYPE):
+    data: _Tweet
+
+    def checked(self, now: datetime) -> Retraction:
+        tweet, author = self.data.tweet, self.data.author
+        return checked_tweet(
+            source=self.source,
+            id=self.id,
+            cause=Cause.DELETE,
+            tweet=tweet,
+            author=author,
+            happened_at=self.time,
+            now=now,
+        )
+
+
+class _Edited(_CloudEvent, tag=EDITED_TYPE):
+    data: _Edit
+
+    def checked(self, now: datetime) -> Retraction:
+        return checked_tweet(
+            source=self.source,
+            id=self.id,
+            cause=Cause.EDIT,
+            tweet=self.data.tweet,
+            author=self.data.author,
+            happened_at=self.time,
+            now=now,
+            mentioned=self.data.mentions,
+            text=self.data.text,
+            sequence=self.data.sequence,
+        )
+
+
+class _Protected(_CloudEvent, tag=PROTECTED_TYPE):
+    data: _User
+
+    def checked(self, now: datetime) -> Retraction:
+        return _taken_back(self, Cause.PROTECT, now)
+
+
+class _Erased(_CloudEvent, tag=ERASED_TYPE):
+    data: _User
+
+    def checked(self, now: datetime) -> Retraction:
+        return _taken_back(self, Cause.ERASE, now)
+
+
+_Raw = _Mentioned | _Followed | _Unfollowed | _Changed | _Seen | _Deleted | _Edited | _Protected | _Erased
+
+
+def _taken_back(raw: _Protected | _Erased, cause: Cause, now: datetime) -> Retraction:
+    user = raw.data.user
+    return checked_author(source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now)
 
 
 def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphChange:
@@ -153,15 +217,15 @@ def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Told | Notif
     return [_event_or_error(one, now) for one in (_split(body) if batch else [body])]
 
 
-def speaks_of(body: bytes, *, batch: bool) -> set[type[Told]]:
-    """Which of them is in it. By the same reading and without a clock: whatever `read_events` may ever find in these
+def speaks_of(body: bytes, *, batch: bool) -> set[str]:
+    """The types of the events in it. By the same reading and without a clock: whatever `read_events` may find in these
     bytes is in the answer. What can't be read is passed over; raises BadEvent or TooLarge for what is no batch."""
-    return {kind for one in (_split(body) if batch else [body]) if (kind := _kind(one))}
+    return {found for one in (_split(body) if batch else [body]) if (found := _type(one))}
 
 
-def _kind(body: bytes) -> type[Told] | None:
+def _type(body: bytes) -> str | None:
     try:
-        return _KINDS[type(_raw(body))]
+        return str(type(_raw(body)).__struct_config__.tag)
     except NotifierError:
         return None
 

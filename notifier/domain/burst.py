@@ -34,7 +34,9 @@ class Burst:
     tweet: str
     text: str
     pull_only: bool = False
-    """Shown by the predicate like any other, and fanned out to nobody: its purse was empty when it opened."""
+    """Shown by the predicate like any other, and fanned out to nobody: there was no token for it when it opened."""
+    silent: bool = False
+    """The tweet that it opened with was taken back: no phone rings for it any more."""
 
     @classmethod
     def opened_by(
@@ -70,6 +72,16 @@ class Burst:
         a millisecond each, and those are nobody's business.
         """
         return self.opened_at.replace(microsecond=0)
+
+    @property
+    def retracted(self) -> bool:
+        """Nothing is left of it. It keeps its place and its names, so that whoever may have seen it can be told."""
+        return self.count == 0
+
+    @property
+    def narrowed(self) -> bool:
+        """Public once, and since then for its author's followers alone."""
+        return self.restricted_to is not None and self.silent and not self.retracted
 
     @property
     def opener(self) -> UserId:

@@ -10,12 +10,15 @@ from notifier.domain.burst import RETENTION
 from notifier.domain.errors import BadEvent
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
+from notifier.domain.retraction import Cause, Retraction
 from notifier.domain.subject import UserId
 
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 CHANGED_TYPE = "notifier.account.changed.v1"
 SEEN_TYPE = "notifier.account.seen.v1"
+DELETED_TYPE, EDITED_TYPE = "notifier.tweet.deleted.v1", "notifier.tweet.edited.v1"
+PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account.erased.v1"
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000
@@ -39,11 +42,9 @@ def checked_event(
     now: datetime,
 ) -> Event:
     """The event, or BadEvent with the field that is wrong."""
-    names = tuple(dict.fromkeys(UserId(_name("data.mentions", name)) for name in mentioned))
+    names = _mentioned(mentioned)
     if not names:
         raise BadEvent("data.mentions names nobody.")
-    if len(names) > MOST_MENTIONED:
-        raise BadEvent(f"data.mentions names {len(names)} accounts; {MOST_MENTIONED} are the most.")
     return Event(
         id=EventId(_name("source", source), _name("id", id)),
         tweet=_name("data.tweet", tweet),
@@ -104,6 +105,45 @@ def checked_account(
     )
 
 
+def checked_tweet(
+    *,
+    source: str,
+    id: str,
+    cause: Cause,
+    tweet: str,
+    author: str,
+    happened_at: datetime,
+    now: datetime,
+    mentioned: Iterable[str] = (),
+    text: str = "",
+    sequence: int = 1,
+) -> Retraction:
+    """That a tweet was deleted, or edited: then it may name nobody any more."""
+    return Retraction(
+        id=EventId(_name("source", source), _name("id", id)),
+        cause=cause,
+        author=UserId(_name("data.author", author)),
+        tweet=_name("data.tweet", tweet),
+        at=min(_happened(happened_at, now), now),
+        sequence=_sequence(sequence),
+        mentioned=_mentioned(mentioned),
+        text=_shown(text)[:LONGEST_TEXT],
+    )
+
+
+def checked_author(
+    *, source: str, id: str, cause: Cause, user: str, happened_at: datetime, now: datetime
+) -> Retraction:
+    """That all an author has written until then is nobody's any more, or the author's followers' alone."""
+    return Retraction(
+        id=EventId(_name("source", source), _name("id", id)),
+        cause=cause,
+        author=UserId(_name("data.user", user)),
+        # A clock that is ahead mustn't take back what comes meanwhile.
+        at=min(_happened(happened_at, now), now),
+    )
+
+
 def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, now: datetime) -> Sighting:
     """The sighting, or BadEvent with the field that is wrong."""
     return Sighting(
@@ -122,6 +162,13 @@ def fault(value: str) -> str | None:
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
         return "has control characters"
     return None
+
+
+def _mentioned(names: Iterable[str]) -> tuple[UserId, ...]:
+    found = tuple(dict.fromkeys(UserId(_name("data.mentions", name)) for name in names))
+    if len(found) > MOST_MENTIONED:
+        raise BadEvent(f"data.mentions names {len(found)} accounts; {MOST_MENTIONED} are the most.")
+    return found
 
 
 def _sequence(value: int) -> int:

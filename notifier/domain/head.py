@@ -45,6 +45,8 @@ class Head:
     seq: int = 0
     open: Burst | None = None
     """The shared burst that the next public mention may join."""
+    open_before: datetime | None = None
+    """When one had opened that isn't open to others any more, and wasn't its day's first: that one stands."""
     last_opened_at: datetime | None = None
     budget: Budget | None = None
     """Of public fan-outs."""
@@ -56,6 +58,8 @@ class Head:
     """Bursts made or grown by the last change, in order."""
     sequenced: tuple[Sequenced, ...] = ()
     """Mentions numbered by the last change."""
+    changed: tuple[Sequenced, ...] = ()
+    """Mentions that were numbered before, as the last change left them."""
     announced: int = 0
     """Bursts up to this number were published by an earlier change: they have a plan and keep their time."""
 
@@ -98,7 +102,7 @@ def advance(
         if record.offset <= after.applied.get(record.partition, -1):
             continue
         after = replace(after, applied={**after.applied, record.partition: record.offset})
-        if record.mention.event in seen or record.mention.verdict in REACHES_NOBODY:
+        if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REACHES_NOBODY:
             continue
         seen.add(record.mention.event)
         policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
@@ -129,9 +133,24 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
     )
 
 
+def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
+    """The head once these bursts, of the version behind its own, are what is left of them.
+
+    Whatever isn't for everybody any more is joined by nobody: it was announced, and what comes now must be.
+    """
+    assert head.published, "finish what was decided before deciding more"
+    after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
+    left = {burst.key: burst for burst in bursts}
+    if head.open is None or (current := left.get(head.open.key)) is None:
+        return after
+    if current.retracted or current.restricted_to is not None:
+        return replace(after, open=None, open_before=None if current.first_of_day else current.opened_at)
+    return replace(after, open=current)
+
+
 def published(head: Head, *, nonce: str) -> Head:
     """The head once everything in its outbox is durable and announced."""
-    return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), announced=head.seq)
+    return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 
 def _sequence(head: Head, mention: Mention, policy: Policy, *, now: datetime, wish: timedelta | None) -> Head:
@@ -153,8 +172,9 @@ def _silenced(burst: Burst, mention: Mention) -> bool:
 
 
 def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:
-    burst = _next(head, mention, now=now)
-    return _with(_at(head, burst), burst, mention, budget=budget.spent() if budget else None, shared=True)
+    """Beyond the budget it is pulled alone: whoever takes tweets back must not buy a fan-out by each of them."""
+    burst = _next(head, mention, now=now, pull_only=not affords(budget))
+    return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
 
 
 def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now: datetime) -> Head:
@@ -163,9 +183,12 @@ def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now:
     The burst says so, and so do the head and its outbox until it is written: whoever publishes it decides nothing.
     """
     burst = _next(head, mention, now=now, pull_only=not affords(purse))
-    left = purse.spent() if purse and not burst.pull_only else purse
-    head = replace(_at(head, burst), purse=left or head.purse)
+    head = replace(_at(head, burst), purse=_paid(purse, burst) or head.purse)
     return _with(head, burst, mention, budget=head.budget, shared=False)
+
+
+def _paid(budget: Budget | None, burst: Burst) -> Budget | None:
+    return budget.spent() if budget and not burst.pull_only else budget
 
 
 def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
@@ -188,7 +211,8 @@ def _at(head: Head, burst: Burst) -> Head:
 
 def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
     """Of the public bursts; a restricted one is never it, or those who may not see it would miss the day's first."""
-    return not mention.protected and (head.open is None or head.open.opened_at.date() < opened_at.date())
+    last = head.open.opened_at if head.open else head.open_before
+    return not mention.protected and (last is None or last.date() < opened_at.date())
 
 
 def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:

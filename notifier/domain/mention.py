@@ -50,6 +50,8 @@ class Mention:
     """The size of the subject when it was routed: what the budget and collapse go by."""
     happened_at: datetime
     accepted_at: datetime
+    retracted: bool = False
+    """It counts no longer, and its text is gone."""
 
     @classmethod
     def of(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:

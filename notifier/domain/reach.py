@@ -36,6 +36,8 @@ class Refusal(StrEnum):
     DENIED = "denied"
     HELD = "held"
     """The mentioner's mentions wait for a person to decide."""
+    RETRACTED = "retracted"
+    """The tweet was taken back, or names the account no longer, before it had a burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from notifier.domain.burst import Burst, expires_at
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import NEVER, Volume, combined
 
 
@@ -58,8 +58,8 @@ class Denied(StrEnum):
     HIDDEN = "hidden"
 
 
-def visible(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> bool:
-    return denied(burst, viewer, retracted=retracted, now=now) is None
+def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    return denied(burst, viewer, now=now) is None
 
 
 def unread(burst: Burst, viewer: Viewer) -> bool:
@@ -73,25 +73,25 @@ def unread(burst: Burst, viewer: Viewer) -> bool:
             return viewer.marks.unseen(burst.key, burst.opened_at)
 
 
-def pushable(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> bool:
+def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     """Whether the viewer's phone may ring for it.
 
     Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
     on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
-    alerts, or none at this hour.
+    alerts, or none at this hour. A burst that is silent is pushed to nobody at all, whoever it is.
     """
     return (
         viewer.overall.rings(now)
-        and visible(burst, viewer, retracted=retracted, now=now)
+        and visible(burst, viewer, now=now)
         and burst.opener not in viewer.blocked
         and burst.key not in viewer.marks.by_burst
         and viewer.marks.unseen(burst.key, burst.opened_at)
     )
 
 
-def denied(burst: Burst, viewer: Viewer, *, retracted: Collection[BurstKey], now: datetime) -> Denied | None:
+def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> Denied | None:
     """The first rule that hides the burst from the viewer; None when it is visible."""
-    if burst.key in retracted:
+    if burst.retracted:
         return Denied.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return Denied.EXPIRED

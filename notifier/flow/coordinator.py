@@ -1,86 +1,71 @@
-"""The coordinator: mentions get their burst and its number; one compare-and-set a subject and batch decides.
-
-After the set, everything that was decided stands in the head's outbox. Publishing it is idempotent at every step, so a
-crash anywhere is finished by whoever next finds `published = false`: this stage, or the reconciler.
-"""
+"""The coordinator: mentions get their burst and its number; one compare-and-set a subject and batch decides."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from notifier.codec import unpack
-from notifier.domain.burst import Burst
-from notifier.domain.errors import CacheUnavailable
-from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
+from notifier.domain.head import Head, Numbered, advance
 from notifier.domain.mention import EventId, Mention
-from notifier.domain.subject import BurstKey, Subject
-from notifier.flow.planning import planned
-from notifier.flow.voice import Voice
-from notifier.ports.bursts import Bursts
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import Subject
+from notifier.flow.publisher import Publisher
+from notifier.flow.settling import Settling
+from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.clock import Clock, Nonces
-from notifier.ports.heads import Heads
-from notifier.ports.ledger import Ledger
 from notifier.ports.log import Logged
-from notifier.ports.pull import PullIndex
-from notifier.ports.sets import MemberSets
-from notifier.telemetry import Metrics
 
-RESTAMPS = 5
-"""A store that is always too slow for a burst to be visible in time must not keep it from being published at all."""
 OWN = 4_096
 """Heads that are kept; a storm has some hundred subjects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    heads: Heads
     bursts: Bursts
-    sets: MemberSets
-    ledger: Ledger
-    pull: PullIndex
-    voice: Voice
+    settling: Settling
+    publisher: Publisher
     clock: Clock
     nonces: Nonces
-    metrics: Metrics
     collapse: timedelta | None = None
     refill: timedelta | None = None
     own: dict[Subject, Head] = field(default_factory=dict)
     """As published here last, and not read again: a swap is refused to whoever has one that others have changed."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Every mention of the records has its burst, durable and announced, when it returns."""
-        waiting = _by_subject(records)
+        """Every mention of the records has its burst, durable and announced, when it returns; or was taken back."""
+        numbered = self._standing(_numbered(records))
+        waiting = _by_subject(numbered)
         while waiting:
             heads = self._heads(waiting)
             known = self.bursts.known({s: [record.mention.event for record in waiting[s]] for s in heads})
             decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
-            won = self._swap(news)
-            self._keep(self._publish(won))
-            settled = {head.subject for head in won} | (set(heads) - {head.subject for head in news})
+            won, published = self.publisher(news)
+            self._keep(published)
+            settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
+        # Once more, now that they are written: who took one back meanwhile has not seen it, and is seen here. A crash
+        # before this line repeats the batch, and comes here again.
+        self.settling.about([one.mention for one in numbered if not one.mention.retracted])
+
+    def _standing(self, records: Sequence[Numbered]) -> Sequence[Numbered]:
+        """What was taken back before it came gets no burst, and keeps its place in the log."""
+        found = self.settling.standing([record.mention for record in records])
+        gone = [mention for mention in found if mention.retracted]
+        if gone:
+            self.bursts.refuse([_taken_back(mention) for mention in gone])
+        return [replace(record, mention=mention) for record, mention in zip(records, found, strict=True)]
 
     def _heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Our own once: the next round reads what was swapped by others, or isn't known to be published."""
         own = {subject: head for subject in subjects if (head := self.own.pop(subject, None))}
-        return {**own, **self.finish([subject for subject in subjects if subject not in own])}
+        return {**own, **self.publisher.finish([subject for subject in subjects if subject not in own])}
 
     def _keep(self, heads: Sequence[Head]) -> None:
         if len(self.own) > OWN:
             self.own.clear()
         self.own.update({head.subject: head for head in heads})
-
-    def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """The published heads of the subjects: what a predecessor left undone is done first.
-
-        Those that another coordinator is publishing right now are left out.
-        """
-        heads = self.heads.load(subjects)
-        undone = [head for head in heads.values() if not head.published]
-        done = {head.subject: head for head in self._publish(undone)}
-        return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
 
     def _advance(self, head: Head, records: Sequence[Numbered], known: Collection[EventId]) -> Head:
         return advance(
@@ -93,77 +78,20 @@ class Coordinator:
             refill=self.refill,
         )
 
-    def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:
-        """Burst and mentions, pull index, live message, plan, and last the head's word that all of it stands.
 
-        The burst comes before the index that points to it, and the plan last, because slices read the burst.
-        """
-        proven: set[BurstKey] = set()
-        heads = self._show(self._in_time(heads, proven))
-        for _ in range(RESTAMPS):
-            # Were we stopped on the way? Then a page may already claim to have covered the opening time.
-            now = self.clock.now()
-            if not (late := [head for head in heads if _late(head, now, proven)]):
-                break
-            shown = [head for head in heads if head not in late]
-            heads = [*shown, *self._show(self._in_time(late, proven))]
-        self.voice.publish([burst for head in heads for burst in head.outbox])
-        self.ledger.plan([planned(self.sets, burst) for head in heads for burst in _unannounced(head)])
-        for head in heads:
-            for burst in _unannounced(head):
-                self.metrics.bursts.labels(burst.lane).inc()
-        return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
-
-    def _show(self, heads: Sequence[Head]) -> Sequence[Head]:
-        bursts = [burst for head in heads for burst in head.outbox]
-        if bursts:
-            self.bursts.write(bursts, [mention for head in heads for mention in head.sequenced])
-        # Fails open: a list without this entry has a gap, proves nothing, and the store is read instead.
-        with suppress(CacheUnavailable):
-            self.pull.announce([burst for head in heads for burst in _unannounced(head)])
-        return heads
-
-    def _in_time(self, heads: Sequence[Head], proven: set[BurstKey]) -> Sequence[Head]:
-        """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile.
-
-        Whoever decided it may be publishing it right now. So its plan is asked for once it is late, never before.
-        """
-        now = self.clock.now()
-        proven |= self._proven([head for head in heads if _late(head, now, proven)])
-        moved = []
-        for head in heads:
-            kept = {key.seq for key in proven if key.subject == head.subject}
-            new = restamped(head, written=kept, now=now, nonce=self.nonces.new())
-            if new is not head:
-                moved.append(new)
-        self.metrics.restamps.inc(len(moved))
-        renewed = {head.subject: head for head in self._swap(moved)}
-        lost = {head.subject for head in moved} - set(renewed)
-        return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
-
-    def _proven(self, heads: Sequence[Head]) -> set[BurstKey]:
-        """Bursts that somebody else had made visible in time, or they would have no plan: they keep their moment."""
-        bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
-        accounts = self.ledger.read(bursts) if bursts else {}
-        return {key for key, account in accounts.items() if account.plan.opened_at == bursts[key].opened_at}
-
-    def _swap(self, heads: Sequence[Head]) -> list[Head]:
-        if not heads:
-            return []
-        return [head for head, won in zip(heads, self.heads.swap(heads), strict=True) if won]
+def _taken_back(mention: Mention) -> Outcome:
+    return Outcome(event=mention.event, account=mention.subject.owner, burst=None, refusal=Refusal.RETRACTED)
 
 
-def _unannounced(head: Head) -> list[Burst]:
-    return [burst for burst in head.outbox if burst.key.seq > head.announced]
+def _numbered(records: Sequence[Logged]) -> list[Numbered]:
+    return [
+        Numbered(partition=logged.partition, offset=logged.offset, mention=unpack(Mention, logged.record.value))
+        for logged in records
+    ]
 
 
-def _late(head: Head, now: datetime, proven: Collection[BurstKey]) -> bool:
-    return any(now > burst.opened_at + VISIBLE_WITHIN for burst in _unannounced(head) if burst.key not in proven)
-
-
-def _by_subject(records: Sequence[Logged]) -> dict[Subject, list[Numbered]]:
+def _by_subject(records: Sequence[Numbered]) -> dict[Subject, list[Numbered]]:
     found: dict[Subject, list[Numbered]] = defaultdict(list)
-    for logged in records:
-        mention = unpack(Mention, logged.record.value)
-        found[mention.subject].append(Numbered(partition=logged.partition, offset=logged.offset, mention=mention))
+    for record in records:
+        found[record.mention.subject].append(record)
     return dict(found)

@@ -23,7 +23,9 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog, Record
 from notifier.ports.throttles import Throttles
 
-PULLED_ALONE = "Served by pull: the budget of restricted fan-outs was spent."
+PULLED_ALONE = "Served by pull: its budget of fan-outs was spent."
+TAKEN_BACK = "Taken back: nobody sees it any more."
+LEFT_TO_FOLLOWERS = "Its author is protected now: it is left to those who follow the author."
 LOOKED_THROUGH = 20_000
 """Records of a stream: 40 s of the peak's 500 a second."""
 
@@ -143,6 +145,15 @@ class Fates:
             for key, burst in bursts.items()
         }
         return by_account(outcomes, fates)
+
+
+def note_of(burst: Burst) -> str | None:
+    """Why fewer see it, or are told of it, than its audience."""
+    if burst.retracted:
+        return TAKEN_BACK
+    if burst.narrowed:
+        return LEFT_TO_FOLLOWERS
+    return PULLED_ALONE if burst.pull_only else None
 
 
 def _event_of(record: Record) -> EventId | None:

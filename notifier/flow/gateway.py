@@ -1,7 +1,7 @@
 """The gateway: an event is validated, made durable and answered; who sent it never waits for more."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,9 +11,10 @@ from notifier import topics
 from notifier.codec import Told, pack, read_events
 from notifier.domain.account import AccountChange, AccountRecord
 from notifier.domain.activity import Sighting
-from notifier.domain.errors import CacheUnavailable, EventConflict, NotifierError
+from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
+from notifier.domain.retraction import Retraction
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record
@@ -21,6 +22,10 @@ from notifier.telemetry import Metrics
 
 DIGEST_BYTES = 16
 DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
+
+
+AT_ONCE = 20
+"""Retractions: some tens of milliseconds. Whoever sends more in one batch doesn't wait for them."""
 
 
 class Answer(StrEnum):
@@ -44,6 +49,8 @@ class Gateway:
     recent: Recent
     clock: Clock
     metrics: Metrics
+    settle: Callable[[Collection[Retraction]], object] = len
+    """What was taken back is so when it returns, for whoever reads from then on."""
 
     def __call__(self, body: bytes, *, batch: bool = False) -> Sequence[Receipt]:
         """One receipt an event, in order. Raises LogUnavailable or Full; then nothing was accepted for certain."""
@@ -56,6 +63,7 @@ class Gateway:
                 before[event.id] = fresh[event] = digest(event)
             receipts.append(receipt)
         self._accept(fresh, [record for one in found if (record := _of_change(one))])
+        self._settle([one for one in found if isinstance(one, Retraction)])
         for receipt in receipts:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
@@ -69,6 +77,13 @@ class Gateway:
         # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
         with suppress(CacheUnavailable):
             self.recent.remember({event.id: known for event, known in fresh.items()})
+
+    def _settle(self, retractions: Collection[Retraction]) -> None:
+        """At once, where they are few: the retractor, who reads them from the log, does it in any case. So an outage, a
+        crash, or a large batch costs time and loses nothing."""
+        if 0 < len(retractions) <= AT_ONCE:
+            with suppress(*OUTAGES):
+                self.settle(retractions)
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
@@ -92,6 +107,8 @@ def _of_change(told: Told | NotifierError) -> Record | None:
             return Record(stream=topics.FOLLOWS, key=told.followed, value=pack(GraphRecord(change=told)))
         case AccountChange():
             return Record(stream=topics.USERS, key=told.user, value=pack(AccountRecord(change=told)))
+        case Retraction():
+            return Record(stream=topics.RETRACTIONS, key=told.tweet or told.author, value=pack(told))
         case Sighting():
             return Record(stream=topics.ACTIVITY, key=told.user, value=pack(told))
         case _:

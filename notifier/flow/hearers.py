@@ -9,7 +9,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import NotFound
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.domain.visible import Viewer, unread
-from notifier.flow.live import A_PAGE, Event, Listener, Memory, Stream, Told, marked, marking, sight
+from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
 from notifier.flow.tab import Tab
 from notifier.ports.clock import Clock
 
@@ -56,13 +56,15 @@ class Hearers:
         if (last.sight, last.marks) != (listener.sight, listener.marks):
             stream.reset()
             return
-        found = [*self.memory.shown(look, last.as_of)]
+        subjects = {*look.subjects}
+        heard = [burst for burst in self.memory.after(last.as_of) if burst.key.subject in subjects]
+        found = [(event, burst) for burst in heard if (event := told(burst, None, look, last.as_of))]
         if len(found) > A_PAGE:
             stream.reset()
             return
         stream.as_of = last.as_of
-        for burst in reversed(found):
-            stream.put(Event.ROW if burst.opened_at > last.as_of else Event.GROUP, burst)
+        for event, burst in reversed(found):
+            stream.put(event, burst)
 
     async def refresh(self, listener: Listener) -> None:
         """Raises NotFound where the person is no more, and StoreUnavailable."""

@@ -4,7 +4,7 @@ from asyncio import Event as Wake
 from asyncio import Lock
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -69,11 +69,22 @@ def told(burst: Burst, before: Burst | None, look: Look, since: datetime) -> Eve
     `before` is the burst as this process knew it, None when it hears of it for the first time.
     """
     if not look.admits(burst):
-        return None
+        return Event.HIDDEN if _taken_from(look, burst, before) else None
     if before is None:
         return Event.ROW if burst.opened_at > since else Event.GROUP
     # Somebody who isn't blocked may have joined those who are.
-    return Event.GROUP if visible(before, look.viewer, retracted=(), now=look.now) else Event.ROW
+    return Event.GROUP if visible(before, look.viewer, now=look.now) else Event.ROW
+
+
+def _taken_from(look: Look, burst: Burst, before: Burst | None) -> bool:
+    """Whether the viewer may have it on the page, and it was taken back since. Who could never see it hears nothing."""
+    if before is not None:
+        return look.admits(before)
+    return burst.silent and look.admits(replace(burst, count=1, restricted_to=_once_restricted_to(burst)))
+
+
+def _once_restricted_to(burst: Burst) -> UserId | None:
+    return None if burst.narrowed else burst.restricted_to
 
 
 def sight(viewer: Viewer) -> bytes:
@@ -164,9 +175,11 @@ class Stream:
     wake: Wake = field(default_factory=Wake)
 
     def put(self, event: Event, burst: Burst) -> None:
-        """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group."""
+        """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group. What
+        was taken back meanwhile is hidden, and nothing else."""
         first = self.waiting.pop(burst.key, (event, burst))[0]
-        self.waiting[burst.key] = Event.ROW if Event.ROW in (first, event) else event, burst
+        row = Event.ROW in (first, event) and event is not Event.HIDDEN
+        self.waiting[burst.key] = Event.ROW if row else event, burst
         if len(self.waiting) > MOST_WAITING:
             self.cut_off()
         self.wake.set()
@@ -196,9 +209,7 @@ class Stream:
     def take(self, look: Look, badge: Badge | None) -> list[News]:
         """All that waits, judged once more as it leaves: a burst may have been hidden since it was put there."""
         news = [News(event=Event.RESET)] if self.resets else []
-        news += [
-            News(event=event, item=look.item(burst)) for event, burst in self.waiting.values() if look.admits(burst)
-        ]
+        news += [one for event, burst in self.waiting.values() if (one := _waited(event, burst, look))]
         news += [one for burst in self.remarked.values() if (one := _remarked(burst, look))]
         if badge is not None and badge != self.counted:
             news.append(News(event=Event.COUNT, badge=badge))
@@ -207,6 +218,12 @@ class Stream:
         self.remarked.clear()
         self.resets = False
         return news
+
+
+def _waited(event: Event, burst: Burst, look: Look) -> News | None:
+    if event is Event.HIDDEN:
+        return News(event=event, hidden=burst.key)
+    return News(event=event, item=look.item(burst)) if look.admits(burst) else None
 
 
 def _remarked(burst: Burst, look: Look) -> News | None:
@@ -246,5 +263,9 @@ class Listener:
         for stream in self.streams:
             if event := told(burst, before, look, stream.since):
                 stream.put(event, burst)
-        if self.unread is not None and look.admits(burst) and unread(burst, look.viewer):
+        if self.unread is None:
+            return
+        if look.admits(burst) and unread(burst, look.viewer):
             self.unread.add(burst.key)
+        else:
+            self.unread.discard(burst.key)

@@ -55,7 +55,7 @@ class Look:
         return Subject(Kind.SELF, self.viewer.user), *self.viewer.heard
 
     def admits(self, burst: Burst) -> bool:
-        return visible(burst, self.viewer, retracted=(), now=self.now)
+        return visible(burst, self.viewer, now=self.now)
 
     def item(self, burst: Burst) -> Item:
         blocked = self.viewer.blocked

@@ -10,6 +10,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.slice import Slice
 from notifier.flow.work import Hold
+from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sender, Sending, Sent, Spared
@@ -22,6 +23,7 @@ SHARDS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
+    bursts: Bursts
     seals: Seals
     ledger: Ledger
     spared: Spared
@@ -43,6 +45,8 @@ class Push:
 
     def _alerted(self, piece: Slice) -> Iterator[tuple[int, Bits]]:
         for start in range(0, piece.width, SHARDS_AT_ONCE):
+            if self.bursts.read([piece.burst])[piece.burst].silent:  # since the slice began
+                return
             found = self.seals.alerted(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE], piece.tier)
             yield from sorted(found.items(), key=itemgetter(0))
 

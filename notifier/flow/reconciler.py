@@ -17,8 +17,8 @@ from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Tally
 from notifier.domain.subject import BurstKey, Subject
-from notifier.flow.coordinator import Coordinator
 from notifier.flow.leadership import Leadership
+from notifier.flow.publisher import Publisher
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.heads import Heads
@@ -47,7 +47,7 @@ COMPARED_WITH_OVERLAP = timedelta(seconds=10)
 
 @dataclass(slots=True, kw_only=True)
 class Reconciler:
-    coordinator: Coordinator
+    publisher: Publisher
     heads: Heads
     recent: RecentBursts
     pull: PullIndex
@@ -122,12 +122,12 @@ class Reconciler:
     def _finish(self, subjects: Collection[Subject]) -> None:
         """One that can't be finished, because its head can't be read, keeps none of the others waiting."""
         try:
-            self.coordinator.finish(subjects)
+            self.publisher.finish(subjects)
         except OUTAGES:
             raise
         except Exception:
             for subject in subjects:
-                self._alone("heads", partial(self.coordinator.finish, [subject]))
+                self._alone("heads", partial(self.publisher.finish, [subject]))
 
     def _check_sums(self) -> None:
         listed = set(self.ledger.open())

@@ -24,10 +24,11 @@ class Outcome:
 
 
 class Bursts(Protocol):
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         """Durable when it returns; of two writes of a burst the higher version stands, a mention is written once.
 
-        The bursts are readable before the mentions' ids are known. Raises StoreUnavailable or Full.
+        The bursts are readable before the mentions' ids are known. What is `changed` was written before, and stands as
+        it is here from now on, unless it was changed by a burst of a higher version. Raises StoreUnavailable or Full.
         """
         ...
 

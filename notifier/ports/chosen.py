@@ -22,6 +22,7 @@ from notifier.ports.overalls import Overalls
 from notifier.ports.pull import PullIndex
 from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
+from notifier.ports.retractions import Retractions
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.stays import Stays
@@ -39,6 +40,7 @@ class Ports:
     heads: Heads
     bursts: Bursts
     recent_bursts: RecentBursts
+    retractions: Retractions
     ledger: Ledger
     claims: Claims
     seals: Seals

@@ -21,6 +21,7 @@ from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
+from notifier.adapters.cassandra.retractions import CassandraRetractions
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
@@ -68,6 +69,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
+        retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),

@@ -21,6 +21,7 @@ from notifier.adapters.sqlite.overalls import SqliteOveralls
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.spared import SqliteSpared
@@ -41,6 +42,7 @@ from notifier.ports.overalls import Overalls
 from notifier.ports.people import People
 from notifier.ports.preferences import Preferences
 from notifier.ports.push import Spared
+from notifier.ports.retractions import Retractions
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.timeline import Timeline
@@ -54,6 +56,7 @@ from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
@@ -81,6 +84,7 @@ class Facts(Protocol):
 class Store:
     heads: Heads
     bursts: Bursts
+    retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
     claims: Claims
@@ -121,6 +125,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
+        retractions=MemoryRetractions(bursts),
         recent=bursts,
         ledger=MemoryLedger(claims),
         claims=claims,
@@ -147,6 +152,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         heads=SqliteHeads(files.core),
         bursts=SqliteBursts(files.core),
+        retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),
         claims=SqliteClaims(files.core),

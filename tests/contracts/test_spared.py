@@ -164,7 +164,7 @@ def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, mo
         viewers = {member: run(again.people.viewer(user, member)) for user, member in people.values()}
         gone = {member for user, member in people.values() if run(again.people.member(user)) is None}
     assert {deed for deed, (_, member) in people.items() if member in found} == SILENCING | more
-    denied = {m for m, v in viewers.items() if not pushable(of, v, retracted=(), now=START)}
+    denied = {m for m, v in viewers.items() if not pushable(of, v, now=START)}
     assert found == sorted(denied | gone)
 
 

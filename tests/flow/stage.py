@@ -51,6 +51,7 @@ class Stage:
             heads=g.heads,
             bursts=g.bursts,
             recent_bursts=g.bursts,
+            retractions=g.retractions,
             ledger=g.ledger,
             claims=g.claims,
             seals=g.seals,
@@ -87,9 +88,11 @@ class Stage:
     def pass_time(self, **by: float) -> None:
         self.ground.clock.advance(timedelta(**by))
 
-    def tweet(self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "") -> Receipt:
+    def tweet(
+        self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
+    ) -> Receipt:
         self._events += 1
-        data = {"tweet": "t1", "author": author, "mentions": list(mentioned), "protected": protected}
+        data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
         event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
         [receipt] = self.system().gateway()(json.dumps(event).encode())
@@ -105,6 +108,14 @@ class Stage:
         assert receipt.answer is Answer.ACCEPTED
         self.sequence()
 
+    def say(self, type: str, **data: object) -> None:
+        """Whatever else an event may say; heard by nobody yet but the gateway."""
+        self._events += 1
+        event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
+        event |= {"time": self.ground.clock.now().isoformat()}
+        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        assert receipt.answer is Answer.ACCEPTED
+
     def pump(self, stream: str, **ports: Any) -> Pump:
         return pump(self.system(**ports), stream)
 
@@ -116,8 +127,8 @@ class Stage:
                 pass
             pump.consumer.close()
 
-    def mention(self, *mentioned: str, author: str = "ada", protected: bool = False) -> None:
-        self.tweet(*mentioned, author=author, protected=protected)
+    def mention(self, *mentioned: str, author: str = "ada", protected: bool = False, of: str = "t1") -> None:
+        self.tweet(*mentioned, author=author, protected=protected, of=of)
         self.sequence()
 
     def dispatch(self) -> int:

@@ -88,11 +88,11 @@ def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
 
     def meanwhile() -> None:
         with pytest.raises(StoreUnavailable):
-            stage.system(heads=Unswapped(stage.ground.heads)).coordinator().finish([NOVA])
+            stage.system(heads=Unswapped(stage.ground.heads)).publisher().finish([NOVA])
         stage.pass_time(hours=1)
 
     halting = Stalling(stage.ground.clock, "now", meanwhile)
-    stage.system(clock=halting).coordinator().finish([NOVA])
+    stage.system(clock=halting).publisher().finish([NOVA])
     [burst] = stage.ground.bursts.by_key.values()
     assert burst.opened_at == decided.opened_at == stage.ground.ledger.read([burst.key])[burst.key].plan.opened_at
     assert stage.ground.heads.unpublished(9) == []
@@ -130,7 +130,7 @@ def test_what_could_not_be_published_is_read_again() -> None:
     stage.pass_time(hours=10)
     records = mentioned(stage, "nova")
     with pytest.raises(StoreUnavailable):
-        replace(one, ledger=Unplanned(stage.ground.ledger))(records)
+        replace(one, publisher=replace(one.publisher, ledger=Unplanned(stage.ground.ledger)))(records)
     one(records)
     assert counted.loaded == [NOVA, NOVA]
     assert (len(stage.bursts()), counted_in(stage)) == (2, 2)

@@ -108,7 +108,7 @@ def test_a_head_that_cannot_be_read_keeps_no_other_unfinished() -> None:
     unpublished(stage, "nova", "lyra")
     assert set(stage.ground.heads.unpublished(9)) >= {NOVA, LYRA}
     reconciler = stage.system(heads=Unreadable(stage.ground.heads)).reconciler()
-    reconciler.coordinator = stage.system(heads=Unreadable(stage.ground.heads)).coordinator()
+    reconciler.publisher = stage.system(heads=Unreadable(stage.ground.heads)).publisher()
     reconciler()
     assert list(stage.ground.heads.unpublished(9)) == [NOVA]
     assert failed(reconciler, "heads") == 1

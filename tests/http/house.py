@@ -52,6 +52,7 @@ from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
+from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
@@ -102,6 +103,7 @@ class House:
             heads=MemoryHeads(),
             bursts=self.bursts,
             recent_bursts=self.bursts,
+            retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
             claims=claims,
             seals=seals,

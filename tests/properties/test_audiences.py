@@ -116,7 +116,7 @@ def test_whoever_gets_a_row_sees_the_burst_and_nobody_else_does(people: Mapping[
     divided = knows.divide(seen, 0)
     for member, one in people.items():
         row = any(holds(sealed.tiers[tier], member) for tier in TIERS)
-        assert visible(of, viewer(member, one), retracted=(), now=NOON) is row
+        assert visible(of, viewer(member, one), now=NOON) is row
         if of.restricted_to is None or not of.first_of_day:  # a protected author's is never the day's first
             assert any(member in some for some in divided.tiers.values()) is row
             assert knows.visible(knows.people[name_of(member)], seen, Marked(), NOON) is row

@@ -80,6 +80,7 @@ def burst(
     restricted_to: UserId | None = None,
     verdict: Verdict = Verdict.ALL,
     lane: Lane = Lane.CELEBRITY,
+    count: int | None = None,
 ) -> Burst:
     return Burst(
         key=BurstKey(subject, seq),
@@ -90,7 +91,7 @@ def burst(
         verdict=verdict,
         mentioners=mentioners,
         more_mentioners=more_mentioners,
-        count=len(mentioners),
+        count=len(mentioners) if count is None else count,
         first_of_day=first_of_day,
         restricted_to=restricted_to,
         tweet="t1",

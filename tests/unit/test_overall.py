@@ -120,16 +120,16 @@ def test_the_sets_that_fan_out_goes_by(overall: Overall, kinds: list[SetKind]) -
 
 def test_nothing_of_everything_is_nothing_but_what_is_about_oneself() -> None:
     nothing = replace(viewer(), overall=Overall(volume=OFF, visible_from=LATER))
-    assert denied(burst(), nothing, retracted=(), now=LATER) is Denied.VOLUME
+    assert denied(burst(), nothing, now=LATER) is Denied.VOLUME
     assert list(nothing.heard) == []
     oneself = replace(viewer(user=NOVA), overall=nothing.overall)
-    assert denied(burst(subject=SELF_NOVA), oneself, retracted=(), now=LATER) is None
+    assert denied(burst(subject=SELF_NOVA), oneself, now=LATER) is None
 
 
 def test_no_phone_rings_of_who_wants_no_alerts_or_none_at_this_hour_and_the_list_is_the_same() -> None:
     tokyo = Overall(quiet=NIGHT, zone="Asia/Tokyo")  # there it is 21:00 at noon
     for overall, now, rings in ((Overall(push=False), NOON, False), (tokyo, NOON, True), (tokyo, LATER, False)):
         to = replace(viewer(), overall=overall)
-        assert pushable(burst(), to, retracted=(), now=now) is rings
+        assert pushable(burst(), to, now=now) is rings
         assert spares(overall, DEFAULT, burst(), now) is not rings
-        assert denied(burst(), to, retracted=(), now=now) is None
+        assert denied(burst(), to, now=now) is None

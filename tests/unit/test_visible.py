@@ -17,17 +17,17 @@ BY_EVE = burst(mentioners=(EVE,), restricted_to=EVE, first_of_day=False)
 
 
 def why(shown: Burst, to: Viewer) -> Denied | None:
-    return denied(shown, to, retracted=(), now=NOW)
+    return denied(shown, to, now=NOW)
 
 
 def test_a_follower_sees_what_opened_since() -> None:
     assert why(burst(), viewer()) is None
-    assert visible(burst(), viewer(), retracted=(), now=NOW)
+    assert visible(burst(), viewer(), now=NOW)
 
 
 def test_a_retraction_wins_over_every_other_reason() -> None:
     nobody = viewer(follows={}, blocked=(ADA,), volume=Volume.OFF)
-    assert denied(burst(), nobody, retracted=(burst().key,), now=NOW) is Denied.RETRACTED
+    assert denied(burst(count=0), nobody, now=NOW) is Denied.RETRACTED
     assert why(burst(), nobody) is Denied.NOT_FOLLOWED
 
 
@@ -60,8 +60,8 @@ def test_who_mutes_a_protected_author_is_still_a_follower_of_hers() -> None:
 def test_what_is_muted_for_a_while_is_not_seen_and_neither_is_what_opened_in_the_while() -> None:
     until = viewer(follows={OF_NOVA: NOW + HOUR})
     assert why(burst(), until) is Denied.MUTED
-    assert denied(burst(), until, retracted=(), now=NOW + HOUR) is Denied.BEFORE_FOLLOW
-    assert denied(burst(opened_at=NOW + HOUR), until, retracted=(), now=NOW + HOUR) is None
+    assert denied(burst(), until, now=NOW + HOUR) is Denied.BEFORE_FOLLOW
+    assert denied(burst(opened_at=NOW + HOUR), until, now=NOW + HOUR) is None
 
 
 def test_only_what_is_muted_for_good_is_not_even_asked_for() -> None:
@@ -119,13 +119,13 @@ def test_a_mark_outweighs_what_was_seen(mark: Mark | None, wins: bool | None, se
 
 
 def rings(shown: Burst, to: Viewer) -> bool:
-    return pushable(shown, to, retracted=(), now=NOW)
+    return pushable(shown, to, now=NOW)
 
 
 def test_a_phone_rings_for_what_is_visible_and_new() -> None:
     assert rings(burst(), viewer())
     assert not rings(burst(), viewer(follows={OF_NOVA: NOON + timedelta(milliseconds=1)}))
-    assert not pushable(burst(), viewer(), retracted=(burst().key,), now=NOW)
+    assert not pushable(burst(count=0), viewer(), now=NOW)
 
 
 def test_no_phone_rings_for_a_blocked_opener_though_others_joined() -> None:

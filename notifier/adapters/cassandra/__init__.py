@@ -21,6 +21,7 @@ from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.register import Entry
+from notifier.adapters.cassandra.retractions import CassandraRetractions
 from notifier.adapters.cassandra.seals import CassandraSeals
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster
@@ -50,6 +51,7 @@ __all__ = [
     "CassandraPeople",
     "CassandraPreferences",
     "CassandraRecentBursts",
+    "CassandraRetractions",
     "CassandraSeals",
     "CassandraSent",
     "CassandraSpared",

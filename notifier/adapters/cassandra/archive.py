@@ -8,7 +8,6 @@ from notifier.adapters.cassandra.inboxes import row_of
 from notifier.adapters.cassandra.seals import chosen, standing
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
-from notifier.adapters.cassandra.translating import translated
 from notifier.codec import unpack
 from notifier.domain.bits import SHARD_BLOCKS
 from notifier.domain.block import window_of
@@ -40,10 +39,10 @@ class CassandraArchive:
         self._ledger = ledger
 
     def bursts(self) -> Iterator[Burst]:
-        return (unpack(Burst, stored.blob) for stored in self._all(_BURSTS))
+        return (unpack(Burst, stored.blob) for stored in self._cluster.each(_BURSTS, page=PAGE))
 
     def accounts(self) -> Iterator[Account]:
-        for page in _pages(self._all(_PLANS), PAGE):
+        for page in _pages(self._cluster.each(_PLANS, page=PAGE), PAGE):
             keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
             accounts = self._ledger.read(keys)
             yield from (accounts[key] for key in keys if key in accounts)
@@ -53,7 +52,7 @@ class CassandraArchive:
             yield from standing(self._cluster, burst, chosen(self._cluster, burst, shards)).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        return map(_stored, self._all(_ROWS) if burst is None else self._rows_of(burst))
+        return map(_stored, self._cluster.each(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         key = str(burst.subject), burst.seq
@@ -66,13 +65,6 @@ class CassandraArchive:
     def _plan(self, burst: BurstKey) -> list[Plan]:
         """Nothing of a burst is sealed or written outside the shards of its plan. None: not planned yet."""
         return [account.plan for account in self._ledger.read([burst]).values()]
-
-    def _all(self, statement: str) -> Iterator[Any]:
-        """The driver fetches the next page when this one is used up."""
-        with translated("The archive was not read"):
-            bound = self._cluster.prepared(statement).bind(())
-            bound.fetch_size = PAGE
-            yield from self._cluster.session().execute(bound)
 
 
 def _pages(of: Iterable[T], size: int) -> Iterator[Sequence[T]]:

@@ -15,6 +15,7 @@ from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
+from notifier.adapters.cassandra.retractions import CHANGE, PUT_TRAIL, changes, end_of, trails
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
@@ -61,22 +62,25 @@ class CassandraBursts:
         self._clock = clock
         self._placed: dict[BurstKey, datetime] = {}
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         now = self._clock.now()
         kept = [(b, life) for b in bursts if (life := seconds_until(expires_at(b.opened_at), now)) > 0]
         opened = {burst.key: burst.opened_at for burst in bursts}
-        lasting = [(s, life) for s in mentions if (life := seconds_until(_end(s, opened), now)) > 0]
+        lasting = [(s, life) for s in mentions if (life := seconds_until(end_of(s, opened), now)) > 0]
         # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
-        # A burst that is there is found by all who look, and has its mentions. The ids come last: a mention is known
-        # only once its burst is readable.
+        # A burst that is there is found by all who look, and has its mentions, with the trails to them. The ids come
+        # last: a mention is known only once its burst is readable. What is changed is written until it was.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
         parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
-        self._cluster.ask_all([*self._places(new), *(together(_PUT_MENTION, some) for some in parts)])
+        paths = batches((trail for s, life in lasting for trail in trails(s, life)), TOGETHER)
+        led = [(_PUT_MENTION, parts), (PUT_TRAIL, paths)]
+        self._cluster.ask_all([*self._places(new), *(together(put, some) for put, rows in led for some in rows)])
         self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
         self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
+        self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
@@ -134,13 +138,6 @@ class CassandraBursts:
             (*run, min([at, *(before for (before,) in rows)]))
             for (run, at), rows in zip(begun.items(), found, strict=True)
         ]
-
-
-def _end(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
-    """A day after its burst's, and not before that of an event which came as late."""
-    mention = sequenced.mention
-    key = BurstKey(mention.subject, sequenced.seq)
-    return max(opened.get(key, mention.accepted_at), mention.accepted_at) + KEPT
 
 
 def _place(burst: Burst, life: Life) -> tuple[object, ...]:

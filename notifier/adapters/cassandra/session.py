@@ -4,7 +4,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -143,6 +143,14 @@ class Cluster:
         """All rows, page by page. Raises StoreUnavailable: then a write may have had its effect, or not."""
         with translated("A statement failed"):
             return list(self.session().execute(self.prepared(statement), tuple(values), execution_profile=profile))
+
+    def each(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
+        """Row by row; the next page is fetched when one is used up, so that memory doesn't depend on how many there
+        are. Raises StoreUnavailable, also in the middle."""
+        with translated("A statement failed"):
+            bound = self.prepared(statement).bind(tuple(values))
+            bound.fetch_size = page
+            yield from self.session().execute(bound)
 
     def ask_each(
         self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT

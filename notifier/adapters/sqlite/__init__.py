@@ -19,6 +19,7 @@ from notifier.adapters.sqlite.overalls import SqliteOveralls
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
@@ -50,6 +51,7 @@ __all__ = [
     "SqlitePeople",
     "SqlitePreferences",
     "SqliteRecentBursts",
+    "SqliteRetractions",
     "SqliteSeals",
     "SqliteSent",
     "SqliteSpared",

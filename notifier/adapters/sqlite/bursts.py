@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.retractions import CHANGE, PUT_TRAIL, change, trails
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
@@ -36,12 +37,15 @@ class SqliteBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         # One transaction, so that no crash leaves a known mention without its burst.
         with self._db.write() as c:
             c.executemany(_PUT, [_row(burst) for burst in bursts])
             c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
+            c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in trails(sequenced)])
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
+            versions = {burst.key: burst.version for burst in bursts}
+            c.executemany(CHANGE, [change(one, versions) for one in changed])
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._db.read() as c:

@@ -20,9 +20,11 @@ class MemoryBursts:
     def __init__(self) -> None:
         self.by_key: dict[BurstKey, Burst] = {}
         self.mentions: dict[tuple[BurstKey, EventId], Mention] = {}
+        self.changed: dict[tuple[BurstKey, EventId], int] = {}
+        """By the version of which burst."""
         self._outcomes: dict[Named, Outcome] = {}
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced]) -> None:
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         for burst in bursts:
             stored = self.by_key.get(burst.key)
             if stored is None or stored.version < burst.version:
@@ -33,6 +35,12 @@ class MemoryBursts:
             account = mention.subject.owner
             outcome = Outcome(event=mention.event, account=account, burst=key, refusal=None)
             self._outcomes.setdefault((mention.event, account, mention.subject), outcome)
+        versions = {burst.key: burst.version for burst in bursts}
+        for one in changed:
+            key = BurstKey(one.mention.subject, one.seq)
+            if self.changed.get((key, one.mention.event), 0) < versions[key]:
+                self.changed[key, one.mention.event] = versions[key]
+                self.mentions[key, one.mention.event] = one.mention
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return {key: self.by_key[key] for key in keys if key in self.by_key}

@@ -18,7 +18,7 @@ class MemorySpared:
         spared = [
             member % SHARD_MEMBERS
             for member, viewer in self._people.known().items()
-            if shard_of(member) == shard and not pushable(burst, viewer, retracted=(), now=now)
+            if shard_of(member) == shard and not pushable(burst, viewer, now=now)
         ]
         spared += [member % SHARD_MEMBERS for member in self._directory.deleted() if shard_of(member) == shard]
         return from_offsets(spared) if spared else nobody()

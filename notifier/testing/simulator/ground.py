@@ -27,6 +27,7 @@ from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
+from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
@@ -71,6 +72,7 @@ class Ground:
         self.sets = MemoryMemberSets(self.directory)
         self.heads = MemoryHeads()
         self.bursts = MemoryBursts()
+        self.retractions = MemoryRetractions(self.bursts)
         self.claims = MemoryClaims()
         self.ledger = MemoryLedger(self.claims)
         self.seals = MemorySeals(self.clock)

@@ -167,6 +167,7 @@ class Roles:
             heads=store("heads"),
             bursts=store("bursts"),
             recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
+            retractions=store("retractions"),
             ledger=store("ledger"),
             claims=OwnClaims(store("claims"), self.ringing),
             seals=tapped(OwnSeals(g.seals, self.watching, owner), "seals", Part.STORE, gate),

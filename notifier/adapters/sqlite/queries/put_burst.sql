@@ -2,5 +2,6 @@
 INSERT INTO bursts (subject, seq, version, opened_at, restricted_to, blob)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (subject, seq) DO UPDATE
-SET version = excluded.version, opened_at = excluded.opened_at, blob = excluded.blob
+SET version = excluded.version, opened_at = excluded.opened_at, restricted_to = excluded.restricted_to,
+    blob = excluded.blob
 WHERE excluded.version > version

@@ -19,6 +19,7 @@ from notifier.adapters.cassandra import (
     CassandraHeads,
     CassandraLedger,
     CassandraMemberSets,
+    CassandraRetractions,
     Cluster,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
@@ -28,6 +29,8 @@ from notifier.domain.plan import SetHead
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
 from notifier.flow.coordinator import Coordinator
+from notifier.flow.publisher import Publisher
+from notifier.flow.settling import Settling
 from notifier.flow.voice import Voice
 from notifier.ports.directory import Account
 from notifier.ports.log import Logged, Record
@@ -119,18 +122,21 @@ def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
 
 
 def coordinator(cluster: Cluster) -> Coordinator:
-    clock = SystemClock()
-    return Coordinator(
+    clock, nonces = SystemClock(), UuidNonces()
+    bursts = CassandraBursts(cluster, clock)
+    publisher = Publisher(
         heads=CassandraHeads(cluster),
-        bursts=CassandraBursts(cluster, clock),
+        bursts=bursts,
         sets=CassandraMemberSets(cluster),
         ledger=CassandraLedger(cluster, clock),
         pull=MemoryPullIndex(clock),
         voice=Voice(bus=MemoryBus()),
         clock=clock,
-        nonces=UuidNonces(),
+        nonces=nonces,
         metrics=Metrics(),
     )
+    settling = Settling(retractions=CassandraRetractions(cluster), bursts=bursts, publisher=publisher, nonces=nonces)
+    return Coordinator(bursts=bursts, settling=settling, publisher=publisher, clock=clock, nonces=nonces)
 
 
 def _hot(stage: Coordinator, batches: int) -> Figure:

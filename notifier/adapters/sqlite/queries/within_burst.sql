@@ -1,0 +1,4 @@
+-- The next mentions of a burst, behind an event.
+SELECT source, id, blob FROM mentions
+WHERE subject = ? AND seq = ? AND (source, id) > (?, ?)
+ORDER BY source, id LIMIT ?

@@ -1,0 +1,39 @@
+"""The retractor: what is said of tweets and their authors stands before anything else is done about it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from notifier.codec import unpack
+from notifier.domain.retraction import Retraction
+from notifier.domain.subject import BurstKey
+from notifier.flow.settling import Settling
+from notifier.flow.voice import Voice
+from notifier.ports.bursts import Bursts
+from notifier.ports.clock import Clock
+from notifier.ports.log import Logged
+from notifier.ports.retractions import Retractions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retractor:
+    retractions: Retractions
+    settling: Settling
+    bursts: Bursts
+    voice: Voice
+    clock: Clock
+
+    def __call__(self, records: Sequence[Logged]) -> None:
+        """Nobody is shown what was taken back when it returns. Cut off anywhere, the records come again, to this reader
+        or to another, and whoever does it again does the same."""
+        touched = self.settle([unpack(Retraction, logged.record.value) for logged in records])
+        # Also what somebody else has settled, who may have died before it was said: a word of a version that a listener
+        # has heard is passed over.
+        self.voice.publish([*self.bursts.read(touched).values()])
+
+    def settle(self, retractions: Collection[Retraction]) -> set[BurstKey]:
+        """They stand, and the bursts with them; which bursts they are about."""
+        # The word first: a coordinator that writes a mention from here on finds it when it asks what stands, and what
+        # it has written before is found by the trails.
+        self.retractions.write(retractions)
+        now = self.clock.now()
+        return self.settling({trail for one in retractions for trail in one.leads_to(now)})
