@@ -13,6 +13,7 @@ PLACES = {
     "token": "notifier.cli.token:token",
     "key": "notifier.cli.key:key",
     "mention": "notifier.cli.mention:mention",
+    "retract": "notifier.cli.retract:retract",
     "follow": "notifier.cli.follow:follow",
     "vip": "notifier.cli.vip:vip",
     "storm": "notifier.cli.storm:storm",

@@ -45,6 +45,34 @@ def test_what_becomes_visible_by_growth_is_a_row() -> None:
     assert told(grown(LATER), LATER, look(blocking), SINCE) is Event.ROW
 
 
+def taken_back(one: Burst) -> Burst:
+    return replace(one, version=one.version + 1, count=0, silent=True)
+
+
+def test_what_was_taken_back_is_hidden_from_who_may_have_it() -> None:
+    assert told(taken_back(LATER), LATER, look(), SINCE) is Event.HIDDEN
+    assert told(taken_back(LATER), None, look(), SINCE) is Event.HIDDEN
+    left = replace(LATER, version=2, silent=True, restricted_to=ADA)
+    assert told(left, LATER, look(), SINCE) is Event.HIDDEN
+    assert told(left, None, look(), SINCE) is Event.HIDDEN
+
+
+def test_who_could_never_see_it_is_not_told_that_it_is_gone() -> None:
+    private = replace(LATER, restricted_to=ADA)
+    assert told(taken_back(private), private, look(), SINCE) is None
+    assert told(taken_back(private), None, look(), SINCE) is None
+    assert told(taken_back(LATER), None, look(replace(VIEWER, follows={})), SINCE) is None
+
+
+def test_a_row_that_waits_and_is_taken_back_leaves_as_hidden_alone() -> None:
+    one = stream()
+    one.put(Event.ROW, LATER)
+    one.put(Event.HIDDEN, taken_back(LATER))
+    assert [(news.event, news.item, news.hidden) for news in one.take(look(), None)] == [
+        (Event.HIDDEN, None, LATER.key)
+    ]
+
+
 @pytest.mark.parametrize(
     "viewer",
     [

@@ -1,0 +1,91 @@
+"""What is taken back by `/v1/events`: hidden from pages and badges by the answer, and told to open streams."""
+
+import json
+
+import pytest
+
+from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
+from tests.http.house import Edge, assert_problem, event
+from tests.http.listening_client import Studio, events, on_air
+
+T1 = {"tweet": "te1", "author": "ada"}
+DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
+
+
+def of(type: str, **data: object) -> dict[str, object]:
+    return {**event(f"{type}"), "type": type, "data": data}
+
+
+def tweets(edge: Edge, user: str = "u1") -> list[str]:
+    return [item["tweet"] for item in edge.inbox(user).json()["items"]]
+
+
+def mentioned(edge: Edge) -> None:
+    edge.post(event("e1"))
+    edge.house.sequence()
+    assert len(tweets(edge)) == 1
+
+
+def test_what_is_deleted_is_on_no_page_and_no_badge_once_it_is_accepted(edge: Edge) -> None:
+    mentioned(edge)
+    answer = edge.post({**DELETED, "data": T1})
+    assert (answer.status_code, answer.json()["status"]) == (202, "accepted")
+    assert tweets(edge) == []
+    assert edge.unread("u1") == {"count": 0, "more": False}
+    fate = edge.fate("e1").json()["accounts"][0]["bursts"][0]
+    assert (fate["count"], fate["note"]) == (0, "Taken back: nobody sees it any more.")
+
+
+def test_what_was_deleted_before_it_came_tells_so(edge: Edge) -> None:
+    edge.post({**DELETED, "data": T1})
+    edge.post(event("e1"))
+    edge.house.sequence()
+    assert tweets(edge) == []
+    assert {one["refusal"] for one in edge.fate("e1").json()["accounts"]} == {"retracted"}
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "words"),
+    [
+        (DELETED_TYPE, {"tweet": "", "author": "ada"}, "data.tweet is empty"),
+        (DELETED_TYPE, {"tweet": "t1"}, "author"),
+        (
+            EDITED_TYPE,
+            {"tweet": "t1", "author": "ada", "mentions": [], "text": "", "sequence": 0},
+            "data.sequence is 0",
+        ),
+        (EDITED_TYPE, {"tweet": "t1", "author": "ada", "mentions": ["x"] * 3, "sequence": 1}, "text"),
+        (PROTECTED_TYPE, {"user": "x" * 300}, "data.user has 300 characters"),
+        (ERASED_TYPE, {}, "user"),
+    ],
+)
+def test_one_that_is_not_whole_is_refused_with_the_field(
+    edge: Edge, type: str, data: dict[str, object], words: str
+) -> None:
+    answer = edge.post(of(type, **data))
+    assert_problem(answer, 400, "bad_event")
+    assert words in answer.json()["detail"]
+
+
+def test_a_batch_of_many_is_taken_at_once_and_done_from_the_log(edge: Edge) -> None:
+    mentioned(edge)
+    many = [{**DELETED, "id": f"d{n}", "data": {"tweet": f"x{n}", "author": "ada"}} for n in range(30)]
+    edge.batch(*many, {**DELETED, "data": T1})
+    edge.house.sequence()
+    assert tweets(edge) == []
+
+
+def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
+    async def play(studio: Studio) -> None:
+        ear, stranger = await studio.listen("u1"), await studio.listen("ada")
+        await studio.mention("ada")
+        _, row, _ = await ear.hear(3)
+        await studio.settle()
+        studio.house.system.gateway()(json.dumps({**DELETED, "data": {**T1, "tweet": row.data["tweet"]}}).encode())
+        hidden, count = await ear.hear(2)
+        assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
+        assert count.data == {"count": 0, "more": False}
+        await studio.quiet()
+        assert events(stranger.said) == ["count"]
+
+    on_air(play)
