@@ -23,7 +23,7 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog, Record
 from notifier.ports.throttles import Throttles
 
-PULLED_ALONE = "Served by pull: its budget of fan-outs was spent."
+PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."
 TAKEN_BACK = "Taken back: nobody sees it any more."
 LEFT_TO_FOLLOWERS = "Its author is protected now: it is left to those who follow the author."
 LOOKED_THROUGH = 20_000

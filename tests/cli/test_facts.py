@@ -175,5 +175,5 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
     *_, before, last = stage.bursts()
     found = driven(explanation(stage.ports, lambda: reads, last, UserId("kim")))
     assert (found["visible"], found["slices"], found["row"]) == (True, [], "none")
-    assert found["note"] == "Served by pull: the budget of restricted fan-outs was spent."
+    assert found["note"] == "Served by pull: the budget of fan-outs was spent."
     assert driven(explanation(stage.ports, lambda: reads, before, UserId("kim")))["note"] is None

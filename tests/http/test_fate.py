@@ -164,7 +164,7 @@ def test_a_mention_that_is_served_by_pull_alone_says_why(edge: Edge) -> None:
     edge.house.sequence()
     found = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
     bursts = [burst for both in found for burst in both if burst["burst"].startswith("mention:")]
-    sentence = "Served by pull: the budget of restricted fan-outs was spent."
+    sentence = "Served by pull: the budget of fan-outs was spent."
     told = [burst for burst in bursts if burst["note"] == sentence]
     assert sorted(burst["burst"] for burst in told) == ["mention:nova#7", "mention:nova#8"]
     assert {burst["note"] for burst in bursts if burst not in told} == {None}
