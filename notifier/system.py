@@ -165,7 +165,7 @@ class System:
     def indexer(self, holds: Callable[[], bool]) -> Indexer:
         p = self.ports
         bitmaps = Bitmaps(follows=p.follows, wants=p.wants, overalls=p.overalls, sets=p.sets, metrics=self.metrics)
-        return Indexer(directory=p.directory, bitmaps=bitmaps, epochs=p.epochs, holds=holds)
+        return Indexer(directory=p.directory, bitmaps=bitmaps, partings=p.partings, epochs=p.epochs, holds=holds)
 
     def registrar(self, holds: Callable[[], bool]) -> Registrar:
         p = self.ports

@@ -10,7 +10,8 @@ MENTIONS_STANDARD = "mentions.standard"
 """Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
 
 FOLLOWS = "follows"
-"""Who follows an account, or wants less of it; key: the account, so that a subject has one writer."""
+"""Who follows an account, or wants less of it; key: the account, so that a subject has one writer. And who blocks whom;
+key: the blocker, though rows alone are made of it, which any reader may write."""
 
 USERS = "users"
 """What the platform says of an account itself; key: the account. One partition, for the bitmap of a shard's VIPs is of

@@ -20,6 +20,8 @@ from notifier.codec import read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.event import (
+    APPROVED_TYPE,
+    BLOCKED_TYPE,
     CHANGED_TYPE,
     DELETED_TYPE,
     EDITED_TYPE,
@@ -28,6 +30,7 @@ from notifier.domain.event import (
     FOLLOWED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
+    UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
 from notifier.domain.mention import Event
@@ -51,6 +54,9 @@ NEEDED: Mapping[str, Scope] = {
     EDITED_TYPE: Scope.EVENTS,
     FOLLOWED_TYPE: Scope.FOLLOWS,
     UNFOLLOWED_TYPE: Scope.FOLLOWS,
+    APPROVED_TYPE: Scope.FOLLOWS,
+    BLOCKED_TYPE: Scope.FOLLOWS,
+    UNBLOCKED_TYPE: Scope.FOLLOWS,
     CHANGED_TYPE: Scope.ACCOUNTS,
     PROTECTED_TYPE: Scope.ACCOUNTS,
     ERASED_TYPE: Scope.ACCOUNTS,

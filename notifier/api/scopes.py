@@ -12,7 +12,7 @@ class Scope(StrEnum):
     EVENTS = "events"
     """Mentions: to bring them, to try them, and to ask what became of them."""
     FOLLOWS = "follows"
-    """Who follows whom."""
+    """Who follows whom, and who blocks whom."""
     ACCOUNTS = "accounts"
     """What an account is: verified, a VIP, deleted."""
     ACTIVITY = "activity"

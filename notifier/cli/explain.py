@@ -35,7 +35,7 @@ SENTENCES = {
     Denied.MUTED: "The person has muted the subject.",
     Denied.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
     Denied.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
-    Denied.BLOCKED: "Everybody who mentioned the subject is blocked by the person, or has blocked the person.",
+    Denied.BLOCKED: "A block parts the person from the account, or from everybody who mentioned it.",
     Denied.VOLUME: "The person wants less of this subject, or of everything.",
     Denied.HIDDEN: "The person has hidden it.",
 }

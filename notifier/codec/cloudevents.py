@@ -10,6 +10,8 @@ from notifier.domain.account import AccountChange, Flag
 from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.event import (
+    APPROVED_TYPE,
+    BLOCKED_TYPE,
     CHANGED_TYPE,
     DELETED_TYPE,
     EDITED_TYPE,
@@ -18,22 +20,25 @@ from notifier.domain.event import (
     FOLLOWED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
+    UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
     checked_account,
     checked_author,
     checked_change,
     checked_event,
+    checked_parting,
     checked_sighting,
     checked_tweet,
 )
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event
+from notifier.domain.parting import PartingChange
 from notifier.domain.retraction import Cause, Retraction
 
 LARGEST_EVENT = 64 * 1024
 LARGEST_BATCH = 1_000
 
-Told = Event | GraphChange | AccountChange | Sighting | Retraction
+Told = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
 """What may be said by an event."""
 
 ONE = "application/cloudevents+json"
@@ -51,6 +56,12 @@ class _Data(msgspec.Struct):
 class _Pair(msgspec.Struct):
     follower: str
     followed: str
+    sequence: int
+
+
+class _Parted(msgspec.Struct):
+    blocker: str
+    blocked: str
     sequence: int
 
 
@@ -108,11 +119,29 @@ class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
         return _checked(self, Deed.FOLLOW, now)
 
 
+class _Approved(_Followed, tag=APPROVED_TYPE):
+    """A follow like any other: nothing of before the approval is shown."""
+
+
 class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
     data: _Pair
 
     def checked(self, now: datetime) -> GraphChange:
         return _checked(self, Deed.UNFOLLOW, now)
+
+
+class _Blocked(_CloudEvent, tag=BLOCKED_TYPE):
+    data: _Parted
+
+    def checked(self, now: datetime) -> PartingChange:
+        return _checked_parting(self, blocks=True, now=now)
+
+
+class _Unblocked(_CloudEvent, tag=UNBLOCKED_TYPE):
+    data: _Parted
+
+    def checked(self, now: datetime) -> PartingChange:
+        return _checked_parting(self, blocks=False, now=now)
 
 
 class _Changed(_CloudEvent, tag=CHANGED_TYPE):
@@ -186,7 +215,20 @@ class _Erased(_CloudEvent, tag=ERASED_TYPE):
         return _taken_back(self, Cause.ERASE, now)
 
 
-_Raw = _Mentioned | _Followed | _Unfollowed | _Changed | _Seen | _Deleted | _Edited | _Protected | _Erased
+_Raw = (
+    _Mentioned
+    | _Followed
+    | _Approved
+    | _Unfollowed
+    | _Blocked
+    | _Unblocked
+    | _Changed
+    | _Seen
+    | _Deleted
+    | _Edited
+    | _Protected
+    | _Erased
+)
 
 
 def _taken_back(raw: _Protected | _Erased, cause: Cause, now: datetime) -> Retraction:
@@ -201,6 +243,19 @@ def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphCh
         follower=raw.data.follower,
         followed=raw.data.followed,
         deed=deed,
+        sequence=raw.data.sequence,
+        happened_at=raw.time,
+        now=now,
+    )
+
+
+def _checked_parting(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> PartingChange:
+    return checked_parting(
+        source=raw.source,
+        id=raw.id,
+        blocker=raw.data.blocker,
+        blocked=raw.data.blocked,
+        blocks=blocks,
         sequence=raw.data.sequence,
         happened_at=raw.time,
         now=now,

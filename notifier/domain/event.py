@@ -10,11 +10,15 @@ from notifier.domain.burst import RETENTION
 from notifier.domain.errors import BadEvent
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
+from notifier.domain.parting import PartingChange
 from notifier.domain.retraction import Cause, Retraction
 from notifier.domain.subject import UserId
 
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
+APPROVED_TYPE = "notifier.account.approved.v1"
+"""A request to follow was granted: a follow from then on."""
+BLOCKED_TYPE, UNBLOCKED_TYPE = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
 CHANGED_TYPE = "notifier.account.changed.v1"
 SEEN_TYPE = "notifier.account.seen.v1"
 DELETED_TYPE, EDITED_TYPE = "notifier.tweet.deleted.v1", "notifier.tweet.edited.v1"
@@ -78,6 +82,30 @@ def checked_change(
         deed=deed,
         sequence=_sequence(sequence),
         # A clock that is ahead mustn't hide what comes meanwhile.
+        at=min(_happened(happened_at, now), now),
+    )
+
+
+def checked_parting(
+    *,
+    source: str,
+    id: str,
+    blocker: str,
+    blocked: str,
+    blocks: bool,
+    sequence: int,
+    happened_at: datetime,
+    now: datetime,
+) -> PartingChange:
+    """The change, or BadEvent with the field that is wrong."""
+    if blocker == blocked:
+        raise BadEvent(f"data.blocker and data.blocked are both {blocker}.")
+    return PartingChange(
+        id=EventId(_name("source", source), _name("id", id)),
+        blocker=UserId(_name("data.blocker", blocker)),
+        blocked=UserId(_name("data.blocked", blocked)),
+        blocks=blocks,
+        sequence=_sequence(sequence),
         at=min(_happened(happened_at, now), now),
     )
 

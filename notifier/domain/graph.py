@@ -1,4 +1,4 @@
-"""What is said of an account by those who follow it or mute it, and asked of whoever keeps its audience by it."""
+"""What is said of an account by those who follow, mute or block it, and asked of whoever keeps its audience."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from enum import StrEnum
 from notifier.domain.follow import LEFT, Follow
 from notifier.domain.mention import EventId
 from notifier.domain.overall import OverallWord
+from notifier.domain.parting import PartingChange
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import Word
 
@@ -70,6 +71,7 @@ class GraphRecord:
     word: Word | None = None
     rebuild: Rebuild | None = None
     overall: OverallWord | None = None
+    parting: PartingChange | None = None
     everybody: int | None = None
     """The shard of which what everybody wants of everything is to be made again from the rows."""
 

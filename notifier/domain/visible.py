@@ -18,9 +18,9 @@ class Viewer:
 
     user: UserId
     follows: Mapping[Subject, datetime]
-    """`visible_from` of every followed subject; of a muted one it is still to come."""
+    """`visible_from` of every followed subject; of a muted one, or one that a block hides, it is still to come."""
     blocked: Collection[UserId]
-    """Whom the viewer blocked, and who blocked the viewer."""
+    """Whom the viewer blocks, and who blocks the viewer."""
     volume: Mapping[Subject, Volume]
     """Of the subjects of which the person said so; the others are as everything is."""
     marks: Marks
@@ -33,7 +33,8 @@ class Viewer:
 
     @property
     def heard(self) -> Collection[Subject]:
-        """All that the viewer follows but what is muted for good; nothing for who wants nothing of everything."""
+        """All that the viewer follows but what is muted for good or hidden by a block; nothing for who wants nothing of
+        everything."""
         if self.overall.volume is Volume.OFF:
             return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
@@ -45,7 +46,8 @@ class Viewer:
 
 
 class Denied(StrEnum):
-    """Why a person doesn't see a burst, in the order of asking."""
+    """Why a person doesn't see a burst, in the order of asking. A block is asked of twice: of the account's before a
+    mute, and later of those who mentioned it."""
 
     RETRACTED = "retracted"
     EXPIRED = "expired"
@@ -114,6 +116,8 @@ def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> Denied | No
         return None if subject.owner == viewer.user else Denied.NOT_FOLLOWED
     if (since := viewer.follows.get(subject)) is None:
         return Denied.NOT_FOLLOWED
+    if subject.owner in viewer.blocked:
+        return Denied.BLOCKED
     if burst.opened_at >= since:
         return None
     return Denied.MUTED if since > now else Denied.BEFORE_FOLLOW

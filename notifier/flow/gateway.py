@@ -14,6 +14,7 @@ from notifier.domain.activity import Sighting
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
+from notifier.domain.parting import PartingChange
 from notifier.domain.retraction import Retraction
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
@@ -105,6 +106,8 @@ def _of_change(told: Told | NotifierError) -> Record | None:
     match told:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=told.followed, value=pack(GraphRecord(change=told)))
+        case PartingChange():
+            return Record(stream=topics.FOLLOWS, key=told.blocker, value=pack(GraphRecord(parting=told)))
         case AccountChange():
             return Record(stream=topics.USERS, key=told.user, value=pack(AccountRecord(change=told)))
         case Retraction():

@@ -1,5 +1,5 @@
 """The indexer: what is said of an account becomes rows of follows and wants, and from them the account's bitmaps.
-What people say of everything becomes rows and bitmaps of everybody's.
+What people say of everything becomes rows and bitmaps of everybody's; of who blocks whom there are rows alone.
 
 One writer for each subject, and of everybody's for each shard: the one who reads its partition of the log. The rows
 bear any order and any repetition by themselves; a bitmap is read, changed and written back, so it carries a stamp, by
@@ -15,6 +15,7 @@ from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.overall import OverallWord
+from notifier.domain.parting import PartingChange
 from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Word
@@ -22,6 +23,7 @@ from notifier.flow.bitmaps import Bitmaps, Followed, Wanted
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.log import Logged
+from notifier.ports.partings import Partings
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]
@@ -33,6 +35,7 @@ class Indexer:
     directory: Directory
     bitmaps: Bitmaps
     """With the rows that they are made of."""
+    partings: Partings
     epochs: Epochs
     holds: Callable[[], bool]
     """Whether what was read from the log is still this reader's to do; asked of the log."""
@@ -49,11 +52,19 @@ class Indexer:
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
         told = [unpack(GraphRecord, logged.record.value) for logged in records]
+        # First, for what it hides is hidden the sooner.
+        self._part([one.parting for one in told if one.parting])
         anew, added = _asked(told, imported=False), _asked(told, imported=True)
         self._follow([one.change for one in told if one.change], anew, added, at)
         self._want([one.word for one in told if one.word], anew, at)
         shards = {one.everybody for one in told if one.everybody is not None}
         self._arrange([one.overall for one in told if one.overall], shards, at)
+
+    def _part(self, changes: Sequence[PartingChange]) -> None:
+        if not changes:
+            return
+        members = self.directory.number({user for change in changes for user in (change.blocker, change.blocked)})
+        self.partings.write([change.word(members) for change in changes])
 
     def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
         members = self.directory.number({change.follower for change in changes})

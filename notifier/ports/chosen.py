@@ -19,6 +19,7 @@ from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.overalls import Overalls
+from notifier.ports.partings import Partings
 from notifier.ports.pull import PullIndex
 from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
@@ -48,6 +49,7 @@ class Ports:
     follows: Follows
     wants: Wants
     overalls: Overalls
+    partings: Partings
     flags: Flags
     stays: Stays
     epochs: Epochs

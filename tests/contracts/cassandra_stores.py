@@ -17,6 +17,7 @@ from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.overalls import CassandraOveralls
+from notifier.adapters.cassandra.partings import CassandraPartings
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
@@ -29,7 +30,7 @@ from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.wants import CassandraWants
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
+from notifier.domain.bits import BLOCK_MEMBERS, shard_of
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Subject, UserId
 from notifier.testing.memory.clock import ManualClock
@@ -82,6 +83,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         follows=CassandraFollows(cluster),
         wants=CassandraWants(cluster),
         overalls=CassandraOveralls(cluster),
+        partings=CassandraPartings(cluster),
         preferences=CassandraPreferences(Reader(cluster)),
         facts=CassandraFacts(cluster),
         spared=CassandraSpared(cluster),
@@ -104,7 +106,7 @@ class CassandraFacts(Words):
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        super().__init__(CassandraDirectory(cluster), CassandraWants(cluster))
+        super().__init__(CassandraDirectory(cluster), CassandraWants(cluster), CassandraPartings(cluster))
         self._cluster = cluster
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -120,16 +122,6 @@ class CassandraFacts(Words):
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
         self.follow(user, subject, LEFT)
-
-    def block(self, user: UserId, other: UserId) -> None:
-        self._put(*self._side(user, other, "blocks"), *self._side(other, user, "blocked_by"))
-
-    def _side(self, user: UserId, other: UserId, side: str) -> "list[Row]":
-        member = self._member(user)
-        return [
-            ("blocks (block, member, other, side)", (block_of(member), member, other, side)),
-            ("blocks_of_account (other, shard, member, side)", (other, shard_of(member), member, side)),
-        ]
 
     def _put(self, *rows: "Row") -> None:
         inserts = "".join(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))}); " for table, row in rows)

@@ -18,6 +18,7 @@ from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.overalls import SqliteOveralls
+from notifier.adapters.sqlite.partings import SqlitePartings
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
@@ -30,6 +31,7 @@ from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.follow import LEFT
+from notifier.domain.parting import Parting
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.want import NEVER, Volume, Word
 from notifier.ports.bursts import Bursts, RecentBursts
@@ -39,6 +41,7 @@ from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.overalls import Overalls
+from notifier.ports.partings import Partings
 from notifier.ports.people import People
 from notifier.ports.preferences import Preferences
 from notifier.ports.push import Spared
@@ -55,6 +58,7 @@ from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
@@ -77,6 +81,8 @@ class Facts(Protocol):
 
     def block(self, user: UserId, other: UserId) -> None: ...
 
+    def unblock(self, user: UserId, other: UserId, now: datetime) -> None: ...
+
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None: ...
 
 
@@ -97,6 +103,7 @@ class Store:
     follows: Follows
     wants: Wants
     overalls: Overalls
+    partings: Partings
     preferences: Preferences
     facts: Facts
     spared: Spared
@@ -138,6 +145,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         follows=MemoryFollows(people),
         wants=MemoryWants(people),
         overalls=MemoryOveralls(people),
+        partings=MemoryPartings(people),
         preferences=MemoryPreferences(people),
         facts=people,
         spared=MemorySpared(people, directory),
@@ -165,6 +173,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         follows=SqliteFollows(files.core),
         wants=SqliteWants(files.core),
         overalls=SqliteOveralls(files.core),
+        partings=SqlitePartings(files.core),
         preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),
@@ -175,12 +184,26 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     files.close()
 
 
-class Words:
-    """What people want, each word said after the one that stands."""
+def parting(directory: Directory, user: UserId, other: UserId, *, until: datetime, sequence: int) -> Parting:
+    members = directory.number([user, other])
+    return Parting(
+        blocker=user,
+        blocker_member=members[user],
+        blocked=other,
+        blocked_member=members[other],
+        until=until,
+        sequence=sequence,
+    )
 
-    def __init__(self, directory: Directory, wants: Wants) -> None:
+
+class Words:
+    """What people want, and who blocks whom, each word said after the one that stands."""
+
+    def __init__(self, directory: Directory, wants: Wants, partings: Partings) -> None:
         self._directory = directory
         self._wants = wants
+        self._partings = partings
+        self._parted = 0
 
     def mute(self, user: UserId, subject: Subject) -> None:
         self._say(user, subject, visible_from=NEVER)
@@ -190,6 +213,14 @@ class Words:
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         self._say(user, subject, volume=volume)
+
+    def block(self, user: UserId, other: UserId) -> None:
+        self.unblock(user, other, NEVER)
+
+    def unblock(self, user: UserId, other: UserId, now: datetime) -> None:
+        self._parted += 1
+        said = parting(self._directory, user, other, until=now, sequence=self._parted)
+        self._partings.write([said])
 
     def _say(self, user: UserId, subject: Subject, **said: Any) -> None:
         member = self._member(user)
@@ -205,7 +236,7 @@ class SqliteFacts(Words):
     """No port writes these yet, so the tables are filled directly."""
 
     def __init__(self, core: Database) -> None:
-        super().__init__(SqliteDirectory(core), SqliteWants(core))
+        super().__init__(SqliteDirectory(core), SqliteWants(core), SqlitePartings(core))
         self._core = core
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -215,10 +246,6 @@ class SqliteFacts(Words):
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
         self.follow(user, subject, LEFT)
-
-    def block(self, user: UserId, other: UserId) -> None:
-        self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocks')", self._member(user), other)
-        self._put("INSERT INTO blocks (member, other, side) VALUES (?, ?, 'blocked_by')", self._member(other), user)
 
     def _put(self, sql: str, *row: object) -> None:
         with self._core.write() as c:

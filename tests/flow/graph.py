@@ -13,6 +13,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild, shard_key
 from notifier.domain.mention import EventId
 from notifier.domain.overall import OF_OVERALLS, OverallWord
+from notifier.domain.parting import PartingChange
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
 from notifier.flow.bitmaps import Bitmaps
@@ -24,6 +25,7 @@ from notifier.testing.memory.clock import START
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.follows import MemoryFollows
+from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.wants import MemoryOveralls, MemoryWants
@@ -53,6 +55,7 @@ class Graph:
         self.sets = MemoryMemberSets(self.directory)
         self.people = people = MemoryPeople(self.directory)
         self.follows, self.wants, self.overalls = MemoryFollows(people), MemoryWants(people), MemoryOveralls(people)
+        self.partings = MemoryPartings(people)
 
     def indexer(self, **ports: Any) -> Indexer:
         rows: dict[str, Any] = {
@@ -62,8 +65,9 @@ class Graph:
             "sets": self.sets,
         }
         bitmaps = Bitmaps(**{name: ports.get(name, port) for name, port in rows.items()}, metrics=self.metrics)
-        directory, epochs = ports.get("directory", self.directory), ports.get("epochs", self.epochs)
-        return Indexer(directory=directory, bitmaps=bitmaps, epochs=epochs, holds=lambda: not self.others)
+        others = {"directory": self.directory, "partings": self.partings, "epochs": self.epochs}
+        given: dict[str, Any] = {name: ports.get(name, port) for name, port in others.items()}
+        return Indexer(bitmaps=bitmaps, **given, holds=lambda: not self.others)
 
     def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
         change = GraphChange(
@@ -75,6 +79,17 @@ class Graph:
             at=START,
         )
         return self._logged(of, GraphRecord(change=change))
+
+    def part(self, blocker: str, blocked: str, *, blocks: bool = True, sequence: int = 0) -> Logged:
+        change = PartingChange(
+            id=EventId("graph", str(len(self.records))),
+            blocker=UserId(blocker),
+            blocked=UserId(blocked),
+            blocks=blocks,
+            sequence=sequence or len(self.records) + 1,
+            at=START,
+        )
+        return self._logged(change.blocker, GraphRecord(parting=change))
 
     def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
         return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
@@ -138,6 +153,11 @@ class Graph:
             if some:
                 found[str(kind)] = set(self.directory.users(some).values())
         return found
+
+    def parted(self) -> dict[str, set[str]]:
+        """With whom a block parts each."""
+        viewers = self.people.known().values()
+        return {viewer.user: set(viewer.blocked) for viewer in viewers if viewer.blocked}
 
     def unplanned(self, of: UserId = NOVA) -> list[int]:
         """Shards with followers that the head doesn't name: nobody would deliver to them."""

@@ -60,6 +60,7 @@ class Stage:
             flags=g.flags,
             wants=g.wants,
             overalls=g.overalls,
+            partings=g.partings,
             stays=g.stays,
             epochs=g.epochs,
             throttles=g.throttles,

@@ -1,7 +1,9 @@
 """The indexer: rows, then bitmaps, and the same again wherever it was cut off and whoever writes beside it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pytest
@@ -77,6 +79,50 @@ def test_who_has_lost_the_partition_writes_nothing() -> None:
     with pytest.raises(LogUnavailable):
         graph.indexer()([graph.say("ada")])
     assert graph.followers() == set()
+
+
+def test_who_blocks_whom_is_known_on_both_sides_and_in_no_bitmap() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("ada"), graph.part("nova", "ada"), graph.part("bea", "cleo")])
+    assert graph.parted() == {"nova": {"ada"}, "ada": {"nova"}, "bea": {"cleo"}, "cleo": {"bea"}}
+    assert graph.followers() == {"ada"}
+    graph.indexer()([graph.part("nova", "ada", blocks=False)])
+    assert graph.parted() == {"bea": {"cleo"}, "cleo": {"bea"}}
+
+
+def test_an_unblock_is_not_undone_by_a_block_that_comes_late() -> None:
+    graph = Graph()
+    graph.indexer()([graph.part("ada", "bea", blocks=False, sequence=9)])
+    graph.indexer()([graph.part("ada", "bea", sequence=8), graph.part("bea", "ada", sequence=1)])
+    graph.indexer()([graph.part("bea", "ada", blocks=False, sequence=2), graph.part("ada", "cleo", sequence=1)])
+    assert graph.parted() == {"ada": {"cleo"}, "cleo": {"ada"}}
+
+
+PARTS = st.lists(
+    st.tuples(st.permutations(["ada", "bea", "cleo"]), st.booleans(), st.integers(1, 4)), min_size=1, max_size=10
+)
+
+
+@given(PARTS, st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_blocks_cut_off_anywhere_repeated_and_shuffled_are_as_if_undisturbed(
+    parts: list[tuple[list[str], bool, int]], cuts: list[tuple[int, int]], random: Random
+) -> None:
+    graph, calm = Graph(), Graph()
+    for (blocker, blocked, _), blocks, sequence in parts:
+        for each in (graph, calm):
+            each.part(blocker, blocked, blocks=blocks, sequence=sequence)
+    for calls, size in cuts:
+        fuse = Fuse(calls)
+        cut = graph.indexer(
+            directory=fuse.on(graph.directory), partings=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
+        )
+        with suppress(StoreUnavailable):
+            cut(random.sample(graph.records, min(size, len(graph.records))))
+    # Whatever was cut off comes again, in whatever order the partitions have it.
+    graph.indexer()(random.sample(graph.records, len(graph.records)))
+    calm.indexer()(calm.records)
+    assert graph.parted() == calm.parted()
 
 
 DEEDS = st.lists(

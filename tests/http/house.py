@@ -49,6 +49,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
@@ -112,6 +113,7 @@ class House:
             flags=MemoryFlags(),
             wants=MemoryWants(self.people),
             overalls=MemoryOveralls(self.people),
+            partings=MemoryPartings(self.people),
             stays=MemoryStays(),
             epochs=MemoryEpochs(),
             throttles=self.throttles,

@@ -20,7 +20,15 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.event import CHANGED_TYPE, EVENT_TYPE, FOLLOWED_TYPE, SEEN_TYPE
+from notifier.domain.event import (
+    APPROVED_TYPE,
+    BLOCKED_TYPE,
+    CHANGED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    SEEN_TYPE,
+    UNBLOCKED_TYPE,
+)
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, House, assert_problem, event
 
@@ -76,6 +84,10 @@ def follow(id: str = "f1") -> dict[str, object]:
     return {**event(id), "type": FOLLOWED_TYPE, "data": data}
 
 
+def block(id: str = "b1", type: str = BLOCKED_TYPE) -> dict[str, object]:
+    return {**event(id), "type": type, "data": {"blocker": "u1", "blocked": "nova", "sequence": 7}}
+
+
 def account(id: str = "a1", **said: bool) -> dict[str, object]:
     return {**event(id), "type": CHANGED_TYPE, "data": {"user": "nova", "sequence": 7, **(said or {"vip": True})}}
 
@@ -89,6 +101,10 @@ def test_a_key_brings_what_its_scope_says(desk: Desk) -> None:
     assert [desk.post(tweets, event()).status_code, desk.post(graph, follow()).status_code] == [202, 202]
     assert desk.get(tweets, "/v1/events/1").status_code == 200
     assert desk.post(tweets, event("2"), dry_run=True).status_code == 200
+    assert (
+        desk.post(graph, block(), block("b2", UNBLOCKED_TYPE), {**follow("f3"), "type": APPROVED_TYPE}).status_code
+        == 202
+    )
     accounts = desk.add("accounts", Scope.ACCOUNTS)
     assert desk.post(accounts, account()).status_code == 202
     assert desk.post(desk.add("logins", Scope.ACTIVITY), sighting()).status_code == 202
@@ -101,6 +117,9 @@ def test_a_key_without_the_scope_is_told_which_it_lacks_and_nothing_is_taken(des
     for key, answer, scope in (
         (tweets, desk.post(tweets, follow()), "follows"),
         (tweets, desk.post(tweets, event(), follow()), "follows"),
+        (tweets, desk.post(tweets, block()), "follows"),
+        (tweets, desk.post(tweets, event(), block("b2", UNBLOCKED_TYPE)), "follows"),
+        (tweets, desk.post(tweets, {**follow(), "type": APPROVED_TYPE}), "follows"),
         (tweets, desk.post(tweets, follow(), dry_run=True), "follows"),
         (tweets, desk.get(tweets, "/v1/system"), "operate"),
         (tweets, desk.get(tweets, "/metrics"), "read-metrics"),

@@ -50,13 +50,19 @@ def test_a_stranger_s_stream_is_the_same_byte_for_byte_with_and_without_secrets(
     assert life(0) == life(40)
 
 
-@pytest.mark.parametrize("how", ["blocks the opener", "mutes", "leaves", "turns it off"])
+@pytest.mark.parametrize(
+    "how", ["blocks the opener", "blocks the account", "is blocked by the account", "mutes", "leaves", "turns it off"]
+)
 def test_who_may_not_see_it_hears_nothing(how: str) -> None:
     async def play(studio: Studio) -> None:
         people = studio.house.people
         match how:
             case "blocks the opener":
                 people.block(U1, UserId("ada"))
+            case "blocks the account":
+                people.block(U1, UserId("nova"))
+            case "is blocked by the account":
+                people.block(UserId("nova"), U1)
             case "mutes":
                 people.mute(U1, NOVA)
             case "leaves":
@@ -110,6 +116,24 @@ def test_a_block_made_elsewhere_is_honoured_within_the_bound_and_the_page_is_loa
         await studio.mention("ada")
         await studio.quiet()
         assert len(ear.said) == 3
+
+    on_air(play)
+
+
+def test_who_is_unblocked_elsewhere_hears_within_the_bound_what_opens_from_then_on() -> None:
+    async def play(studio: Studio) -> None:
+        people, nova = studio.house.people, UserId("nova")
+        people.block(nova, U1)
+        ear = await studio.listen("u1")
+        await studio.mention("ada")
+        studio.house.clock.advance(A_WHILE)
+        people.unblock(nova, U1, studio.house.clock.now())
+        await studio.hub.refresh_old()
+        assert events(await ear.hear(3)) == ["count", "reset", "count"]
+        await studio.mention("ada")
+        *_, row, count = await ear.hear(2)
+        assert (row.event, count.data) == ("row", {"count": 1, "more": False})
+        assert len((await studio.as_user("u1", "GET", "/v1/inbox"))["items"]) == 1
 
     on_air(play)
 

@@ -55,6 +55,7 @@ def in_the_design_s_words(shown: Burst, to: Viewer) -> bool:
     subject = shown.key.subject
     own = subject.kind is Kind.SELF and subject.owner == to.user
     follows = subject.kind is Kind.MENTION and subject in to.follows and shown.opened_at >= to.follows[subject]
+    apart = subject.kind is Kind.MENTION and subject.owner in to.blocked
     author = shown.restricted_to
     volume = to.volume.get(subject, Volume.DEFAULT)
     if volume is Volume.DEFAULT:
@@ -64,7 +65,7 @@ def in_the_design_s_words(shown: Burst, to: Viewer) -> bool:
         (
             shown.count > 0,
             shown.opened_at > NOW - timedelta(days=90),
-            own or follows,
+            own or (follows and not apart),
             author is None or Subject(Kind.MENTION, author) in to.follows,
             shown.more_mentioners or not set(shown.mentioners) <= set(to.blocked),
             not silent and (volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day)),

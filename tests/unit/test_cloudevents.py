@@ -13,6 +13,7 @@ from notifier.domain.activity import Sighting
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.graph import Deed, GraphChange
 from notifier.domain.mention import Event, EventId
+from notifier.domain.parting import PartingChange
 from tests.unit.examples import NOON
 
 DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}
@@ -131,6 +132,63 @@ def test_a_follow_of_long_ago_is_read() -> None:
 )
 def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) -> None:
     error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def test_an_approved_request_is_a_follow_from_then_on() -> None:
+    found = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
+    assert isinstance(found, GraphChange)
+    assert (found.follower, found.followed, found.deed, found.at) == ("ada", "nova", Deed.FOLLOW, NOON)
+
+
+BLOCKED, UNBLOCKED = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
+
+
+def parting(type: str = BLOCKED, **data: object) -> dict[str, object]:
+    return raw(type=type) | {"data": {"blocker": "ada", "blocked": "eve", **data}}
+
+
+@pytest.mark.parametrize(("type", "blocks"), [(BLOCKED, True), (UNBLOCKED, False)])
+def test_a_block_is_read_and_what_ends_it(type: str, blocks: bool) -> None:
+    found = read(parting(type, sequence=7))
+    assert isinstance(found, PartingChange)
+    assert (found.blocker, found.blocked, found.blocks, found.sequence) == ("ada", "eve", blocks, 7)
+    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
+
+
+def test_an_unblock_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
+    found = read(parting(UNBLOCKED, sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(found, PartingChange)
+    assert found.at == NOON
+
+
+@pytest.mark.parametrize("type", [BLOCKED, UNBLOCKED])
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        ({}, "sequence"),
+        ({"sequence": 0}, "data.sequence"),
+        ({"sequence": 2**53}, "data.sequence"),
+        ({"sequence": "7"}, "data.sequence"),
+        ({"sequence": 7, "blocker": "eve"}, "data.blocker"),
+        ({"sequence": 7, "blocked": ""}, "data.blocked"),
+        ({"sequence": 7, "blocker": "a" * 1_000}, "data.blocker"),
+        ({"sequence": 7, "blocked": "e\n"}, "data.blocked"),
+        ({"sequence": 7, "blocked": 5}, "data.blocked"),
+    ],
+)
+def test_a_bad_block_is_refused_with_what_is_wrong(type: str, data: dict[str, object], named: str) -> None:
+    error = read(parting(type, **data))
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+@pytest.mark.parametrize(
+    ("time", "named"), [((NOON + timedelta(minutes=6)).isoformat(), "future"), ("2026-01-05T12:00:00", "zone")]
+)
+def test_a_block_has_a_time(time: str, named: str) -> None:
+    error = read(parting(sequence=7) | {"time": time})
     assert isinstance(error, BadEvent)
     assert named in str(error)
 

@@ -87,6 +87,17 @@ def test_a_burst_is_hidden_when_all_its_mentioners_are_blocked_and_there_are_no_
     assert why(burst(mentioners=two, more_mentioners=True), viewer(blocked=two)) is None
 
 
+def test_a_block_hides_what_the_account_is_mentioned_by_also_where_its_follow_would_show_it() -> None:
+    assert why(burst(), viewer(blocked=(NOVA,))) is Denied.BLOCKED
+    assert why(burst(), viewer(blocked=(NOVA,), follows={OF_NOVA: NEVER})) is Denied.BLOCKED
+    assert why(burst(), viewer(blocked=(NOVA,), follows={})) is Denied.NOT_FOLLOWED
+    assert not rings(burst(), viewer(blocked=(NOVA,)))
+
+
+def test_a_block_of_oneself_hides_nothing_of_one_s_own() -> None:
+    assert why(burst(subject=SELF_NOVA), viewer(user=NOVA, follows={}, blocked=(NOVA,))) is None
+
+
 @pytest.mark.parametrize(
     ("volume", "first", "reason"),
     [

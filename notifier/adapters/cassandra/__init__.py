@@ -16,6 +16,7 @@ from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.numbers import CassandraEpochs
 from notifier.adapters.cassandra.overalls import CassandraOveralls
+from notifier.adapters.cassandra.partings import CassandraPartings
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reader import Reader
@@ -48,6 +49,7 @@ __all__ = [
     "CassandraLedger",
     "CassandraMemberSets",
     "CassandraOveralls",
+    "CassandraPartings",
     "CassandraPeople",
     "CassandraPreferences",
     "CassandraRecentBursts",

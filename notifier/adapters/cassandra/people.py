@@ -8,6 +8,8 @@ from typing import Any
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
+from notifier.adapters.cassandra.partings import OF_MEMBER as APART_OF_MEMBER
+from notifier.adapters.cassandra.partings import apart_by
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
@@ -19,13 +21,13 @@ from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.overall import visible_from
+from notifier.domain.parting import parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
 from notifier.ports.clock import Clock
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
-_BLOCKS = "SELECT other FROM blocks WHERE block = ? AND member = ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
 _MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
 _OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
@@ -64,19 +66,19 @@ class CassandraPeople:
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        follows, said, of_everything, blocks, seen, marks = await gather(
+        follows, said, of_everything, of_others, seen, marks = await gather(
             self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
             self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])),
             self._reader(OF_ONE, (shard_of(member), member)),
-            self._reader(_BLOCKS, (block, member)),
+            self._reader(APART_OF_MEMBER, (block, member)),
             self._reader(_SEEN, (shard_of(member), member)),
             self._reader(_MARKS, (block, member)),
         )
-        wants, overall = wants_of(member, said), overall_by(member, of_everything)
+        wants, overall, apart = wants_of(member, said), overall_by(member, of_everything), apart_by(of_others)
         return Viewer(
             user=user,
-            follows=visible_from(_follows(slot, follows), wants, overall),
-            blocked=frozenset(UserId(row.other) for row in blocks),
+            follows=reunited(visible_from(_follows(slot, follows), wants, overall), apart),
+            blocked=parted(apart),
             volume=volumes(wants),
             marks=_marks(seen, marks),
             overall=overall,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from notifier.adapters.cassandra.overalls import OF_SHARD, told_by
+from notifier.adapters.cassandra.partings import OF_ACCOUNT
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.overalls import spared
@@ -13,11 +14,10 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import Burst
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Member, Subject
-from notifier.domain.want import Volume, spares
+from notifier.domain.want import NEVER, Volume, spares
 
 _MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
-_BLOCKS = "SELECT member FROM blocks_of_account WHERE other = ? AND shard = ?"
 _DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
 # Without the mutes of whole blocks: they stood when it was sealed.
 _WANTS = "SELECT block, slot, volume, visible_from FROM wants_of_subject WHERE subject = ? AND shard = ?"
@@ -41,17 +41,21 @@ class CassandraSpared:
             (_LATE, (subject, shard, opened_at)),
             (_WANTS, (subject, shard)),
             (OF_SHARD, (shard,)),
+            (OF_ACCOUNT, (burst.opener, shard)),
+            (OF_ACCOUNT, (burst.key.subject.owner, shard)),
             (_MARKED, (subject, burst.key.seq, shard)),
             (_SEEN, (shard, opened_at)),
-            (_BLOCKS, (burst.opener, shard)),
             (_DELETED, (shard,)),
         ]
         if author is not None:
             questions.append((_LEFT, (str(Subject(Kind.MENTION, author)), shard, to_ms(LEFT))))
-        late, wants, everything, *others = self._cluster.ask_all(questions)
+        late, wants, everything, of_opener, of_owner, *others = self._cluster.ask_all(questions)
         left = others.pop() if author is not None else []
         places = {row.member % SHARD_MEMBERS for rows in others for row in rows}
         places |= {_place(row) for row in wants if row.slot != BLOCK_SLOT and _spares(row, burst)}
+        # A block parts them from the opener; or from the account, or did so at the opening.
+        places |= {row.member % SHARD_MEMBERS for row in of_opener if row.until == to_ms(NEVER)}
+        places |= {row.member % SHARD_MEMBERS for row in of_owner if row.until > opened_at}
         places |= _of_everything(everything, wants, burst, now)
         places |= {_place(row) for row in (*late, *left) if row.slot != BLOCK_SLOT}
         places |= self._of_late_blocks(subject, shard, opened_at, [row for row in late if row.slot == BLOCK_SLOT])

@@ -16,6 +16,7 @@ from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.overalls import SqliteOveralls
+from notifier.adapters.sqlite.partings import SqlitePartings
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
 from notifier.adapters.sqlite.reader import Reader
@@ -48,6 +49,7 @@ __all__ = [
     "SqliteLog",
     "SqliteMemberSets",
     "SqliteOveralls",
+    "SqlitePartings",
     "SqlitePeople",
     "SqlitePreferences",
     "SqliteRecentBursts",

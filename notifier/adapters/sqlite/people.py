@@ -7,6 +7,7 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.overalls import overall_in
+from notifier.adapters.sqlite.partings import apart_in
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.wants import wants_of
@@ -16,12 +17,12 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import visible_from
+from notifier.domain.parting import parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
-_BLOCKS = "SELECT DISTINCT other FROM blocks WHERE member = ?"
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
 _NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
 _MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
@@ -56,11 +57,11 @@ class SqlitePeople:
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
-            wants, overall = wants_of(c, member), overall_in(c, member)
+            wants, overall, apart = wants_of(c, member), overall_in(c, member), apart_in(c, member)
             return Viewer(
                 user=user,
-                follows=visible_from(_follows(c, member), wants, overall),
-                blocked=frozenset(UserId(other) for (other,) in c.execute(_BLOCKS, (member,))),
+                follows=reunited(visible_from(_follows(c, member), wants, overall), apart),
+                blocked=parted(apart),
                 volume=volumes(wants),
                 marks=_marks(c, member),
                 overall=overall,

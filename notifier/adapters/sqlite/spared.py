@@ -13,7 +13,7 @@ from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bit
 from notifier.domain.burst import Burst
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Member, Subject
-from notifier.domain.want import Volume
+from notifier.domain.want import NEVER, Volume
 
 _SPARED = statement("spared")
 _LATE_BLOCKS = statement("late_blocks")
@@ -36,6 +36,8 @@ class SqliteSpared:
             "opened_at": to_ms(burst.opened_at),
             "first_of_day": burst.first_of_day,
             "opener": burst.opener,
+            "owner": burst.key.subject.owner,
+            "never": to_ms(NEVER),
             "author": None if author is None else str(Subject(Kind.MENTION, author)),
             "left": to_ms(LEFT),
             "shard": shard,

@@ -10,6 +10,7 @@ from notifier.domain.bits import BLOCK_MEMBERS, block_of
 from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
+from notifier.domain.parting import Parting, Side, apart, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, volumes
@@ -22,7 +23,7 @@ class MemoryPeople:
         self.blocks: dict[Place, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` by each member's own word."""
-        self._blocked: dict[UserId, set[UserId]] = defaultdict(set)
+        self._apart: dict[Member, dict[tuple[UserId, Side], datetime]] = defaultdict(dict)
         self.words: dict[Member, dict[Subject, dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
         """The latest about each of the things that a word may be about."""
         self.overall_words: dict[Member, dict[str, OverallWord]] = defaultdict(dict)
@@ -60,8 +61,25 @@ class MemoryPeople:
 
     def block(self, user: UserId, other: UserId) -> None:
         """Each is hidden from the other."""
-        self._blocked[user].add(other)
-        self._blocked[other].add(user)
+        self.unblock(user, other, NEVER)
+
+    def unblock(self, user: UserId, other: UserId, now: datetime) -> None:
+        members = self._directory.number([user, other])
+        self.part(
+            Parting(
+                blocker=user,
+                blocker_member=members[user],
+                blocked=other,
+                blocked_member=members[other],
+                until=now,
+                sequence=0,
+            )
+        )
+
+    def part(self, parting: Parting) -> None:
+        """In place of what stands."""
+        for half in parting.halves:
+            self._apart[half.member][half.other, half.side] = half.until
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         member = self._member(user)
@@ -106,14 +124,14 @@ class MemoryPeople:
 
     def known(self) -> dict[Member, Viewer]:
         """Everybody of whom anything was told or whose marks stand."""
-        members = {account.member: user for user, account in self._directory.accounts(self._blocked).items()}
-        members |= self._directory.users(
-            {*self.own, *self.words, *self.overall_words, *self._seen_at, *self._newer, *self._marks}
+        members = self._directory.users(
+            {*self.own, *self.words, *self.overall_words, *self._apart, *self._seen_at, *self._newer, *self._marks}
         )
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        wants, overall = self.wants(member), self.overall(member)
+        wants, overall, partings = self.wants(member), self.overall(member), self._apart.get(member, {})
+        with_others = apart((other, until) for (other, _), until in partings.items())
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -121,8 +139,8 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=visible_from(self._follows(member), wants, overall),
-            blocked=frozenset(self._blocked[user]),
+            follows=reunited(visible_from(self._follows(member), wants, overall), with_others),
+            blocked=parted(with_others),
             volume=volumes(wants),
             marks=marks,
             overall=overall,

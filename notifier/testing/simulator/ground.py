@@ -23,6 +23,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
@@ -88,6 +89,7 @@ class Ground:
         self.follows = MemoryFollows(self.people)
         self.flags = MemoryFlags()
         self.overalls = MemoryOveralls(self.people)
+        self.partings = MemoryPartings(self.people)
         self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)

@@ -176,6 +176,7 @@ class Roles:
             flags=store("flags"),
             wants=store("wants"),
             overalls=store("overalls"),
+            partings=store("partings"),
             stays=store("stays"),
             epochs=store("epochs"),
             throttles=store("throttles"),

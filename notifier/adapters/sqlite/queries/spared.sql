@@ -9,8 +9,13 @@ UNION ALL
 SELECT member FROM seen
 WHERE member / 131072 = :shard AND seen_at >= :opened_at
 UNION ALL
-SELECT member FROM blocks
-WHERE other = :opener AND member BETWEEN :first AND :last
+-- A block parts them from the opener.
+SELECT member FROM partings
+WHERE other = :opener AND member BETWEEN :first AND :last AND until = :never
+UNION ALL
+-- Or from the account, or did so at the opening.
+SELECT member FROM partings
+WHERE other = :owner AND member BETWEEN :first AND :last AND until > :opened_at
 UNION ALL
 -- Muted, or unmuted since the opening; wants less.
 SELECT block * 1024 + slot FROM wants
