@@ -101,10 +101,8 @@ def test_a_key_brings_what_its_scope_says(desk: Desk) -> None:
     assert [desk.post(tweets, event()).status_code, desk.post(graph, follow()).status_code] == [202, 202]
     assert desk.get(tweets, "/v1/events/1").status_code == 200
     assert desk.post(tweets, event("2"), dry_run=True).status_code == 200
-    assert (
-        desk.post(graph, block(), block("b2", UNBLOCKED_TYPE), {**follow("f3"), "type": APPROVED_TYPE}).status_code
-        == 202
-    )
+    approved = {**follow("f3"), "type": APPROVED_TYPE}
+    assert desk.post(graph, block(), block("b2", UNBLOCKED_TYPE), approved).status_code == 202
     accounts = desk.add("accounts", Scope.ACCOUNTS)
     assert desk.post(accounts, account()).status_code == 202
     assert desk.post(desk.add("logins", Scope.ACTIVITY), sighting()).status_code == 202

@@ -13,7 +13,7 @@ import pytest
 from tests.repo.sources import ROOT
 
 PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
-SEEDS = {"moving": 3, "retries": 3, "pause": 2, "look": 2, "first": 6, "zombies": 4}
+SEEDS = {"quarrel": 1, "moving": 3, "retries": 3, "pause": 2, "look": 2, "first": 6, "zombies": 4}
 """Of the courses; then the dice's own."""
 OWN_SEEDS = 250
 REASONS = {"head_before_blob": "doesn't name shard", "set_written_without_stamp": "the bitmap followers of"}

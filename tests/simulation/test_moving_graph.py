@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from notifier.domain.subject import Lane
+from notifier.testing.oracle import FOR_EVER
 from notifier.testing.simulator.courses import (
     a_crossing,
     a_graph,
@@ -18,6 +19,7 @@ from notifier.testing.simulator.courses import (
     zombies,
 )
 from notifier.testing.simulator.judge import verdict
+from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.script import Changed, Fault, Happening, How, Lost, Opened, Script, Tweeted
 from notifier.testing.simulator.world import World
 
@@ -43,6 +45,20 @@ def test_much_is_said_while_it_is_sealed() -> None:
 def test_who_hears_of_the_graph_may_be_struck_at_every_call(thread: str, strike: Callable[[str], Fault]) -> None:
     struck = list(points(a_graph(), strike, every=101, within=thread))
     assert len(struck) > 3, "the course has hardly a point to strike at"
+    assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []
+
+
+def test_people_block_each_other_while_it_is_delivered() -> None:
+    world = played(a_quarrel())
+    apart = {pair for people in world.scene.history for person in people.values() for pair in person.apart.items()}
+    assert {theirs for (_, theirs), _ in apart} == {True, False}
+    assert len([until for _, until in apart if until != FOR_EVER]) > 10
+    assert len(set().union(*world.visits.shown.values())) > 3
+
+
+def test_who_hears_of_blocks_may_die_at_any_call() -> None:
+    struck = list(points(a_quarrel(), dies, every=89, start=10, within="/indexer"))
+    assert len(struck) > 2, "the course has hardly a point to strike at"
     assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []
 
 

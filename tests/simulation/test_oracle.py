@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.testing.oracle import FOR_EVER, Asked, Division, Marked, Oracle, Person, Seen, Told, Tweet
+from notifier.testing.oracle import FOR_EVER, Asked, Division, Marked, Oracle, Parted, Person, Seen, Told, Tweet
 from notifier.testing.simulator.watching import misplaced
 from tests.repo.sources import modules
 
@@ -46,9 +46,16 @@ def test_a_follower_sees_a_burst_and_the_mentioned_her_own() -> None:
         replace(KIM, muted=frozenset({"nova"})),
         replace(KIM, follows={"nova": NOON + timedelta(milliseconds=1)}),
         replace(KIM, volume={"nova": "off"}),
-        replace(KIM, blocked=frozenset({"ada"})),
+        replace(KIM, apart={("ada", False): FOR_EVER}),
+        replace(KIM, apart={("ada", True): FOR_EVER, ("ada", False): NOON}),
+        replace(KIM, apart={("nova", False): FOR_EVER}),
+        replace(KIM, apart={("nova", True): FOR_EVER}),
+        replace(KIM, apart={("nova", True): NOON + timedelta(milliseconds=1)}),
     ],
-    ids=["unfollowed", "muted", "followed later", "off", "blocked"],
+    ids=[
+        *("unfollowed", "muted", "followed later", "off", "blocks the mentioner", "is blocked by the mentioner"),
+        *("blocks the account", "is blocked by the account", "was blocked at the opening"),
+    ],
 )
 def test_whoever_a_rule_leaves_out_sees_nothing(person: Person) -> None:
     assert seen_by(person) == []
@@ -70,6 +77,19 @@ def test_a_leave_is_not_undone_by_a_follow_that_comes_late() -> None:
     for said in ([left, late], [late, left], [told(5, -1), left]):
         assert seen_by(KIM.after(said)) == []
     assert seen_by(KIM.after([left, told(6, 0)])) == [KEY]
+
+
+def test_who_was_unblocked_sees_what_opens_from_then_on_and_a_late_block_is_none() -> None:
+    def parted(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> Parted:
+        return Parted(person="kim", other=other, theirs=theirs, sequence=sequence, until=until)
+
+    block, lifted = parted(4, FOR_EVER), parted(5, NOON)
+    assert seen_by(KIM.after([block])) == []
+    assert seen_by(KIM.after([block, lifted])) == seen_by(KIM.after([lifted, block])) == [KEY]
+    assert seen_by(KIM.after([lifted, parted(5, FOR_EVER)])) == []
+    assert seen_by(KIM.after([block, parted(5, NOON + timedelta(milliseconds=1))])) == []
+    assert seen_by(KIM.after([lifted, parted(1, FOR_EVER, theirs=False)])) == []
+    assert seen_by(KIM.after([parted(1, NOON + timedelta(hours=1), other="ada")])) == [KEY]
 
 
 def test_of_what_a_person_asked_for_the_latest_counts_about_each_thing() -> None:
@@ -138,9 +158,11 @@ def test_a_phone_rings_for_what_is_new_and_opened_by_nobody_who_is_blocked() -> 
         return oracle.rings(person, joined, marked or Marked(), NOON)
 
     assert rings()
-    assert rings(replace(KIM, blocked=frozenset({"bob"})))
+    assert rings(replace(KIM, apart={("bob", False): FOR_EVER}))
     assert rings(marked=Marked(seen=[(NOON - timedelta(milliseconds=1), ())]))
-    assert not rings(replace(KIM, blocked=frozenset({"ada"})))
+    assert rings(replace(KIM, apart={("ada", False): NOON + timedelta(hours=1)}))
+    assert not rings(replace(KIM, apart={("ada", True): FOR_EVER}))
+    assert not rings(replace(KIM, apart={("nova", True): FOR_EVER}))
     assert not rings(replace(KIM, muted=frozenset({"nova"})))
     assert not rings(marked=Marked(seen=[(NOON, ())]))
     assert not rings(marked=Marked(seen=[(NOON - timedelta(hours=1), [KEY])]))

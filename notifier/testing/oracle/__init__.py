@@ -1,6 +1,6 @@
 """The oracle: what people say, and what they must see; it shares no code with what it checks."""
 
-from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Person, Saying, Told
+from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
 from notifier.testing.oracle.promises import (
     DORMANT,
     OUTSIDE,
@@ -27,6 +27,7 @@ __all__ = [
     "Key",
     "Marked",
     "Oracle",
+    "Parted",
     "Person",
     "Saying",
     "Seen",

@@ -46,7 +46,21 @@ class Arranged:
     alerts: bool | None = None
 
 
-Saying = Told | Asked | Arranged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """By who keeps the graph, to either of the two: of an ordered pair the highest sequence counts, and of two alike
+    what parts them longer."""
+
+    person: str
+    other: str
+    theirs: bool
+    """It is the other who blocks."""
+    sequence: int
+    until: datetime
+    """From then on the two see each other again, as far as this block goes; `FOR_EVER` while it stands."""
+
+
+Saying = Told | Asked | Arranged | Parted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +78,8 @@ class Person:
     overall: str = "all"
     """Of all the others; `off` is of everybody."""
     alerts: bool = True
-    blocked: frozenset[str] = frozenset()
-    """Either way."""
+    apart: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
+    """By the other, and whether it is the other who blocks: until when."""
     vip: bool = False
     push: bool = False
     idle: timedelta = timedelta(days=365)
@@ -88,7 +102,13 @@ class Person:
             volume |= {} if asking.volume is None else {asking.owner: asking.volume}
             since |= {} if asking.since is None else {asking.owner: asking.since}
         muted = frozenset(owner for owner, moment in since.items() if moment == FOR_EVER)
-        return replace(self, follows=follows, volume=volume, muted=muted, since=since)._arranged(sayings)
+        found = replace(self, follows=follows, volume=volume, muted=muted, since=since)
+        return found._arranged(sayings)._parted(sayings)
+
+    def _parted(self, sayings: Collection[Saying]) -> Self:
+        of_others = [one for one in sayings if isinstance(one, Parted) and one.person == self.name]
+        last = sorted(of_others, key=lambda one: (one.sequence, one.until))
+        return replace(self, apart={**self.apart, **{(one.other, one.theirs): one.until for one in last}})
 
     def _arranged(self, sayings: Collection[Saying]) -> Self:
         of_everything = [one for one in sayings if isinstance(one, Arranged) and one.person == self.name]
@@ -103,6 +123,11 @@ class Person:
             )
         return found
 
+    @property
+    def blocked(self) -> frozenset[str]:
+        """Either way."""
+        return frozenset(other for (other, _), until in self.apart.items() if until == FOR_EVER)
+
     def wanted_of(self, owner: str) -> str:
         """How much. The owner's own word goes first, but for who wants nothing at all."""
         own = self.volume.get(owner, "default")
@@ -111,4 +136,5 @@ class Person:
     def wants_since(self, owner: str) -> datetime:
         own_word = self.volume.get(owner, "default") != "default"
         everything = self.overall_since if own_word else max(self.overall_since, self.default_since)
-        return max(self.follows[owner], self.since.get(owner, BEFORE_ALL), everything)
+        reunited = max((until for (other, _), until in self.apart.items() if other == owner), default=BEFORE_ALL)
+        return max(self.follows[owner], self.since.get(owner, BEFORE_ALL), everything, reunited)

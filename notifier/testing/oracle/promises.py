@@ -123,6 +123,8 @@ class Oracle:
             return False
         if kind == "mention" and (owner not in person.follows or owner in person.muted):
             return False
+        if kind == "mention" and owner in person.blocked:
+            return False
         if kind == "mention" and burst.opened_at < person.wants_since(owner):
             return False
         if first.protected and not self._follows(person, first.author):

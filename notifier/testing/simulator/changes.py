@@ -4,18 +4,19 @@ A new kind of change is one function in one of the two tables, and a word of the
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.event import FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.event import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.graph import Deed, GraphChange, GraphRecord
 from notifier.domain.overall import OverallWish, OverallWord
+from notifier.domain.parting import PartingChange
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.flow.gateway import Answer, Gateway
 from notifier.ports.directory import Directory
-from notifier.testing.oracle import Arranged, Asked, Person, Saying, Told
+from notifier.testing.oracle import FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
 from notifier.testing.simulator.script import Changed
 
 
@@ -46,9 +47,18 @@ class Said:
 
 def _told(mouth: Mouth, said: Said) -> None:
     changed, kind = said.changed, FOLLOWED_TYPE if said.kind == "follow" else UNFOLLOWED_TYPE
-    data = {"follower": changed.person, "followed": changed.whom, "sequence": said.sequence}
+    _sent(mouth, said, kind, {"follower": changed.person, "followed": changed.whom})
+
+
+def _parted(mouth: Mouth, said: Said) -> None:
+    changed, kind = said.changed, BLOCKED_TYPE if said.kind == "block" else UNBLOCKED_TYPE
+    _sent(mouth, said, kind, {"blocker": changed.person, "blocked": changed.whom})
+
+
+def _sent(mouth: Mouth, said: Said, kind: str, pair: Mapping[str, object]) -> None:
+    data = {**pair, "sequence": said.sequence}
     event = {"specversion": "1.0", "type": kind, "source": "graph", "time": said.at.isoformat(), "data": data}
-    [receipt] = mouth.gateway(json.dumps(event | {"id": f"{changed}"}).encode())
+    [receipt] = mouth.gateway(json.dumps(event | {"id": f"{said.changed}"}).encode())
     assert receipt.answer is Answer.ACCEPTED, receipt
 
 
@@ -81,6 +91,8 @@ def _alerts(mouth: Mouth, said: Said) -> None:
 SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
     "follow": _told,
     "unfollow": _told,
+    "block": _parted,
+    "unblock": _parted,
     "mute": _muted,
     "unmute": _unmuted,
     "volume": _volume,
@@ -88,10 +100,6 @@ SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
     "alerts": _alerts,
 }
 """What goes through the log, where there is an indexer to hear it."""
-
-
-def _blocked(person: Person, changed: Changed) -> Person:
-    return replace(person, blocked=person.blocked | {changed.whom})
 
 
 def _vip(person: Person, _: Changed) -> Person:
@@ -107,7 +115,6 @@ def _idle(person: Person, changed: Changed) -> Person:
 
 
 AT_ONCE: Mapping[str, Callable[[Person, Changed], Person]] = {
-    "block": _blocked,
     "vip": _vip,
     "push": _push,
     "idle": _idle,
@@ -115,18 +122,29 @@ AT_ONCE: Mapping[str, Callable[[Person, Changed], Person]] = {
 """What is set as it is said: the person behind it."""
 
 
-def heard(record: GraphRecord, directory: Directory) -> Saying | None:
-    """What the log carries, in the oracle's words."""
+def heard(record: GraphRecord, directory: Directory) -> Sequence[Saying]:
+    """What the log carries, in the oracle's words, to each whom it is about."""
     if record.change is not None:
-        return _follow(record.change)
+        return [_follow(record.change)]
     if record.overall is not None:
-        return _arranged(record.overall, directory)
-    return _want(record.word, directory) if record.word is not None else None
+        return [_arranged(record.overall, directory)]
+    if record.parting is not None:
+        return _apart(record.parting)
+    return [_want(record.word, directory)] if record.word is not None else []
 
 
 def _follow(change: GraphChange) -> Told:
     left = change.deed is Deed.UNFOLLOW
     return Told(person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left)
+
+
+def _apart(change: PartingChange) -> Sequence[Parted]:
+    until = FOR_EVER if change.blocks else change.at
+    pair = (change.blocker, change.blocked, False), (change.blocked, change.blocker, True)
+    return [
+        Parted(person=person, other=other, theirs=theirs, sequence=change.sequence, until=until)
+        for person, other, theirs in pair
+    ]
 
 
 def _want(word: Word, directory: Directory) -> Asked:

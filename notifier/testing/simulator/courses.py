@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
+from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
     BEHIND,
@@ -232,6 +233,7 @@ COURSES = {
     "pause": a_pause,
     "look": a_look,
     "graph": a_graph,
+    "quarrel": a_quarrel,
     "first": first_followers,
     "zombies": zombies,
     "wipe": a_wipe,

@@ -57,7 +57,25 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
         collapse=collapse,
         crowd=random.choice((0, 0, 40)),
     )
-    return _crossing(_moving(script, Random(f"graph {seed}")), Random(f"crossing {seed}"))
+    moving = _moving(script, Random(f"graph {seed}"))
+    return _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
+
+
+def _parting(script: Script, random: Random) -> Script:
+    """In two fifths of the scripts people and accounts block each other, and take it back."""
+    if random.random() < 0.6:
+        return script
+    more = [Happening(step=random.randint(1, script.steps), what=_parted(random)) for _ in range(random.randint(1, 8))]
+    return script.with_more(*more)
+
+
+def _parted(random: Random) -> Input:
+    """Of whom it is about, one is mentioned, or mentions; either may block the other."""
+    whom = random.choice(("nova", "nova", "lyra", "ada", "bob", "eve"))
+    pair = [random.choice([name for name in VIEWERS if name != whom]), whom]
+    person, other = pair if random.random() < 0.6 else reversed(pair)
+    what, late = random.choice(("block", "block", "unblock")), random.choice((0, 0, 0, 1, 2))
+    return Changed(person=person, what=what, whom=other, sequence=late)
 
 
 def _crossing(script: Script, random: Random) -> Script:

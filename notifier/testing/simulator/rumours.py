@@ -36,13 +36,12 @@ class Rumours:
     looks: dict[str, tuple[timedelta, int]] = field(default_factory=dict)
     """How long everybody who looked had been away, and how often Redis had been emptied by then; until it is known."""
 
-    def hear(self, partition: str, offset: int, record: Record) -> str | None:
+    def hear(self, partition: str, offset: int, record: Record) -> Sequence[str]:
         """Whom it is about."""
-        saying = heard(unpack(GraphRecord, record.value), self.ground.directory)
-        if saying is None:
-            return None
-        self.heard.setdefault(saying.person, []).append(Heard(saying, partition, offset))
-        return saying.person
+        sayings = heard(unpack(GraphRecord, record.value), self.ground.directory)
+        for saying in sayings:
+            self.heard.setdefault(saying.person, []).append(Heard(saying, partition, offset))
+        return [saying.person for saying in sayings]
 
     def looked(self, person: Person) -> None:
         self.looks[person.name] = person.idle, self.ground.wipes

@@ -17,7 +17,7 @@ from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START
-from notifier.testing.oracle import Person
+from notifier.testing.oracle import FOR_EVER, Person
 from notifier.testing.simulator.changes import AT_ONCE
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.rumours import Rumours
@@ -59,11 +59,16 @@ def cast(crowd: int) -> dict[str, Person]:
             idle=timedelta(hours=hours.get(name, 9_000)),
             muted=frozenset({"lyra"} if name == "quinn" else ()),
             volume={"nova": "first"} if name == "lee" else {},
-            blocked=frozenset({"bob"} if name in BLOCKERS_OF_BOB else BLOCKERS_OF_BOB if name == "bob" else ()),
+            apart={("bob", False): FOR_EVER} if name in BLOCKERS_OF_BOB else {},
         )
         for name, member in members.items()
     }
-    return found | {
+    of_bob = {(name, True): FOR_EVER for name in BLOCKERS_OF_BOB}
+    return {**found, "bob": replace(found["bob"], apart=of_bob), **_crowded(crowd)}
+
+
+def _crowded(crowd: int) -> dict[str, Person]:
+    return {
         f"c{i}": Person(name=f"c{i}", member=CROWD_AT + i, follows={"nova": SINCE}, idle=timedelta(hours=3))
         for i in range(crowd)
     }
@@ -103,12 +108,9 @@ class Scene:
         ground.log.hears = self._hears
 
     def change(self, changed: Changed) -> None:
-        after = self._changed(self.base[changed.person], changed)
-        self._set(after)
-        if changed.what == "block":
-            other = self.base[changed.whom]
-            self._set(replace(other, blocked=other.blocked | {changed.person}))
-            self._ground.people.block(UserId(changed.person), UserId(changed.whom))
+        self._set(self._changed(self.base[changed.person], changed))
+        if changed.what in ("block", "unblock"):
+            self._part(changed.person, changed.whom, blocks=changed.what == "block")
         self._tell_sets()
         if not self._graph:
             self._tell_subjects()
@@ -132,8 +134,7 @@ class Scene:
         return {name: self.rumours.possible(person) for name, person in self.base.items()}
 
     def _hears(self, partition: str, offset: int, record: Record) -> None:
-        person = self.rumours.hear(partition, offset, record)
-        if person is not None:
+        for person in self.rumours.hear(partition, offset, record):
             self.changes[person] += 1
             self._became()
 
@@ -162,6 +163,13 @@ class Scene:
                 return replace(person, alerts=value == "on")
         return AT_ONCE[what](person, changed) if what in AT_ONCE else person
 
+    def _part(self, blocker: str, blocked: str, *, blocks: bool) -> None:
+        """Where no indexer hears of it: both at once."""
+        until = FOR_EVER if blocks else self._ground.clock.now()
+        for name, other, theirs in ((blocker, blocked, False), (blocked, blocker, True)):
+            person = self.base[name]
+            self._set(replace(person, apart={**person.apart, (other, theirs): until}))
+
     def _set(self, person: Person) -> None:
         self.base = {**self.base, person.name: person}
         self.changes[person.name] += 1
@@ -183,8 +191,9 @@ class Scene:
         for owner, volume in person.volume.items():
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
         people.arrange(user, OverallWish(volume=Volume(person.overall), push=person.alerts))
-        for other in person.blocked:
-            people.block(user, UserId(other))
+        for (other, theirs), until in person.apart.items():
+            if not theirs:
+                people.unblock(user, UserId(other), until)
 
     def _followed_once(self, name: str) -> set[str]:
         return {owner for people in (*self.history, self.base) for owner in people[name].follows}

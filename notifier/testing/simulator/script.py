@@ -42,14 +42,14 @@ class Tweeted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A person changes a mind or a habit: follow, unfollow, mute, unmute, volume:X, overall:X, alerts,
-    block, vip, idle:HOURS, push."""
+    """A person changes a mind or a habit: follow, unfollow, block, unblock, mute, unmute, volume:X, overall:X, alerts,
+    vip, idle:HOURS, push."""
 
     person: str
     what: str
     whom: str = ""
     sequence: int = 0
-    """Of a follow or its end, as who keeps the graph counts; 0: the next of the pair."""
+    """Of a follow or a block, or its end, as who keeps the graph counts; 0: the next of the pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
