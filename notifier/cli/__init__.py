@@ -15,6 +15,8 @@ PLACES = {
     "mention": "notifier.cli.mention:mention",
     "retract": "notifier.cli.retract:retract",
     "follow": "notifier.cli.follow:follow",
+    "block": "notifier.cli.block:block",
+    "unblock": "notifier.cli.block:unblock",
     "vip": "notifier.cli.vip:vip",
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",

@@ -68,6 +68,16 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     assert json.loads(followed.output)["status"] == "accepted"
     until(lambda: _followers(notifier, data) == before + 1, STARTS_WITHIN)
 
+    blocked = notifier("block", "@zoe", "--by", "@nova", "--json", "--data", data)
+    assert json.loads(blocked.output)["status"] == "accepted"
+    until(lambda: _why(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
+    assert notifier("unblock", "zoe", "--by", "nova", "--data", data).exit_code == 0
+    until(lambda: _why(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
+    for words in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
+        refused = notifier("block", *words, "--data", data)
+        assert (refused.exit_code, "data.blocke" in refused.stderr) == (2, True)
+    assert notifier("block", "zoe", "--by", "nova", "--sequence", "0", "--data", data).exit_code == 2
+
     told = notifier("vip", "add", "@zoe", "yan", "--data", data)
     assert (told.exit_code, told.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
     until(lambda: {"zoe", "yan"} <= _vips(notifier, data), STARTS_WITHIN)
@@ -180,6 +190,10 @@ def _settled(item: dict[str, Any]) -> dict[str, Any]:
 
 def _vips(notifier: Notifier, data: str) -> set[str]:
     return set(json.loads(notifier("vip", "list", "--json", "--data", data).output)["accounts"])
+
+
+def _why(notifier: Notifier, data: str, user: str) -> str:
+    return str(json.loads(notifier("explain", "mention:nova#1", user, "--json", "--data", data).output)["rule"])
 
 
 def _followers(notifier: Notifier, data: str) -> int:
