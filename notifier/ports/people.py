@@ -17,7 +17,10 @@ class People(Protocol):
         ...
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
-        """Everything that decides what the person sees; one's own writes are there at once."""
+        """Everything that decides what the person sees; one's own writes are there at once.
+
+        Of more than MOST_BLOCKERS who block the person, the first by name, and those whom the person follows.
+        """
         ...
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

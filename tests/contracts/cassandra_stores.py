@@ -36,7 +36,7 @@ from notifier.domain.subject import Subject, UserId
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
-from tests.contracts.flow_stores import Store, Words
+from tests.contracts.flow_stores import MOST_BLOCKERS, Store, Words
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
@@ -76,7 +76,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
         claims=CassandraClaims(cluster),
-        people=CassandraPeople(Reader(cluster), clock),
+        people=CassandraPeople(Reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(Reader(cluster), clock),
         directory=CassandraDirectory(cluster),
         sets=CassandraMemberSets(cluster),

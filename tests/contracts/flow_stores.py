@@ -67,6 +67,8 @@ from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 
+MOST_BLOCKERS = 20
+
 
 class Facts(Protocol):
     """What a person decided, put where the backend keeps it."""
@@ -128,7 +130,7 @@ def reopened(store: Store) -> Iterator[Store]:
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
     inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    people = MemoryPeople(directory)
+    people = MemoryPeople(directory, MOST_BLOCKERS)
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
@@ -166,7 +168,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         claims=SqliteClaims(files.core),
         seals=SqliteSeals(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
-        people=SqlitePeople(files.core, reader),
+        people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
         directory=SqliteDirectory(files.core),
         sets=SqliteMemberSets(files.core),

@@ -14,7 +14,7 @@ from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import NEVER
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
-from tests.contracts.flow_stores import Store, parting, reopened
+from tests.contracts.flow_stores import MOST_BLOCKERS, Store, parting, reopened
 
 ADA, EVE, BOB, KIM = (UserId(name) for name in ("ada", "eve", "bob", "kim"))
 MEMBERS = {ADA: Member(9), EVE: Member(SHARD_MEMBERS + 9), BOB: Member(10), KIM: Member(SHARD_MEMBERS * 2)}
@@ -142,8 +142,32 @@ def test_the_same_once_more_is_the_same(people: Store) -> None:
     assert blocked(people) == {ADA: {EVE, BOB}, EVE: {ADA}, BOB: {ADA}}
 
 
+def many(store: Store, count: int) -> list[UserId]:
+    """All of whom block kim."""
+    names = [UserId(f"many-{n:03}") for n in range(count)]
+    store.partings.write([said(store, 1, blocker=name, blocked=KIM) for name in names])
+    return names
+
+
 def test_many_at_once_are_all_there(people: Store) -> None:
-    names = [UserId(f"many-{n}") for n in range(300)]
-    people.directory.number(names)
-    people.partings.write([said(people, 1, blocker=name, blocked=KIM) for name in names])
+    names = many(people, MOST_BLOCKERS)
+    assert blocked(people)[KIM] == {*names}
+
+
+def test_who_is_blocked_by_very_many_knows_the_first_by_name_and_all_whom_one_follows(people: Store) -> None:
+    names = many(people, 4 * MOST_BLOCKERS)
+    last, lifted = (Subject(Kind.MENTION, name) for name in names[-2:])
+    for subject in (last, lifted):
+        people.facts.follow(KIM, subject, BEFORE)
+    people.partings.write([said(people, 2, until=START, blocker=lifted.owner, blocked=KIM)])
+    people.partings.write([said(people, 1, blocker=KIM, blocked=BOB)])
+    with reopened(people) as again:
+        found = run(again.people.viewer(KIM, MEMBERS[KIM]))
+    assert set(found.blocked) == {*names[:MOST_BLOCKERS], last.owner, BOB}
+    assert found.follows == {last: NEVER, lifted: START}
+
+
+def test_of_whom_one_blocks_all_are_known(people: Store) -> None:
+    names = [UserId(f"many-{n:03}") for n in range(2 * MOST_BLOCKERS)]
+    people.partings.write([said(people, 1, blocker=KIM, blocked=name) for name in names])
     assert blocked(people)[KIM] == {*names}

@@ -1,6 +1,6 @@
 -- core.db: who blocks whom, or does so no longer, on both sides: `blocks` for the member who blocks, `blocked_by` for the other.
 -- Until when the two are apart, in the year 9999 while the block stands; the highest sequence counts, so an unblock keeps its
--- row. What was known before has none, and any is later.
+-- row. What was known before has none, and any is later. By side, for a member's own are all read, and of the others the first.
 
 CREATE TABLE partings (
     member   INTEGER NOT NULL,
@@ -8,7 +8,7 @@ CREATE TABLE partings (
     side     TEXT    NOT NULL CHECK (side IN ('blocks', 'blocked_by')),
     until    INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
-    PRIMARY KEY (member, other, side)
+    PRIMARY KEY (member, side, other)
 ) WITHOUT ROWID;
 
 INSERT INTO partings (member, other, side, until, sequence)

@@ -1,13 +1,20 @@
 """Who blocks whom: each side in two tables, by the member's block and by the other account; the later word stands."""
 
+from asyncio import gather
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Any
 
+from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import batches
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import block_of, shard_of
-from notifier.domain.parting import Apart, Half, Parting, apart
-from notifier.domain.subject import UserId
+from notifier.domain.parting import Apart, Half, Parting, apart, owners
+from notifier.domain.subject import Member, Subject, UserId
+
+NAMES = 100
+"""That are asked for in one question, of a partition: a node warns of many more."""
 
 # The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
 # which is the block.
@@ -15,7 +22,9 @@ _WRITE = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?,
 _WRITE_OF_ACCOUNT = """
     INSERT INTO partings_of_account (other, shard, member, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
-OF_MEMBER = "SELECT other, until FROM partings WHERE block = ? AND member = ?"
+_OWN = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocks'"
+_OTHERS = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' LIMIT ?"
+_BY_NAME = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' AND other IN ?"
 OF_ACCOUNT = "SELECT member, until FROM partings_of_account WHERE other = ? AND shard = ?"
 
 
@@ -31,9 +40,22 @@ class CassandraPartings:
         self._cluster.ask_each(_WRITE, [_of_block(half) for half in halves])
 
 
-def apart_by(rows: Iterable[Any]) -> Apart:
-    """By the answer to OF_MEMBER."""
-    return apart((UserId(row.other), from_ms(row.until)) for row in rows)
+async def rows_of(reader: Reader, member: Member, most: int) -> tuple[list[Any], list[Any]]:
+    """The member's own, and the first of those of others."""
+    place = block_of(member), member
+    own, others = await gather(reader(_OWN, place), reader(_OTHERS, (*place, most)))
+    return own, others
+
+
+async def apart_of(
+    reader: Reader, member: Member, rows: tuple[list[Any], list[Any]], follows: Iterable[Subject], most: int
+) -> Apart:
+    """By these rows. Of more than `most` who block the member, these and those whom the member follows."""
+    own, others = rows
+    if len(others) == most:
+        asked = [(block_of(member), member, some) for some in batches(owners(follows), NAMES)]
+        others = [*others, *chain(*await reader.each(_BY_NAME, asked))]
+    return apart((UserId(row.other), from_ms(row.until)) for row in (*own, *others))
 
 
 def _of_block(half: Half) -> tuple[object, ...]:

@@ -8,8 +8,7 @@ from typing import Any
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
-from notifier.adapters.cassandra.partings import OF_MEMBER as APART_OF_MEMBER
-from notifier.adapters.cassandra.partings import apart_by
+from notifier.adapters.cassandra.partings import apart_of, rows_of
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
@@ -21,7 +20,7 @@ from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.overall import visible_from
-from notifier.domain.parting import parted, reunited
+from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
@@ -49,9 +48,10 @@ _MICROSECONDS = 1_000
 class CassandraPeople:
     """What was answered is read by whoever asks next: both at a quorum."""
 
-    def __init__(self, reader: Reader, clock: Clock) -> None:
+    def __init__(self, reader: Reader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
         self._reader = reader
         self._clock = clock
+        self._most_blockers = most_blockers
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
@@ -70,14 +70,15 @@ class CassandraPeople:
             self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
             self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])),
             self._reader(OF_ONE, (shard_of(member), member)),
-            self._reader(APART_OF_MEMBER, (block, member)),
+            rows_of(self._reader, member, self._most_blockers),
             self._reader(_SEEN, (shard_of(member), member)),
             self._reader(_MARKS, (block, member)),
         )
-        wants, overall, apart = wants_of(member, said), overall_by(member, of_everything), apart_by(of_others)
+        wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
+        apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
         return Viewer(
             user=user,
-            follows=reunited(visible_from(_follows(slot, follows), wants, overall), apart),
+            follows=reunited(visible_from(subjects, wants, overall), apart),
             blocked=parted(apart),
             volume=volumes(wants),
             marks=_marks(seen, marks),

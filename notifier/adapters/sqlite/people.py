@@ -17,7 +17,7 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import visible_from
-from notifier.domain.parting import parted, reunited
+from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
@@ -33,8 +33,16 @@ _MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?,
 
 
 class SqlitePeople:
-    def __init__(self, db: Database, reader: Reader | None = None, writer: Writer | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        reader: Reader | None = None,
+        writer: Writer | None = None,
+        *,
+        most_blockers: int = MOST_BLOCKERS,
+    ) -> None:
         self._db = db
+        self._most_blockers = most_blockers
         self._reader = reader or Reader()
         self._writer = writer or Writer()
 
@@ -57,10 +65,11 @@ class SqlitePeople:
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
-            wants, overall, apart = wants_of(c, member), overall_in(c, member), apart_in(c, member)
+            follows, wants, overall = _follows(c, member), wants_of(c, member), overall_in(c, member)
+            apart = apart_in(c, member, follows, self._most_blockers)
             return Viewer(
                 user=user,
-                follows=reunited(visible_from(_follows(c, member), wants, overall), apart),
+                follows=reunited(visible_from(follows, wants, overall), apart),
                 blocked=parted(apart),
                 volume=volumes(wants),
                 marks=_marks(c, member),

@@ -10,7 +10,7 @@ from notifier.domain.bits import BLOCK_MEMBERS, block_of
 from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
-from notifier.domain.parting import Parting, Side, apart, parted, reunited
+from notifier.domain.parting import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, volumes
@@ -18,8 +18,9 @@ from notifier.ports.directory import Directory
 
 
 class MemoryPeople:
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, most_blockers: int = MOST_BLOCKERS) -> None:
         self._directory = directory
+        self._most_blockers = most_blockers
         self.blocks: dict[Place, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` by each member's own word."""
@@ -130,8 +131,8 @@ class MemoryPeople:
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        wants, overall, partings = self.wants(member), self.overall(member), self._apart.get(member, {})
-        with_others = apart((other, until) for (other, _), until in partings.items())
+        follows, wants, overall = self._follows(member), self.wants(member), self.overall(member)
+        with_others = self._partings(member, follows)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -139,12 +140,18 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=reunited(visible_from(self._follows(member), wants, overall), with_others),
+            follows=reunited(visible_from(follows, wants, overall), with_others),
             blocked=parted(with_others),
             volume=volumes(wants),
             marks=marks,
             overall=overall,
         )
+
+    def _partings(self, member: Member, follows: Collection[Subject]) -> Apart:
+        rows = self._apart.get(member, {})
+        others = sorted(other for other, side in rows if side is Side.BLOCKED_BY)
+        known = {*others[: self._most_blockers], *owners(follows)}
+        return apart((other, at) for (other, side), at in rows.items() if side is Side.BLOCKS or other in known)
 
     def _wish(self, user: UserId, subject: Subject, wish: Wish, now: datetime = ALWAYS) -> None:
         member = self._member(user)

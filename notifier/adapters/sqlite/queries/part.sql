@@ -1,6 +1,6 @@
 -- One side of who blocks whom, unless what stands has the higher sequence, or the same and lasts longer.
 INSERT INTO partings (member, other, side, until, sequence)
 VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (member, other, side) DO UPDATE
+ON CONFLICT (member, side, other) DO UPDATE
 SET until = excluded.until, sequence = excluded.sequence
 WHERE (excluded.sequence, excluded.until) > (partings.sequence, partings.until)
