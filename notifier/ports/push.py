@@ -30,8 +30,8 @@ class Spared(Protocol):
         now, and those whose account was deleted.
 
         Says nothing about others: a seal never names them. Reads what stands now, in one look; the cost grows with
-        those who have such a fact (a mark, a block of the opener or the account, a later follow, a mute, a word of everything), not
-        with the shard. Raises StoreUnavailable: without an answer no phone may ring.
+        those who have such a fact (a mark, a block of the opener or the account, a later follow, a mute, a word of
+        everything), not with the shard. Raises StoreUnavailable: without an answer no phone may ring.
         """
         ...
 
