@@ -10,13 +10,16 @@ import pytest
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.migrate import FOLDER, migrate, pending
+from notifier.adapters.sqlite.partings import SqlitePartings, apart_in
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.codec import pack
 from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import encode, from_offsets, members
 from notifier.domain.errors import SchemaChanged, SchemaNewer
+from notifier.domain.parting import MOST_BLOCKERS, Parting
 from notifier.domain.subject import Member, UserId
+from notifier.domain.want import ALWAYS, NEVER
 from notifier.ports.directory import Account
 
 FIRST = "-- A table; with a comment.\nCREATE TABLE a (x TEXT DEFAULT ';');\nINSERT INTO a VALUES ('one;two');\n"
@@ -129,3 +132,26 @@ def test_who_was_active_by_an_import_stays_so_when_the_stays_are_made(db: Databa
     stays = SqliteStays(db)
     found = {kind: [members(bits, 0) for bits in stays.until(kind, FOREVER, [0]).values()] for kind in sets}
     assert found == {SetKind.ACTIVE_24H: [[1]], SetKind.ACTIVE_7D: [[2]], SetKind.ACTIVE_30D: [[3]], SetKind.VIP: []}
+
+
+def test_who_was_parted_before_unblocks_had_rows_still_is_and_any_word_is_later(db: Database, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    shutil.copytree(FOLDER, before)
+    (before / "core" / "0014_partings.sql").unlink()
+    migrate(db, "core", before)
+    with db.write() as c:
+        rows = [(1, "eve", "blocks"), (2, "ada", "blocked_by"), (1, "bob", "blocked_by"), (3, "ada", "blocks")]
+        c.executemany("INSERT INTO blocks (member, other, side) VALUES (?, ?, ?)", rows)
+    migrate(db, "core")
+    lifted = Parting(
+        blocker=UserId("bob"),
+        blocker_member=Member(3),
+        blocked=UserId("ada"),
+        blocked_member=Member(1),
+        until=ALWAYS,
+        sequence=1,
+    )
+    SqlitePartings(db).write([lifted])
+    with db.read() as c:
+        assert apart_in(c, Member(1), [], MOST_BLOCKERS) == {"eve": NEVER, "bob": ALWAYS}
+        assert apart_in(c, Member(3), [], MOST_BLOCKERS) == {"ada": ALWAYS}
