@@ -109,12 +109,12 @@ class Stage:
         assert receipt.answer is Answer.ACCEPTED
         self.sequence()
 
-    def say(self, type: str, **data: object) -> None:
+    def say(self, type: str, to: System | None = None, **data: object) -> None:
         """Whatever else an event may say; heard by nobody yet but the gateway."""
         self._events += 1
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
         event |= {"time": self.ground.clock.now().isoformat()}
-        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        [receipt] = (to or self.system()).gateway()(json.dumps(event).encode())
         assert receipt.answer is Answer.ACCEPTED
 
     def pump(self, stream: str, **ports: Any) -> Pump:

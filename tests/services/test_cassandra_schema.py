@@ -232,9 +232,9 @@ LIKE = {
         wants_of_subject preferences heads audit leases flags partings partings_of_account
         """,
     Kept(NARROW, 0, 10 * DAY): "deleted_members blocks blocks_of_account",
-    Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day",
+    Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
     Kept(TIERS, 8 * DAY): "marks_of_burst sent",
-    Kept(WINDOWS, 91 * DAY): "mentions mention_ids",
+    Kept(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
     Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
     Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts",
     Kept(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",

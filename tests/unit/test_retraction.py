@@ -55,9 +55,8 @@ def settled(burst: Burst, stored: list[Mention], words: Sequence[Retraction]) ->
     """As a stage does: all that stays is looked up, and what is changed is written back."""
     said = {word.trail: word for word in words}
     changes = [Change(before=one, after=after) for one in stored if (after := as_it_stands(one, said)) != one]
-    after = [as_it_stands(one, said) for one in stored]
-    rest = {one.author: one for one in reversed(after) if counts(one, burst)}
-    stored[:] = after
+    stored[:] = [as_it_stands(one, said) for one in stored]
+    rest = {one.author: one for one in reversed(stored) if counts(one, burst)}
     return amended(burst, changes, rest, version=burst.version + 1) if changes else burst
 
 
