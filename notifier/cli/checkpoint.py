@@ -18,12 +18,13 @@ STDIN = "-"
 class Checkpoint:
     file: Path
     folder: Path
-    """Of this path, whatever is in the file."""
+    """Of this path and of what its rows are, whatever is in the file."""
 
     @classmethod
-    def of(cls, data: Path, file: Path) -> "Checkpoint":
+    def of(cls, data: Path, rows: str, file: Path) -> "Checkpoint":
         name = STDIN if str(file) == STDIN else str(file.resolve())
-        return cls(file=file, folder=data / "imports" / blake2b(name.encode(), digest_size=8).hexdigest())
+        digest = blake2b(f"{rows} {name}".encode(), digest_size=8)
+        return cls(file=file, folder=data / "imports" / digest.hexdigest())
 
     @property
     def stdin(self) -> bool:

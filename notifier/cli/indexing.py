@@ -1,7 +1,7 @@
-"""The indexer's help: a verb that left it work takes part in it until that is done, whoever else runs."""
+"""The help of who keeps the bitmaps: a verb that left work takes part in it until that is done, whoever else runs."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,25 +17,28 @@ from notifier.system import System
 from notifier.telemetry import Metrics
 
 TURN = timedelta(seconds=0.25)
-_GROUP = topics.GROUPS[topics.FOLLOWS]
 
 
 @dataclass(slots=True)
 class Waiting:
-    """What the indexer hadn't done when this was made."""
+    """What the stream's readers hadn't done when this was made."""
 
     log: EventLog
+    stream: str
     count: int = 0
     _ends: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for record in self.log.waiting(topics.FOLLOWS, _GROUP, sys.maxsize):
+        for record in self._records():
             self._ends[record.partition] = record.offset
             self.count += 1
 
     def left(self) -> bool:
         """What came since is somebody else's."""
-        return any(map(self._mine, self.log.waiting(topics.FOLLOWS, _GROUP, sys.maxsize)))
+        return any(map(self._mine, self._records()))
+
+    def _records(self) -> Iterable[Logged]:
+        return self.log.waiting(self.stream, topics.GROUPS[self.stream], sys.maxsize)
 
     def _mine(self, record: Logged) -> bool:
         return record.offset <= self._ends.get(record.partition, -1)
@@ -45,7 +48,7 @@ def index(
     ports: Ports, settings: Settings, waiting: Waiting, patience: Patience, advance: Callable[[int], object]
 ) -> None:
     system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
-    helper = pump(system, topics.FOLLOWS)
+    helper = pump(system, waiting.stream)
     with closing(helper.consumer):
         while waiting.left():
             patience(lambda: _step(helper, advance))

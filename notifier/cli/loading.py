@@ -1,12 +1,11 @@
-"""A file of followers on its way into the store: read into runs, written as rows, and counted in by the indexer."""
+"""A file on its way into the store: read, written as rows, and counted in by whoever keeps the bitmaps."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
 from notifier.cli.checkpoint import Checkpoint, Rejects
 from notifier.cli.indexing import Waiting, index
@@ -14,24 +13,47 @@ from notifier.cli.patience import Patience
 from notifier.cli.progress import progress
 from notifier.config import Settings
 from notifier.domain.errors import BadImport
-from notifier.flow.importing import Import
+from notifier.flow.importing import Import, Matter
 from notifier.ports.chosen import Ports
-from notifier.ports.edges import Numbers, Rows
-from notifier.profiles.imports import Source, SpilledEdges, opened
+from notifier.ports.edges import Some
+from notifier.profiles.imports import Layout, Source, SpilledEdges, opened
+
+S = TypeVar("S", bound=Some)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freight(Generic[S]):
+    """What the rows of a file are."""
+
+    name: str
+    """As the verb has it."""
+    layout: Layout[S]
+    matter: Callable[[Ports], Matter[S]]
+    left: str
+    """What is written behind the reading."""
+    stream: str
+    """Whose readers are asked for the bitmaps."""
+    as_read: bool
+    """Rows are written as they are read. Else nothing is before the file was found to be whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    follows: int
+    read: int
+    """Rows, those that were rejected among them."""
+    left: int
+    """Of followers: the follows."""
     rejected: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
+class Loading(Generic[S]):
+    freight: Freight[S]
     checkpoint: Checkpoint
     """Held."""
     form: str
-    since: datetime
+    how: str
+    """What else decides what is made of a row."""
     rejects: Path | None
     at_once: int
     quiet: bool
@@ -43,50 +65,56 @@ class Loading:
     def __call__(self, ports: Ports, settings: Settings) -> Loaded:
         """Raises BadImport, also for a file of rejects that would be overwritten, and Environment without the extra."""
         edges, patience = SpilledEdges(self.checkpoint.folder), Patience()
-        self._begin(edges)
-        work = Import(
-            directory=ports.directory,
-            follows=ports.follows,
-            log=ports.log,
-            edges=edges,
-            since=self.since,
-            patience=patience,
-        )
-        rejected = self._read(work, edges)
-        with progress("writing", edges.left(), quiet=self.quiet, counted="follows") as advance:
+        work = Import(matter=self.freight.matter(ports), edges=edges, patience=patience)
+        self._begin(work, edges)
+        try:
+            rejected = self._read(work, edges)
+        except BadImport:
+            self._leave(work)
+            raise
+        loaded = Loaded(read=edges.read(), left=edges.count(), rejected=rejected)
+        with progress("writing", edges.left(), quiet=self.quiet, counted=self.freight.left) as advance:
             work.write(advance)
-        follows = edges.count()
-        waiting = Waiting(ports.log)
+        waiting = Waiting(ports.log, self.freight.stream)
         with progress("counting in", waiting.count, quiet=self.quiet) as advance:
             index(ports, settings, waiting, patience, advance)
         edges.forget()
-        return Loaded(follows=follows, rejected=rejected)
+        return loaded
 
-    def _begin(self, edges: SpilledEdges) -> None:
-        how = f"{self.form} {self.since.isoformat()} {self.rejects}"
+    def _begin(self, work: Import[S], edges: SpilledEdges) -> None:
+        how = f"{self.form} {self.how} {self.rejects}"
         if self.checkpoint.goes_on(how):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} is there already; rows that can't be taken go to a new file.")
+        self._leave(work)
         edges.forget()
         self.told.unlink(missing_ok=True)
         self.checkpoint.begin(how)
 
-    def _read(self, work: Import, edges: SpilledEdges) -> int:
-        with closing(Rejects(self.told)) as reject, opened(self._file(), self.form, reject, self.at_once) as source:
-            with progress("reading", source.size, quiet=self.quiet, counted="rows") as advance:
-                before = 0
+    def _leave(self, work: Import[S]) -> None:
+        """What was read of a file that isn't gone on with. Rows that stand are to be in the bitmaps."""
+        if self.freight.as_read:
+            work.write()
 
-                def read(rows: int) -> None:
-                    nonlocal before
-                    place = source.place(edges.read())
-                    advance(place - before, rows)
-                    before = place
+    def _read(self, work: Import[S], edges: SpilledEdges) -> int:
+        with (
+            closing(Rejects(self.told)) as reject,
+            opened(self._file(), self.form, self.freight.layout, reject, self.at_once) as source,
+            progress("reading", source.size, quiet=self.quiet, counted="rows") as advance,
+        ):
+            before = 0
 
-                work.read(self._unchanged(source, edges.read()), read)
+            def read(rows: int) -> None:
+                nonlocal before
+                place = source.place(edges.read())
+                advance(place - before, rows)
+                before = place
+
+            work.read(self._unchanged(source, edges.read()), read)
             return reject.count
 
-    def _unchanged(self, source: Source, read: int) -> Iterator[Rows | Numbers]:
+    def _unchanged(self, source: Source[S], read: int) -> Iterator[S]:
         seen = self.checkpoint.seen()
         for rows in source.behind(read):
             self.checkpoint.require_same(seen)

@@ -57,6 +57,8 @@ class AccountRecord:
     change: AccountChange | None = None
     anew: tuple[int, ...] = ()
     """Shards whose bitmap of VIPs is to be made again from the flags."""
+    imported: bool = False
+    """Since rows were added. Else something is wrong, and by how much is counted as drift."""
 
 
 def flying(found: Iterable[Flagged]) -> Bits:

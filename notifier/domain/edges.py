@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ Ids = npt.NDArray[np.int64]
 HALF = 32
 MOST_MEMBERS = 1 << HALF
 """That a key has room for."""
+EVERYBODY = Member(MOST_MEMBERS - 1)
+"""Instead of an account: nobody has this number before all others are given."""
 
 WORTH_A_BLOCK = 8
 """Followers in a block that share a row; below that each has a row of its own, which is smaller."""
@@ -86,6 +89,20 @@ class Located:
         """All of the missing."""
         self.members[self._missing] = [members[id] for id in self.ids[self._missing].tolist()]
         self._missing[:] = False
+
+
+def touched(places: Iterable[tuple[Member, int]]) -> Keys:
+    """Shards of an account's bitmaps, or of EVERYBODY's: sorted, each once."""
+    keys = np.fromiter((of << HALF | shard for of, shard in {*places}), dtype=np.uint64)
+    keys.sort()
+    return keys
+
+
+def by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
+    """The way back: of each account its shards, a bounded number at a time."""
+    for first in range(0, len(keys), BLOCKS_AT_ONCE):
+        some = groupby(keys[first : first + BLOCKS_AT_ONCE].tolist(), lambda key: key >> HALF)
+        yield {Member(of): [key & (MOST_MEMBERS - 1) for key in places] for of, places in some}
 
 
 def joined(runs: Sequence[Keys]) -> Keys:

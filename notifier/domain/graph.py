@@ -50,17 +50,24 @@ class Rebuild:
     shards: tuple[int, ...]
     imported: bool = False
     """Rows were added, of followers alone. Else something is wrong, and by how much is counted as drift."""
+    wanted: bool = False
+    """The same of rows of what people want, alone."""
 
     @property
     def subject(self) -> Subject:
         return Subject(Kind.MENTION, self.followed)
 
 
-def rebuilds(followed: UserId, shards: Iterable[int], *, imported: bool = False) -> list[Rebuild]:
+def rebuilds(followed: UserId, shards: Iterable[int], *, imported: bool = False, wanted: bool = False) -> list[Rebuild]:
     """Of any number of shards, a few in each."""
+    runs = few(shards)
+    return [Rebuild(followed=followed, shards=run, imported=imported, wanted=wanted) for run in runs]
+
+
+def few(shards: Iterable[int]) -> list[tuple[int, ...]]:
+    """As many at a time as one record may ask for."""
     rest = sorted(shards)
-    runs = [tuple(rest[n : n + SHARDS_AT_ONCE]) for n in range(0, len(rest), SHARDS_AT_ONCE)]
-    return [Rebuild(followed=followed, shards=run, imported=imported) for run in runs]
+    return [tuple(rest[n : n + SHARDS_AT_ONCE]) for n in range(0, len(rest), SHARDS_AT_ONCE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,8 @@ class GraphRecord:
     parting: PartingChange | None = None
     everybody: int | None = None
     """The shard of which what everybody wants of everything is to be made again from the rows."""
+    imported: bool = False
+    """That is since rows were added."""
 
 
 def shard_key(shard: int) -> str:

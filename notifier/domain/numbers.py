@@ -99,6 +99,18 @@ def _by_prefix(users: Iterable[UserId]) -> dict[str, list[tuple[int, UserId]]]:
     return {prefix: sorted(ids) for prefix, ids in found.items()}
 
 
+def successive(users: Iterable[UserId], least: int) -> Iterable[tuple[str, int, int]]:
+    """Prefix, first number and count of each run of ids that follow one another, where it is at least so long."""
+    for prefix, ids in _by_prefix(users).items():
+        first = 0
+        for n, (number, _) in enumerate(ids, 1):
+            if n < len(ids) and ids[n][0] <= number + 1:
+                continue
+            if (count := number - ids[first][0] + 1) >= least:
+                yield prefix, ids[first][0], count
+            first = n
+
+
 def require_own(
     wanted: Mapping[UserId, Member], known: Mapping[UserId, Member], named: Mapping[Member, UserId]
 ) -> None:

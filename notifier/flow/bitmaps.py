@@ -46,10 +46,11 @@ class Wanted:
 
     standing: Mapping[Member, Want]
     anew: Collection[int]
+    added: Collection[int]
 
     @property
     def shards(self) -> Collection[int]:
-        return {*map(shard_of, self.standing), *self.anew}
+        return {*map(shard_of, self.standing), *self.anew, *self.added}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +81,16 @@ class Bitmaps:
             ]
             self._put(((subject, kind, s, bits) for subject, s, of in some for kind, bits in of.items()), at)
 
-    def arrange(self, standing: Mapping[Member, Overall], anew: Collection[int], at: Stamp) -> None:
+    def arrange(
+        self, standing: Mapping[Member, Overall], anew: Collection[int], added: Collection[int], at: Stamp
+    ) -> None:
         """Those of everybody's that say who wants less of everything."""
         by_shard = _by_shard(standing)
-        for shard in sorted({*by_shard, *anew}):
-            found = self._arranged(shard, {} if shard in anew else by_shard[shard])
+        for shard in sorted({*by_shard, *anew, *added}):
+            if shard in added and shard not in anew:
+                found = self.overalls.sets(shard)
+            else:
+                found = self._arranged(shard, {} if shard in anew else by_shard[shard])
             self._put(((None, kind, shard, bits) for kind, bits in found.items()), at)
 
     def _arranged(self, shard: int, said: Mapping[int, Overall]) -> Mapping[SetKind, Bits]:
@@ -112,6 +118,8 @@ class Bitmaps:
         return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
     def _wanted(self, subject: Subject, of: Wanted, shard: int) -> Mapping[SetKind, Bits]:
+        if shard in of.added and shard not in of.anew:
+            return self.wants.sets(subject, shard)
         before = {} if shard in of.anew else {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}
         if not before or any(bits is None for bits in before.values()):
             return self._wants(subject, shard)

@@ -1,116 +1,55 @@
-"""An import of followers: edges are read and kept in sorted runs, and then become rows and bitmaps, piece by piece.
+"""An import: rows are read and kept in sorted runs of numbers, and then what they leave to be done is done, by pieces.
 
 Cut off anywhere it goes on where it was: what was read is known by the runs, what was written by the line's mark, and
 whatever is done twice writes the same.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
-from notifier import topics
-from notifier.codec import pack
-from notifier.domain.edges import Crowds, Ids, Keys, Located, cut, keyed, paired
-from notifier.domain.follow import BlockFollows, Follow
-from notifier.domain.graph import GraphRecord, Rebuild, rebuilds
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.ports.directory import Directory
-from notifier.ports.edges import Edges, Numbers, Rows
-from notifier.ports.follows import Follows
-from notifier.ports.log import EventLog, Record
+from notifier.domain.edges import Keys
+from notifier.ports.edges import Edges, Some
 
 Advance = Callable[[int], object]
-IMPORTED = 0
-"""The sequence of an imported follow: before every word of the graph service."""
+S = TypeVar("S", bound=Some)
+S_contra = TypeVar("S_contra", bound=Some, contravariant=True)
+
+
+class Matter(Protocol[S_contra]):
+    """What an import is of. Either is done again when it was cut off, and does the same."""
+
+    def read(self, rows: S_contra) -> Keys:
+        """What of these is left to be written when everything is read, as numbers; what isn't is done."""
+        ...
+
+    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+        """Which write some of what was left, that is sorted and of which no block is cut off."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
-    directory: Directory
-    follows: Follows
-    log: EventLog
+class Import(Generic[S]):
+    matter: Matter[S]
     edges: Edges
-    since: datetime
-    """The followers see what opened from then on."""
-    ranges: list[IdRange] = field(default_factory=list)
-    """Of ids that are numbers, as far as they were asked for."""
     patience: Callable[[Callable[[], None]], None] = lambda work: work()
     """Does it, as often as it takes: a part that is away for a while ends no import."""
 
-    def read(self, source: Iterable[Rows | Numbers], advance: Advance = lambda _: None) -> None:
-        """The source goes on behind what was read before. Accounts that were never heard of are made known by it."""
+    def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
+        """The source goes on behind what was read before."""
         for rows in source:
             self.patience(partial(self._read, rows))
-            advance(len(rows.followers))
+            advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """What was read is in the rows of follows, and the indexer asked for the bitmaps, when it returns."""
+        """Everything that was read is where it belongs when it returns, or the writer of its bitmaps is asked."""
         for keys, mark in self.edges.line():
-            for crowds in cut(keys):
-                self.patience(partial(self._write, crowds))
+            for step in self.matter.steps(keys):
+                self.patience(step)
             self.edges.take(mark)
             advance(len(keys))
 
-    def _read(self, rows: Rows | Numbers) -> None:
-        self.edges.add(self._keys(rows), rows.read)
-
-    def _keys(self, rows: Rows | Numbers) -> Keys:
-        if isinstance(rows, Numbers):
-            return paired(self._located(rows.followed), self._located(rows.followers))
-        members = self.directory.number(dict.fromkeys((*rows.followers, *rows.followed)))
-        return keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))
-
-    def _located(self, ids: Ids) -> Keys:
-        found = Located(ids)
-        for known in self.ranges:
-            found.within(known)
-        while (missing := found.missing()) and (more := self._range(missing[0]) or self._range(missing[-1])):
-            self.ranges.append(more)
-            found.within(more)
-        if missing:
-            names = {id: UserId(str(id)) for id in missing}
-            members = self.directory.number(names.values())
-            found.named({id: members[name] for id, name in names.items()})
-        return found.members
-
-    def _range(self, id: int) -> IdRange | None:
-        return self.directory.range_of(UserId(str(id)))
-
-    def _write(self, crowds: Crowds) -> None:
-        shards = crowds.shards()
-        names = self.directory.users(shards)
-        self._share(crowds, names)
-        self._own((names[of], member) for of, member in crowds.own)
-        # Behind the rows: whoever makes bitmaps by them finds them. Cut off before, the piece is written again.
-        self.log.append(
-            [
-                _record(rebuild)
-                for followed, touched in shards.items()
-                for rebuild in rebuilds(names[followed], touched, imported=True)
-            ]
-        )
-
-    def _share(self, crowds: Crowds, names: Mapping[Member, UserId]) -> None:
-        """A block's row is its first import's for ever, since when its followers see; who comes later has his own."""
-        rows = [
-            BlockFollows(subject=_of(names[followed]), block=block, visible_from=self.since, members=members)
-            for followed, block, members in crowds.shared
-        ]
-        stood = self.follows.settle_blocks(rows)
-        late = [row for row in rows if row.place in stood]
-        self._own((row.subject.owner, member) for row in late for member in row.beyond(stood[row.place]))
-
-    def _own(self, pairs: Iterable[tuple[UserId, Member]]) -> None:
-        self.follows.write(
-            [Follow(subject=_of(of), member=member, visible_from=self.since, sequence=IMPORTED) for of, member in pairs]
-        )
-
-
-def _of(user: UserId) -> Subject:
-    return Subject(Kind.MENTION, user)
-
-
-def _record(rebuild: Rebuild) -> Record:
-    return Record(stream=topics.FOLLOWS, key=rebuild.followed, value=pack(GraphRecord(rebuild=rebuild)))
+    def _read(self, rows: S) -> None:
+        # The run behind the effects: whoever dies in between reads these again.
+        self.edges.add(self.matter.read(rows), rows.read)

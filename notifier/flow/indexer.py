@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.graph import GraphChange, GraphRecord
+from notifier.domain.graph import GraphChange, GraphRecord, Rebuild
 from notifier.domain.overall import OverallWord
 from notifier.domain.parting import PartingChange
 from notifier.domain.stamp import Stamp, stamp
@@ -54,11 +54,13 @@ class Indexer:
         told = [unpack(GraphRecord, logged.record.value) for logged in records]
         # First, for what it hides is hidden the sooner.
         self._part([one.parting for one in told if one.parting])
-        anew, added = _asked(told, imported=False), _asked(told, imported=True)
+        anew = _asked(told, lambda rebuild: not rebuild.imported and not rebuild.wanted)
+        added, wanted = _asked(told, lambda rebuild: rebuild.imported), _asked(told, lambda rebuild: rebuild.wanted)
         self._follow([one.change for one in told if one.change], anew, added, at)
-        self._want([one.word for one in told if one.word], anew, at)
-        shards = {one.everybody for one in told if one.everybody is not None}
-        self._arrange([one.overall for one in told if one.overall], shards, at)
+        self._want([one.word for one in told if one.word], anew, wanted, at)
+        everybody = {(one.everybody, one.imported) for one in told if one.everybody is not None}
+        wrong, more = ({shard for shard, imported in everybody if imported is new} for new in (False, True))
+        self._arrange([one.overall for one in told if one.overall], wrong, more, at)
 
     def _part(self, changes: Sequence[PartingChange]) -> None:
         if not changes:
@@ -80,22 +82,25 @@ class Indexer:
                 at,
             )
 
-    def _want(self, words: Sequence[Word], anew: Shards, at: Stamp) -> None:
+    def _want(self, words: Sequence[Word], anew: Shards, added: Shards, at: Stamp) -> None:
         self.bitmaps.wants.write(words)
         standing = _by_subject(self.bitmaps.wants.standing({(word.subject, word.member) for word in words}))
-        subjects = standing.keys() | anew.keys()
-        self.bitmaps.want({s: Wanted(standing=standing.get(s, {}), anew=anew.get(s, ())) for s in subjects}, at)
+        subjects = standing.keys() | anew.keys() | added.keys()
+        self.bitmaps.want(
+            {s: Wanted(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ())) for s in subjects},
+            at,
+        )
 
-    def _arrange(self, words: Sequence[OverallWord], anew: Collection[int], at: Stamp) -> None:
-        if not words and not anew:
+    def _arrange(self, words: Sequence[OverallWord], anew: Collection[int], added: Collection[int], at: Stamp) -> None:
+        if not words and not anew and not added:
             return
         self.bitmaps.overalls.write(words)
-        self.bitmaps.arrange(self.bitmaps.overalls.standing({word.member for word in words}), anew, at)
+        self.bitmaps.arrange(self.bitmaps.overalls.standing({word.member for word in words}), anew, added, at)
 
 
-def _asked(told: Iterable[GraphRecord], *, imported: bool) -> Shards:
+def _asked(told: Iterable[GraphRecord], why: Callable[[Rebuild], bool]) -> Shards:
     found = defaultdict[Subject, set[int]](set)
-    for rebuild in (one.rebuild for one in told if one.rebuild and one.rebuild.imported is imported):
+    for rebuild in (one.rebuild for one in told if one.rebuild and why(one.rebuild)):
         found[rebuild.subject].update(rebuild.shards)
     return found
 

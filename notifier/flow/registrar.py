@@ -7,26 +7,24 @@ yet loses.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from notifier.codec import unpack
-from notifier.domain.account import AccountChange, AccountRecord, Flag, Flagged, Place
+from notifier.domain.account import AccountChange, AccountRecord, Flag
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, UserId
 from notifier.flow.bitmaps import stored
-from notifier.ports.directory import Account, Directory
+from notifier.flow.entries import enter
+from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
 from notifier.ports.log import Logged
 from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.telemetry import Metrics
-
-OF_ENTRIES = (Flag.VERIFIED, Flag.DELETED)
-"""Flags that the directory's entry says as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,30 +51,24 @@ class Registrar:
         changes = [one.change for one in told if one.change]
         numbers = self.directory.number({change.user for change in changes})
         self.flags.write([flag for change in changes for flag in change.flagged(numbers[change.user])])
-        self._enter(numbers)
-        self._promote(changes, numbers, {shard for one in told for shard in one.anew}, at)
-
-    def _enter(self, numbers: Mapping[UserId, Member]) -> None:
-        """By the rows, until they say what was entered: an entry has no stamp, and a reader that was replaced, asleep
-        between the two, would leave what it read before."""
-        places = [(flag, member) for flag in OF_ENTRIES for member in numbers.values()]
-        while other := self._other(self.directory.accounts(numbers), self.flags.standing(places)):
-            self.directory.enrol(other)
-
-    def _other(self, known: Mapping[UserId, Account], said: Mapping[Place, Flagged]) -> Collection[Account]:
-        """The entries as they should be, of those that aren't."""
-        entries = [(account, _entered(account, said)) for account in known.values()]
-        return [entry for account, entry in entries if entry != account]
+        enter(self.directory, self.flags, numbers)
+        self._promote(changes, numbers, _asked(told, imported=False), _asked(told, imported=True), at)
 
     def _promote(
-        self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member], anew: Collection[int], at: Stamp
+        self,
+        changes: Sequence[AccountChange],
+        numbers: Mapping[UserId, Member],
+        anew: Collection[int],
+        added: Collection[int],
+        at: Stamp,
     ) -> None:
         """Written also where nothing changed: an older writer's, with what was true before, would come through."""
         named = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.said}
         by_shard = defaultdict[int, dict[int, bool]](dict)
         for (_, member), said in self.flags.standing(named).items():
             by_shard[shard_of(member)][member % SHARD_MEMBERS] = said.on
-        found = {shard: self._vips(shard, places) for shard, places in by_shard.items() if shard not in anew}
+        found = {shard: self.flags.members(Flag.VIP, shard) for shard in added}
+        found |= {shard: self._vips(shard, places) for shard, places in by_shard.items() if shard not in found}
         found |= {shard: self._vips_anew(shard) for shard in anew}
         if found:
             blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in found.items())
@@ -94,10 +86,5 @@ class Registrar:
         return after
 
 
-def _entered(account: Account, said: Mapping[Place, Flagged]) -> Account:
-    on = {flag: said[flag, account.member].on for flag in OF_ENTRIES if (flag, account.member) in said}
-    return replace(
-        account,
-        verified=on.get(Flag.VERIFIED, account.verified),
-        deleted=on.get(Flag.DELETED, account.deleted),
-    )
+def _asked(told: Iterable[AccountRecord], *, imported: bool) -> Collection[int]:
+    return {shard for one in told if one.imported is imported for shard in one.anew}

@@ -1,21 +1,45 @@
-"""The edges of an import: read from somewhere, kept in runs, and given back as one sorted line."""
+"""The rows of an import, as they are read from somewhere; and its edges: kept in runs, and given back as one line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from notifier.domain.edges import Ids, Keys
 from notifier.domain.subject import UserId
 
+T = TypeVar("T")
+
+
+class Some(Protocol):
+    """Rows of a source, in order; those that were rejected are counted, and not here."""
+
+    @property
+    def read(self) -> int:
+        """Up to here, from the source's beginning."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch(Generic[T]):
+    rows: Sequence[T]
+    read: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Of a source, some in order; those that were rejected are counted, and not here."""
+    """Who follows whom."""
 
     followers: Sequence[UserId]
     followed: Sequence[UserId]
     read: int
-    """Up to here, from the source's beginning."""
+
+    def __len__(self) -> int:
+        return len(self.followers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +49,9 @@ class Numbers:
     followers: Ids
     followed: Ids
     read: int
+
+    def __len__(self) -> int:
+        return len(self.followers)
 
 
 class Edges(Protocol):

@@ -11,6 +11,7 @@ from notifier.domain.graph import Deed
 from notifier.domain.numbers import IdRange
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS
+from notifier.flow.import_followers import Followers
 from notifier.flow.importing import Import
 from notifier.ports.edges import Numbers, Rows
 from notifier.ports.log import Logged, Record
@@ -32,15 +33,10 @@ class Said:
             self.graph.records.append(Logged(partition="follows/0", offset=len(self.graph.records), record=record))
 
 
-def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import:
+def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Rows | Numbers]:
     on = fuse.on if fuse else lambda port: port
-    return Import(
-        directory=on(graph.directory),
-        follows=on(graph.follows),
-        log=on(Said(graph)),
-        edges=on(edges),
-        since=ALWAYS,
-    )
+    followers = Followers(directory=on(graph.directory), follows=on(graph.follows), log=on(Said(graph)), since=ALWAYS)
+    return Import(matter=followers, edges=on(edges))
 
 
 def rows(pairs: Sequence[Pair], of: int = 3) -> list[Rows]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifier.adapters.tables.edge import EDGES
 from notifier.adapters.tables.source import form_of, opened
 from notifier.domain.errors import BadImport
 from notifier.ports.edges import Numbers
@@ -64,7 +65,7 @@ def read(
 ) -> tuple[list[Pair], Told, list[int]]:
     """The pairs, what was told, and up to where each run reached."""
     told: Told = []
-    with opened(file, form, lambda line, why: told.append((line, why)), at_once) as source:
+    with opened(file, form, EDGES, lambda line, why: told.append((line, why)), at_once) as source:
         runs = list(source.behind(behind))
     pairs = [pair for run in runs for pair in zip(*map(list, (run.followers, run.followed)), strict=True)]
     return [(str(a), str(b)) for a, b in pairs], told, [run.read for run in runs]
@@ -133,7 +134,7 @@ def test_numbers_in_columns_are_ids_and_what_is_missing_is_told(tmp_path: Path) 
 def test_whole_numbers_come_as_arrays_unless_something_is_to_be_told_of_them(tmp_path: Path) -> None:
     numbers = {"follower": pa.array([1, 2, 3, 4, 5], pa.uint32()), "followed": [9] * 5}
     pq.write_table(pa.table(numbers), tmp_path / "n.parquet")
-    with opened(tmp_path / "n.parquet", "parquet", _unexpected, 3) as source:
+    with opened(tmp_path / "n.parquet", "parquet", EDGES, _unexpected, 3) as source:
         first, second = source.behind(0)
         assert isinstance(first, Numbers)
         assert (first.followers.tolist(), first.followed.tolist(), first.read) == ([1, 2, 3], [9, 9, 9], 3)

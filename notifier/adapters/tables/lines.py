@@ -1,20 +1,22 @@
-"""Who follows whom, line by line: CSV or NDJSON."""
+"""Rows, line by line: CSV or NDJSON."""
 
 import csv
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from gzip import BadGzipFile
 from itertools import islice
-from typing import BinaryIO
+from operator import itemgetter
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from notifier.adapters.tables.edge import COLUMNS, Found, Reject, Unreadable, taken
+from notifier.adapters.tables.layout import Found, Layout, Reject, Unreadable
 from notifier.domain.errors import BadImport
-from notifier.ports.edges import Rows
+
+T = TypeVar("T")
 
 LONGEST = 1 << 16
 """Characters of a line: what isn't text at all has no lines."""
@@ -25,28 +27,24 @@ class Form(StrEnum):
     NDJSON = "ndjson"
 
 
-class _Edge(msgspec.Struct):
-    follower: str | int | None = None
-    followed: str | int | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class Lines(Generic[T]):
     file: BinaryIO
     """Unpacked."""
     form: Form
+    layout: Layout[T]
     reject: Reject
     at_once: int
 
-    def behind(self, read: int) -> Iterator[Rows]:
+    def behind(self, read: int) -> Iterator[T]:
         """All but the rows that were read before. Raises BadImport where the file isn't what it is said to be."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = _csv(_short(text)) if self.form is Form.CSV else _ndjson(_short(text))
+        lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout)
         try:
             passed = sum(1 for _ in islice(lines, read))
             while some := list(islice(lines, self.at_once)):
                 passed += len(some)
-                yield taken(some, passed, self.reject)
+                yield self.layout.taken(some, passed, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise BadImport(f"It can't be unpacked: {error}") from error
         except OSError as error:  # also of an unpacker that has no error of its own
@@ -62,33 +60,44 @@ def _short(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _csv(text: Iterator[str]) -> Iterator[tuple[int, Found]]:
+def _csv(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
-        if not {*COLUMNS} <= {*header}:
-            named = ", ".join(header) or "nothing"
-            raise BadImport(f"The first line names {named}; {' and '.join(COLUMNS)} are needed.")
-        of, to = map(header.index, COLUMNS)
-        wide = max(of, to)
+        if layout.missing(header):
+            named, needed = ", ".join(header) or "nothing", " and ".join(layout.needed)
+            raise BadImport(f"The first line names {named}; {needed} {_are(layout.needed)} needed.")
+        # A column that isn't there is the one behind the last, which each row is given: empty.
+        places = [header.index(name) if name in header else -1 for name in layout.columns]
+        pick, wide = itemgetter(*places), max(places)
         for row in rows:
             if len(row) > wide:
-                yield rows.line_num, (row[of], row[to])
+                row.append("")
+                yield rows.line_num, pick(row)
             else:
                 yield rows.line_num, Unreadable(f"It has {len(row)} of {len(header)} columns.") if row else None
     except csv.Error as error:
         raise BadImport(f"Line {rows.line_num} is no CSV: {error}.") from error
 
 
-def _ndjson(text: Iterator[str]) -> Iterator[tuple[int, Found]]:
-    decode = msgspec.json.Decoder(_Edge).decode
+def _ndjson(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]]:
+    decode = msgspec.json.Decoder(_object(layout)).decode
     for number, line in enumerate(text, 1):
         if not line.strip():
             yield number, None
             continue
         try:
-            edge = decode(line)
+            found = decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            yield number, Unreadable(f"It is no JSON of a follow: {error}.")
+            yield number, Unreadable(f"It is no JSON of {layout.of}: {error}.")
         else:
-            yield number, (edge.follower, edge.followed)
+            yield number, msgspec.structs.astuple(found)
+
+
+def _object(layout: Layout[Any]) -> type[msgspec.Struct]:
+    ids: list[tuple[str, Any, Any]] = [(name, str | int | None, None) for name in layout.needed]
+    return msgspec.defstruct("Row", [*ids, *((name, str | int | bool | None, None) for name in layout.optional)])
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,16 +1,17 @@
-"""A source of edges: a file, or the standard input, in whichever form it has."""
+"""A source of rows: a file, or the standard input, in whichever form it has."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
-from notifier.adapters.tables.edge import Reject
+from notifier.adapters.tables.layout import Layout, Reject
 from notifier.adapters.tables.lines import Form, Lines
 from notifier.adapters.tables.packed import NEEDS, unpacked
 from notifier.domain.errors import BadImport, Environment
-from notifier.ports.edges import Numbers, Rows
+
+T = TypeVar("T")
 
 PARQUET = "parquet"
 FORMS = (*Form, PARQUET)
@@ -18,8 +19,8 @@ PACKED = ("gz", "zst")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    behind: Callable[[int], Iterator[Rows | Numbers]]
+class Source(Generic[T]):
+    behind: Callable[[int], Iterator[T]]
     """All but so many rows that were read before. Raises BadImport where it isn't what it is said to be."""
     size: int | None
     """None of the standard input."""
@@ -28,18 +29,18 @@ class Source:
 
 
 @contextmanager
-def opened(file: Path | BinaryIO, form: str, reject: Reject, at_once: int) -> Iterator[Source]:
+def opened(file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, at_once: int) -> Iterator[Source[T]]:
     """Raises BadImport, and Environment without the extra."""
     if form == PARQUET:
         if not isinstance(file, Path):
             raise BadImport("Parquet is read from its end; it can't come by the standard input.")
-        yield _columns(file, reject, at_once)
+        yield _columns(file, layout, reject, at_once)
     elif isinstance(file, Path):
         with file.open("rb") as packed:
-            lines = Lines(file=unpacked(packed), form=Form(form), reject=reject, at_once=at_once)
+            lines = Lines(file=unpacked(packed), form=Form(form), layout=layout, reject=reject, at_once=at_once)
             yield Source(behind=lines.behind, size=file.stat().st_size, place=lambda _: packed.tell())
     else:
-        lines = Lines(file=unpacked(file), form=Form(form), reject=reject, at_once=at_once)
+        lines = Lines(file=unpacked(file), form=Form(form), layout=layout, reject=reject, at_once=at_once)
         yield Source(behind=lines.behind, size=None, place=lambda _: 0)
 
 
@@ -53,10 +54,10 @@ def form_of(name: str) -> str:
     raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --form does.")
 
 
-def _columns(file: Path, reject: Reject, at_once: int) -> Source:
+def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int) -> Source[T]:
     try:
         from notifier.adapters.tables.columns import Columns, count
     except ImportError:
         raise Environment(NEEDS) from None
-    columns = Columns(file=file, reject=reject, at_once=at_once)
+    columns = Columns(file=file, layout=layout, reject=reject, at_once=at_once)
     return Source(behind=columns.behind, size=count(file), place=lambda read: read)

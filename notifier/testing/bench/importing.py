@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from notifier import topics
 from notifier.adapters.spill import SpilledEdges
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.tables.edge import EDGES
 from notifier.adapters.tables.source import form_of, opened
 from notifier.config import Settings
 from notifier.domain.numbers import IdRange
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import ALWAYS
+from notifier.flow.import_followers import Followers
 from notifier.flow.importing import Import
 from notifier.profiles import choose
 from notifier.pump import pump
@@ -132,8 +134,9 @@ def _ours(data: Path, export: Export) -> Cost:
 
 def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
-    work = Import(directory=p.directory, follows=p.follows, log=p.log, edges=SpilledEdges(folder), since=ALWAYS)
-    with opened(file, form_of(file.name), _unexpected, AT_ONCE) as source:
+    followers = Followers(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
+    work = Import(matter=followers, edges=SpilledEdges(folder))
+    with opened(file, form_of(file.name), EDGES, _unexpected, AT_ONCE) as source:
         work.read(source.behind(0))
     work.write()
     reader = pump(system, topics.FOLLOWS)

@@ -1,0 +1,94 @@
+"""An import of followers: edges, which become rows and bitmaps in the order of those who are followed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.edges import Crowds, Ids, Keys, Located, cut, keyed, paired
+from notifier.domain.follow import BlockFollows, Follow
+from notifier.domain.graph import GraphRecord, Rebuild, rebuilds
+from notifier.domain.imported import IMPORTED
+from notifier.domain.numbers import IdRange
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.directory import Directory
+from notifier.ports.edges import Numbers, Rows
+from notifier.ports.follows import Follows
+from notifier.ports.log import EventLog, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followers:
+    directory: Directory
+    follows: Follows
+    log: EventLog
+    since: datetime
+    """They see what opened from then on."""
+    ranges: list[IdRange] = field(default_factory=list)
+    """Of ids that are numbers, as far as they were asked for."""
+
+    def read(self, rows: Rows | Numbers) -> Keys:
+        """Accounts that were never heard of are made known by it."""
+        if isinstance(rows, Numbers):
+            return paired(self._located(rows.followed), self._located(rows.followers))
+        members = self.directory.number(dict.fromkeys((*rows.followers, *rows.followed)))
+        return keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))
+
+    def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
+        """Behind them they are in the rows of follows, and the indexer is asked for the bitmaps."""
+        return (partial(self._write, crowds) for crowds in cut(keys))
+
+    def _located(self, ids: Ids) -> Keys:
+        found = Located(ids)
+        for known in self.ranges:
+            found.within(known)
+        while (missing := found.missing()) and (more := self._range(missing[0]) or self._range(missing[-1])):
+            self.ranges.append(more)
+            found.within(more)
+        if missing:
+            names = {id: UserId(str(id)) for id in missing}
+            members = self.directory.number(names.values())
+            found.named({id: members[name] for id, name in names.items()})
+        return found.members
+
+    def _range(self, id: int) -> IdRange | None:
+        return self.directory.range_of(UserId(str(id)))
+
+    def _write(self, crowds: Crowds) -> None:
+        shards = crowds.shards()
+        names = self.directory.users(shards)
+        self._share(crowds, names)
+        self._own((names[of], member) for of, member in crowds.own)
+        # Behind the rows: whoever makes bitmaps by them finds them. Cut off before, the piece is written again.
+        self.log.append(
+            [
+                _record(rebuild)
+                for followed, touched in shards.items()
+                for rebuild in rebuilds(names[followed], touched, imported=True)
+            ]
+        )
+
+    def _share(self, crowds: Crowds, names: Mapping[Member, UserId]) -> None:
+        """A block's row is its first import's for ever, since when its followers see; who comes later has his own."""
+        rows = [
+            BlockFollows(subject=_of(names[followed]), block=block, visible_from=self.since, members=members)
+            for followed, block, members in crowds.shared
+        ]
+        stood = self.follows.settle_blocks(rows)
+        late = [row for row in rows if row.place in stood]
+        self._own((row.subject.owner, member) for row in late for member in row.beyond(stood[row.place]))
+
+    def _own(self, pairs: Iterable[tuple[UserId, Member]]) -> None:
+        self.follows.write(
+            [Follow(subject=_of(of), member=member, visible_from=self.since, sequence=IMPORTED) for of, member in pairs]
+        )
+
+
+def _of(user: UserId) -> Subject:
+    return Subject(Kind.MENTION, user)
+
+
+def _record(rebuild: Rebuild) -> Record:
+    return Record(stream=topics.FOLLOWS, key=rebuild.followed, value=pack(GraphRecord(rebuild=rebuild)))
