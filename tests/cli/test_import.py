@@ -130,7 +130,7 @@ def test_the_standard_input_is_imported_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_killed_at_thirty_moments_and_gone_on_it_is_as_if_undisturbed(tmp_path: Path) -> None:
+def test_import_resume_identical(tmp_path: Path) -> None:
     chance, killed = random.Random(7), 0
     for seed in count(2):
         data, pairs = tmp_path / f"data{seed}", pairs_of(seed, 30_000)

@@ -34,6 +34,12 @@ def test_each_flag_of_an_account_stands_for_itself(backend: Backend) -> None:
     assert backend.flags.standing(places) == {vip.place: vip, verified.place: verified}
 
 
+def test_what_an_import_says_is_before_all_that_is_said_and_stands_where_nothing_is(backend: Backend) -> None:
+    backend.flags.write([said(BO, 0), said(on=False)])
+    backend.flags.write([said(sequence=0)])
+    assert (vips(backend.flags), vips(backend.flags, 3)) == ([], [BO])
+
+
 def test_the_members_of_a_flag_are_told_by_shard(backend: Backend) -> None:
     others = [said(Member(SHARD_MEMBERS - 1)), said(Member(9), on=False), said(Member(11), flag=Flag.VERIFIED)]
     backend.flags.write([said(), said(BO), *others])

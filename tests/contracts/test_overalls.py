@@ -12,7 +12,7 @@ from notifier.domain.bits import SHARD_MEMBERS, members
 from notifier.domain.overall import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
 from notifier.domain.quiet import Hours
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.want import ALWAYS, NEVER, Volume
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
@@ -84,6 +84,15 @@ def test_of_each_thing_what_was_said_last_counts_in_any_order(store: Store, orde
         at=at(3), volume=Volume.FIRST, visible_from=NEVER, push=True, quiet=NIGHT, zone="Asia/Tokyo"
     )
     assert sets(store) == {"overall_first": [MEMBER]}
+
+
+def test_what_an_import_says_is_before_all_that_is_said_and_stands_where_nothing_is(store: Store) -> None:
+    imported = replace(word(volume=Volume.OFF, push=False), at=ALWAYS)
+    store.overalls.write([word(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOUR)])
+    assert read(store) == Overall(at=at(1), volume=Volume.FIRST, push=False)
+    assert read(store, NEIGHBOUR) == Overall(at=ALWAYS, volume=Volume.OFF, push=False)
+    store.overalls.write([word(member=NEIGHBOUR, push=True)])
+    assert sets(store) == {"overall_off": [NEIGHBOUR], "overall_first": [MEMBER], "no_push": [MEMBER]}
 
 
 def test_of_one_batch_the_last_word_counts_too(store: Store) -> None:

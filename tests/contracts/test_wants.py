@@ -98,6 +98,16 @@ def test_of_one_batch_the_last_word_counts_too(store: Store) -> None:
     assert read(store) == {NOVA: want(Volume.FIRST, minute=3)}
 
 
+def test_what_an_import_says_is_before_all_that_is_said_and_stands_where_nothing_is(store: Store) -> None:
+    imported = replace(word(Volume.OFF, visible_from=NEVER), at=ALWAYS)
+    store.wants.write([word(Volume.FIRST, visible_from=None), imported])
+    store.wants.write([replace(imported, member=NEIGHBOUR)])
+    assert read(store) == {NOVA: want(Volume.FIRST, visible_from=NEVER)}
+    assert read(store, NEIGHBOUR)[NOVA] == replace(want(visible_from=NEVER), member=NEIGHBOUR, at=ALWAYS)
+    store.wants.write([word(Volume.ALL, member=NEIGHBOUR)])
+    assert sets(store) == {"first": [MEMBER], "all": [NEIGHBOUR], "muted": [MEMBER]}
+
+
 def test_each_is_in_the_set_of_what_is_wanted(store: Store) -> None:
     said = [Volume.OFF, Volume.FIRST, Volume.DIGEST, Volume.ALL]
     store.wants.write([word(volume, member=Member(MEMBER + n)) for n, volume in enumerate(said)])

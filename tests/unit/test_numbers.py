@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.domain.numbers import IdRange, numbered
+from notifier.domain.numbers import IdRange, numbered, successive
 from notifier.domain.subject import Member, UserId
 
 
@@ -32,3 +32,11 @@ def test_an_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int
 def test_a_range_of_ids_that_nobody_would_find_is_refused(prefix: str, first: int, count: int) -> None:
     with pytest.raises(ValueError, match="no range of ids"):
         IdRange(prefix=prefix, first=first, count=count, member=Member(0))
+
+
+def test_runs_of_ids_that_follow_one_another_are_found_in_any_order() -> None:
+    ids = ["u3", "u1", "u2", "v7", "u9", "u8", "u2", "ada", "u07", "u10", "x1", "x2", "u09", "u08"]
+    found = {*successive(map(UserId, ids), 2)}
+    assert found == {("u", 1, 3), ("u", 8, 3), ("x", 1, 2), ("u0", 7, 3)}
+    assert {*successive(map(UserId, ids), 3)} == found - {("x", 1, 2)}
+    assert [*successive([], 1)] == []

@@ -1,0 +1,120 @@
+"""An import of accounts: flags, entries and bitmaps as the file says, unless the account service has said it."""
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.account import Flag
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.imported import AccountRow
+from notifier.domain.subject import UserId
+from notifier.flow.import_accounts import Accounts
+from notifier.flow.importing import Import
+from notifier.ports.edges import Batch
+from notifier.ports.log import Logged, Record
+from notifier.testing.memory.edges import MemoryEdges
+from tests.flow.accounts import Registry
+from tests.flow.graph import Fuse
+
+Said = Mapping[str, bool]
+
+
+class Stream:
+    """The log, as what is said to the registrar."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    def append(self, records: Sequence[Record]) -> None:
+        kept = self.registry.records
+        kept += [Logged(partition="users/0", offset=len(kept) + n, record=record) for n, record in enumerate(records)]
+
+
+def importer(
+    registry: Registry, edges: MemoryEdges, fuse: Fuse | None = None, *, ranges: bool = False
+) -> Import[Batch[AccountRow]]:
+    on = fuse.on if fuse else lambda port: port
+    accounts = Accounts(
+        directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), ranges=ranges
+    )
+    return Import(matter=accounts, edges=on(edges))
+
+
+def batches(rows: Sequence[tuple[str, Said]], of: int = 3) -> list[Batch[AccountRow]]:
+    made = [AccountRow(user=UserId(user), said={Flag(name): on for name, on in said.items()}) for user, said in rows]
+    return [Batch(rows=made[n : n + of], read=min(n + of, len(made))) for n in range(0, len(made), of)]
+
+
+def imported(registry: Registry, *rows: tuple[str, Said], ranges: bool = False, of: int = 3) -> None:
+    work = importer(registry, MemoryEdges(), ranges=ranges)
+    work.read(batches(rows, of))
+    work.write()
+    registry.registrar()(registry.records)
+
+
+def test_flags_are_in_rows_entries_and_bitmaps_and_that_is_no_drift() -> None:
+    registry = Registry()
+    imported(
+        registry, ("ada", {"vip": True}), ("bea", {"verified": True, "deleted": False}), ("cleo", {"deleted": True})
+    )
+    assert registry.vips() == {"ada"}
+    assert registry.entries() == {"ada": (False, False), "bea": (True, False), "cleo": (False, True)}
+    assert (registry.counted("rebuilt"), registry.counted("drift")) == (0, 0)
+
+
+def test_who_is_only_named_has_a_number() -> None:
+    registry = Registry()
+    imported(registry, ("ada", {}))
+    assert registry.directory.accounts([UserId("ada")])
+    assert registry.records == []
+
+
+def test_whatever_the_account_service_said_or_says_counts_more() -> None:
+    registry = Registry()
+    registry.registrar()([registry.say("ada", vip=False, verified=False), registry.say("bea", vip=True)])
+    imported(registry, ("ada", {"vip": True, "verified": True}), ("bea", {"vip": False}), ("cleo", {"vip": True}))
+    assert (registry.vips(), registry.entries()["ada"]) == ({"bea", "cleo"}, (False, False))
+    registry.registrar()([registry.say("cleo", sequence=1, vip=False)])
+    assert registry.vips() == {"bea"}
+
+
+def test_ids_that_follow_one_another_have_one_entry_where_that_is_asked_for() -> None:
+    registry = Registry()
+    [known] = registry.directory.number([UserId("u700")]).values()
+    imported(registry, *((f"u{n}", {"vip": n == 2_000}) for n in range(3_000)), ("v7", {}), ranges=True, of=4_000)
+    ranges = [registry.directory.range_of(UserId(user)) for user in ("u0", "u701", "u2999", "v7")]
+    assert [ids and ids.count for ids in ranges] == [None, 2_299, 2_299, None]
+    numbers = registry.directory.number([UserId(f"u{n}") for n in range(3_000)])
+    assert (len({*numbers.values()}), numbers[UserId("u700")]) == (3_000, known)
+    assert registry.vips() == {"u2000"}
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["ada", "bea", "cleo"]),
+        st.dictionaries(st.sampled_from([str(flag) for flag in Flag]), st.booleans()),
+    ),
+    max_size=9,
+)
+
+
+@given(ROWS, st.lists(st.integers(0, 14), max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[tuple[str, Said]], cuts: list[int]) -> None:
+    registry, calm, edges = Registry(), Registry(), MemoryEdges()
+    for calls in (*cuts, 10_000):
+        cut = importer(registry, edges, Fuse(calls))
+        try:
+            cut.read([some for some in batches(rows) if some.read > edges.read()])
+            cut.write()
+            break
+        except StoreUnavailable:
+            continue
+    registry.registrar()(registry.records)
+    imported(calm, *rows)
+    assert (registry.vips(), registry.entries(), registry.flags.kept.keys()) == (
+        calm.vips(),
+        calm.entries(),
+        calm.flags.kept.keys(),
+    )

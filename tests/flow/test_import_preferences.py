@@ -1,0 +1,131 @@
+"""An import of preferences: words and bitmaps as the file says, unless the person has said it."""
+
+from collections.abc import Sequence
+from datetime import time, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.imported import PreferenceRow
+from notifier.domain.overall import Overall
+from notifier.domain.quiet import Hours
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import ALWAYS, NEVER, Volume
+from notifier.flow.import_preferences import Preferences
+from notifier.flow.importing import Import
+from notifier.ports.edges import Batch
+from notifier.testing.memory.clock import START
+from notifier.testing.memory.edges import MemoryEdges
+from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph
+from tests.flow.test_importing import Said
+
+
+def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Batch[PreferenceRow]]:
+    on = fuse.on if fuse else lambda port: port
+    preferences = Preferences(
+        directory=on(graph.directory), wants=on(graph.wants), overalls=on(graph.overalls), log=on(Said(graph))
+    )
+    return Import(matter=preferences, edges=on(edges))
+
+
+def row(user: str, account: UserId | None = None, **said: Any) -> PreferenceRow:
+    return PreferenceRow(user=UserId(user), account=account, **said)
+
+
+def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[Batch[PreferenceRow]]:
+    return [Batch(rows=rows[n : n + of], read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
+
+
+def imported(graph: Graph, *rows: PreferenceRow) -> None:
+    work = importer(graph, MemoryEdges())
+    work.read(batches(rows))
+    work.write()
+    graph.indexer()(graph.records)
+
+
+def test_what_a_file_says_is_in_rows_and_bitmaps_and_that_is_no_drift() -> None:
+    graph = Graph()
+    imported(
+        graph,
+        row("ada", NOVA, volume=Volume.OFF),
+        row("bea", NOVA, volume=Volume.FIRST, visible_from=NEVER),
+        row("cleo", LYRA, visible_from=START),
+        row("dora", volume=Volume.FIRST, push=False),
+        row("ada", quiet=Hours(start=time(22), end=time(7)), zone="Europe/Berlin"),
+        row("emma", NOVA),
+    )
+    assert graph.wanting() == {"off": {"ada"}, "first": {"bea"}, "muted": {"bea"}}
+    assert graph.arranged() == {"overall_first": {"dora"}, "no_push": {"dora"}}
+    [cleo, ada] = graph.directory.number([UserId("cleo"), UserId("ada")]).values()
+    lyra = Subject(Kind.MENTION, LYRA)
+    assert graph.wants.standing([(lyra, cleo)])[lyra, cleo].visible_from == START
+    night = Overall(quiet=Hours(start=time(22), end=time(7)), zone="Europe/Berlin")
+    assert graph.overalls.standing([ada]) == {ada: night}
+    assert (graph.counted("rebuilt"), graph.counted("drift")) == (0, 0)
+
+
+def test_whatever_a_person_said_or_says_counts_more() -> None:
+    graph = Graph()
+    graph.indexer()([graph.want("ada", OFF), graph.arrange("bea", volume=Volume.OFF)])
+    imported(
+        graph,
+        row("ada", NOVA, volume=Volume.FIRST),
+        row("bea", volume=Volume.FIRST, push=False),
+        row("cleo", NOVA, visible_from=NEVER),
+    )
+    assert graph.wanting() == {"off": {"ada"}, "muted": {"cleo"}}
+    assert graph.arranged() == {"overall_off": {"bea"}, "no_push": {"bea"}}
+    [cleo] = graph.directory.number([UserId("cleo")]).values()
+    nova = Subject(Kind.MENTION, NOVA)
+    before = graph.wants.standing([(nova, cleo)])[nova, cleo]
+    assert (before.at, before.muted(START + timedelta(days=999))) == (ALWAYS, True)
+    graph.indexer()([graph.want("cleo", OFF, at=1)])
+    assert graph.wanting() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
+
+
+def test_what_went_wrong_before_is_still_counted_as_drift() -> None:
+    graph = Graph()
+    imported(graph, row("ada", NOVA, volume=Volume.OFF), row("ada", volume=Volume.OFF))
+    graph.indexer()([graph.rebuild(0), graph.anew(0)])
+    assert (graph.counted("rebuilt") > 0, graph.counted("drift")) == (True, 0)
+
+
+def test_an_account_whose_number_is_its_shard_s_is_asked_for_too() -> None:
+    """Among numbers that are kept as edges, this one would follow itself."""
+    graph = Graph()
+    [first] = graph.directory.number([NOVA]).values()
+    imported(graph, row("ada", NOVA, volume=Volume.OFF))
+    assert first == 0
+    assert graph.wanting() == {"off": {"ada"}}
+
+
+NAMES = st.sampled_from(["ada", "bea", "cleo"])
+OF_ONE = st.builds(
+    row,
+    NAMES,
+    st.sampled_from([NOVA, LYRA]),
+    volume=st.sampled_from([None, Volume.FIRST]),
+    visible_from=st.sampled_from([None, NEVER]),
+)
+OF_ALL = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]), push=st.sampled_from([None, False]))
+
+
+@given(st.lists(OF_ONE | OF_ALL, max_size=9), st.lists(st.integers(0, 12), max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[PreferenceRow], cuts: list[int]) -> None:
+    graph, calm, edges = Graph(), Graph(), MemoryEdges()
+    for calls in (*cuts, 10_000):
+        cut = importer(graph, edges, Fuse(calls))
+        try:
+            cut.read([some for some in batches(rows) if some.read > edges.read()])
+            cut.write()
+            break
+        except StoreUnavailable:
+            continue
+    graph.indexer()(graph.records)
+    imported(calm, *rows)
+    assert graph.arranged() == calm.arranged()
+    for whom in (NOVA, LYRA):
+        assert graph.wanting(whom) == calm.wanting(whom)

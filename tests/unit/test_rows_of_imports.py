@@ -1,0 +1,158 @@
+"""Rows of accounts and of preferences: every value is taken as it is meant, or the row is told with the reason."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from notifier.adapters.tables.account import ACCOUNTS, VIPS
+from notifier.adapters.tables.layout import Layout
+from notifier.adapters.tables.preference import PREFERENCES
+from notifier.adapters.tables.source import form_of, opened
+from notifier.domain.account import Flag
+from notifier.domain.errors import BadImport
+from notifier.domain.imported import AccountRow, PreferenceRow
+from notifier.domain.quiet import Hours
+from notifier.domain.subject import UserId
+from notifier.domain.want import NEVER, Volume
+
+Told = list[tuple[int, str]]
+ADA, NOVA = UserId("ada"), UserId("nova")
+
+
+def read(file: Path, layout: Layout[Any]) -> tuple[list[Any], Told]:
+    told: Told = []
+    with opened(file, form_of(file.name), layout, lambda line, why: told.append((line, why)), 3) as source:
+        return [row for batch in source.behind(0) for row in batch.rows], told
+
+
+def csv_of(folder: Path, text: str) -> Path:
+    (folder / "rows.csv").write_text(text)
+    return folder / "rows.csv"
+
+
+def ndjson_of(folder: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    (folder / "rows.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "rows.ndjson"
+
+
+def preferences(folder: Path, *rows: Mapping[str, object]) -> tuple[list[Any], Told]:
+    return read(ndjson_of(folder, rows), PREFERENCES)
+
+
+def test_flags_are_said_in_every_usual_way_and_what_is_empty_is_not_said(tmp_path: Path) -> None:
+    text = "deleted,user,vip,verified\nno,u1,1,true\nFALSE,7,, yes \n,u3,,\n"
+    assert read(csv_of(tmp_path, text), ACCOUNTS) == (
+        [
+            AccountRow(user=UserId("u1"), said={Flag.VERIFIED: True, Flag.VIP: True, Flag.DELETED: False}),
+            AccountRow(user=UserId("7"), said={Flag.VERIFIED: True, Flag.DELETED: False}),
+            AccountRow(user=UserId("u3"), said={}),
+        ],
+        [],
+    )
+
+
+def test_columns_that_may_be_missing_are_as_if_empty(tmp_path: Path) -> None:
+    assert read(csv_of(tmp_path, "user\nada\n"), ACCOUNTS)[0] == [AccountRow(user=ADA, said={})]
+    pq.write_table(pa.table({"vip": [True, None], "x": [1, 2], "user": [5, 6]}), tmp_path / "rows.parquet")
+    assert [(row.user, dict(row.said)) for row in read(tmp_path / "rows.parquet", ACCOUNTS)[0]] == [
+        ("5", {Flag.VIP: True}),
+        ("6", {}),
+    ]
+
+
+def test_whoever_is_named_is_a_vip_unless_the_row_says_no(tmp_path: Path) -> None:
+    found, told = read(csv_of(tmp_path, "user,vip\nu1,\nu2,0\nu3,yes\nu4,perhaps\n"), VIPS)
+    assert [(row.user, row.said[Flag.VIP]) for row in found] == [("u1", True), ("u2", False), ("u3", True)]
+    assert told == [(5, "vip is 'perhaps'; true, false or nothing is needed.")]
+
+
+def test_what_is_wanted_of_an_account_and_of_everything(tmp_path: Path) -> None:
+    rows: list[Mapping[str, object]] = [
+        {"user": "ada", "account": "nova", "volume": "first", "muted": True},
+        {"user": "ada", "account": "nova", "muted": "2026-12-24T18:00:00+01:00"},
+        {"user": "ada", "account": "nova", "volume": "default", "muted": False},
+        {"user": "ada", "account": "", "volume": "off", "push": 0, "quiet": "22:00-07:00", "zone": "Europe/Berlin"},
+        {"user": "ada"},
+    ]
+    until = datetime(2026, 12, 24, 17, tzinfo=UTC)
+    assert preferences(tmp_path, *rows) == (
+        [
+            PreferenceRow(user=ADA, account=NOVA, volume=Volume.FIRST, visible_from=NEVER),
+            PreferenceRow(user=ADA, account=NOVA, visible_from=until),
+            PreferenceRow(user=ADA, account=NOVA, volume=Volume.DEFAULT),
+            PreferenceRow(
+                user=ADA,
+                account=None,
+                volume=Volume.OFF,
+                push=False,
+                quiet=Hours(start=time(22), end=time(7)),
+                zone="Europe/Berlin",
+            ),
+            PreferenceRow(user=ADA, account=None),
+        ],
+        [],
+    )
+
+
+def test_a_table_may_have_moments_as_such(tmp_path: Path) -> None:
+    until = datetime(2026, 12, 24, 17, tzinfo=UTC)
+    table = pa.table({"user": ["ada"], "account": ["nova"], "muted": pa.array([until], pa.timestamp("us", "UTC"))})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    [row] = read(tmp_path / "rows.parquet", PREFERENCES)[0]
+    assert row.visible_from == until
+
+
+BAD: list[tuple[Mapping[str, object], str]] = [
+    ({"account": "nova", "volume": "loud"}, "volume is 'loud'; default, all, first, off or nothing is needed."),
+    ({"account": "nova", "volume": "digest"}, "volume is 'digest'; default, all, first, off or nothing is needed."),
+    ({"volume": "default"}, "volume is 'default'; all, first, off or nothing is needed."),
+    ({"muted": True}, "muted is of an account, and the row names none."),
+    ({"account": "nova", "push": True}, "push, quiet and zone are of everything, and the row names an account."),
+    ({"account": "nova", "muted": "soon"}, "muted is 'soon'; true, or a moment as 2026-01-31T09:00:00Z is needed."),
+    ({"account": "nova", "muted": "2026-12-24"}, "muted has no time zone."),
+    (
+        {"account": "nova", "muted": "0001-01-01T00:00:00+23:00"},
+        "muted is '0001-01-01T00:00:00+23:00'; no clock ever tells it.",
+    ),
+    (
+        {"account": "nova", "muted": "9999-12-31T23:00:00-23:00"},
+        "muted is '9999-12-31T23:00:00-23:00'; no clock ever tells it.",
+    ),
+    ({"account": "x" * 257}, "account has 257 characters; 256 are the most."),
+    ({"quiet": "22:00"}, "quiet is '22:00'; 22:00-07:00 is how it is written."),
+    ({"quiet": "22:00-7"}, "quiet is '22:00-7'; 22:00-07:00 is how it is written."),
+    ({"quiet": "07:00-07:00"}, "quiet begins and ends at different times."),
+    ({"zone": "Mars/Olympus"}, "zone is 'Mars/Olympus'; a name of the IANA is needed, as Europe/Berlin."),
+    ({"zone": "../" * 40}, "zone is '" + ("../" * 40)[:40] + "…'; a name of the IANA is needed, as Europe/Berlin."),
+    ({"push": "loudly"}, "push is 'loudly'; true, false or nothing is needed."),
+    ({"user": ""}, "user is empty."),
+    ({"user": None}, "user is missing."),
+]
+
+
+@pytest.mark.parametrize(("values", "why"), BAD, ids=range(len(BAD)))
+def test_a_row_that_cannot_be_taken_is_told_and_its_neighbours_are_taken(
+    values: Mapping[str, object], why: str, tmp_path: Path
+) -> None:
+    found, told = preferences(tmp_path, {"user": "ada"}, {"user": "ada", **values}, {"user": "bob"})
+    assert ([row.user for row in found], told) == (["ada", "bob"], [(2, why)])
+
+
+def test_what_is_no_row_at_all_is_told(tmp_path: Path) -> None:
+    assert read(csv_of(tmp_path, "user,vip\nada\n\n"), ACCOUNTS) == ([], [(2, "It has 1 of 2 columns.")])
+    (tmp_path / "rows.ndjson").write_text('[]\n{"user": "ada", "vip": 1.5}\n')
+    assert [line for line, _ in read(tmp_path / "rows.ndjson", ACCOUNTS)[1]] == [1, 2]
+
+
+def test_a_column_that_has_to_be_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadImport, match="The first line names name, vip; user is needed"):
+        read(csv_of(tmp_path, "name,vip\nada,1\n"), ACCOUNTS)
+    pq.write_table(pa.table({"name": ["ada"]}), tmp_path / "rows.parquet")
+    with pytest.raises(BadImport, match="Its columns are name; user is missing"):
+        read(tmp_path / "rows.parquet", VIPS)
