@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.domain.audience import TierRule
 from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
 from notifier.flow.attendant import Attendant
@@ -31,6 +32,7 @@ from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
 from notifier.flow.settling import Settling
 from notifier.flow.tab import Tab, Watch, unwatched
+from notifier.flow.tiering import tier_rule
 from notifier.flow.voice import Voice
 from notifier.flow.work import Work
 from notifier.ports.activity import Activity
@@ -73,8 +75,12 @@ class System:
     """This process, by a name that no other has."""
     voice: Voice = field(init=False)
     """Of all coordinators of the process."""
+    rule: TierRule = field(init=False)
+    """Of all who divide an audience."""
 
     def __post_init__(self) -> None:
+        """Raises BadSetting for a rule of tiers that isn't one."""
+        object.__setattr__(self, "rule", tier_rule(self.settings.tier_rule))
         object.__setattr__(self, "voice", Voice(bus=self.ports.bus))
 
     def gateway(self) -> Gateway:
@@ -95,6 +101,7 @@ class System:
             threshold=self.settings.threshold,
             collapse=self.settings.collapse,
             refill=self.settings.refill,
+            rule=self.rule,
             turn=turn,
         )
 
@@ -191,7 +198,7 @@ class System:
 
     def delivery(self) -> Delivery:
         p = self.ports
-        return Delivery(sets=p.sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics)
+        return Delivery(sets=p.sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics, rule=self.rule)
 
     def push(self) -> Push:
         p = self.ports

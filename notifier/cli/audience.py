@@ -132,13 +132,14 @@ def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> C
     """Raises NotFound for an account that doesn't exist."""
     from notifier.flow.census import Census
     from notifier.flow.router import lane_of
+    from notifier.flow.tiering import tier_rule
 
     require(ports, user)
     subject = Subject(Kind.MENTION, user)
     head = ports.sets.head(subject)
     lane = lane_of(head.total, settings.threshold, was=Lane.STANDARD)
     with progress("counting", sum(map(bool, head.counts)), quiet=quiet) as advance:
-        return Census(sets=ports.sets)(subject, lane, advance)
+        return Census(sets=ports.sets, rule=tier_rule(settings.tier_rule))(subject, lane, advance)
 
 
 def facts(found: Counted) -> Mapping[str, object]:

@@ -78,11 +78,13 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     """
     from notifier.api.roles import loading_file
     from notifier.cli.folder import prepare
+    from notifier.flow.tiering import tier_rule
     from notifier.profiles import choose
 
     began = monotonic()
     settings = settings_for(data, host=host, port=port)
     settings = replace(settings, data=settings.data.absolute())
+    tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
     prepare(settings.data)
     profile = choose(settings)
     try:

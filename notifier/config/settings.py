@@ -235,6 +235,13 @@ class Settings:
         means="P2's reach: within how many days a celebrity's follower has to have been active",
         holds=lambda days: days in REACHES,
     )
+    tier_rule: str = setting(
+        "",
+        must="empty, or module:function",
+        means="who is in which tier ([audiences](audiences.md#who-is-in-which-tier)), the same for every process; none:"
+        " VIPs of the last 7 days, who was around within 24 hours, and who was within P2's reach",
+        holds=matches(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
+    )
     streams: int = setting(
         5_000,
         must="a whole number from 0 to 50000",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from notifier.domain.bits import Bits, count, nobody
 
@@ -97,16 +98,36 @@ class Audience:
     suppressed: Mapping[str, int]
 
 
-def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool) -> Audience:
-    """Followers without those whom a rule suppresses, by tier.
+class TierRule(Protocol):
+    """Who of a shard is to be in which tier, by its sets alone: the same sets give the same answer, and aren't changed.
+
+    It may name anybody: who isn't in the audience gets nothing, who is named for several tiers is in the first of them,
+    and who is named for none is dormant.
+    """
+
+    def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]: ...
+
+
+def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
+    """VIPs of the last 7 days first, then whoever was around within 24 hours, and then within P2's reach."""
+    return {
+        Tier.P0: live[SetKind.VIP] & live[SetKind.ACTIVE_7D],
+        Tier.P1: live[SetKind.ACTIVE_24H],
+        Tier.P2: live[SetKind.ACTIVE_30D],
+    }
+
+
+def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule: TierRule = by_activity) -> Audience:
+    """Followers without those whom a rule suppresses, by tier: disjoint, and all of them, whatever the rule says.
 
     In the standard lane everybody gets a row, so P2 takes the dormant too.
     """
     audience, suppressed = _suppress(live, first_of_day)
-    p0: Bits = audience & live[SetKind.VIP] & live[SetKind.ACTIVE_7D]
-    p1: Bits = audience & live[SetKind.ACTIVE_24H] & ~p0
+    named = rule(live)
+    p0: Bits = audience & named.get(Tier.P0, nobody())
+    p1: Bits = audience & named.get(Tier.P1, nobody()) & ~p0
     rest: Bits = audience & ~(p0 | p1)
-    p2: Bits = rest if rows_for_dormant else rest & live[SetKind.ACTIVE_30D]
+    p2: Bits = rest if rows_for_dormant else rest & named.get(Tier.P2, nobody())
     dormant: Bits = rest & ~p2
     return Audience(tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed=suppressed)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from notifier.domain.audience import TIERS, Audience, SetKind, ShardSets, Tier, divide
+from notifier.domain.audience import TIERS, Audience, SetKind, ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.bits import Bits, count, nobody
 from notifier.domain.block import THRESHOLD
 from notifier.domain.burst import Burst
@@ -72,8 +72,8 @@ class Tally:
         return sum(self.reached.values()) + self.suppressed
 
 
-def seal(burst: Burst, shard: int, live: ShardSets) -> Seal:
-    audience = _audience(burst, live)
+def seal(burst: Burst, shard: int, live: ShardSets, rule: TierRule = by_activity) -> Seal:
+    audience = _audience(burst, live, rule)
     alerted = audience.tiers[Tier.P0] | audience.tiers[Tier.P1]
     silent = burst.verdict is not Verdict.ALL
     return Seal(
@@ -86,7 +86,7 @@ def seal(burst: Burst, shard: int, live: ShardSets) -> Seal:
     )
 
 
-def _audience(burst: Burst, live: ShardSets) -> Audience:
+def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
     """A personal subject has an audience of one, who comes first unless the author's tweets are not for her."""
     if burst.key.subject.kind is Kind.SELF:
         none = nobody()
@@ -95,4 +95,5 @@ def _audience(burst: Burst, live: ShardSets) -> Audience:
             # Fails closed: where the author's followers weren't read, nobody is known to be one.
             own = none if live.mentioner_followers is None else own & live.mentioner_followers
         return Audience(tiers={Tier.P0: own, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
-    return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=burst.lane is Lane.STANDARD)
+    standard = burst.lane is Lane.STANDARD
+    return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=standard, rule=rule)

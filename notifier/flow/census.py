@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from notifier.domain.audience import ShardSets, Tier, divide
+from notifier.domain.audience import ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.bits import count
 from notifier.domain.subject import Lane, Subject
 from notifier.flow.lives import lives
@@ -37,6 +37,7 @@ class Counted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
     sets: MemberSets
+    rule: TierRule = by_activity
 
     def __call__(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
         """Tells `advance` of shards that are counted. Raises StoreUnavailable, and Poison where a set can't be read."""
@@ -45,7 +46,7 @@ class Census:
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first = 0
         for _, live in lives(self.sets, subject, shards, advance):
-            first += _count(live, lane, tiers, phones, suppressed)
+            first += self._count(live, lane, tiers, phones, suppressed)
         return Counted(
             subject=subject,
             lane=lane,
@@ -57,12 +58,13 @@ class Census:
             first=first,
         )
 
-
-def _count(live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]) -> int:
-    """Adds one shard; returns how many of its tiers want the first burst of a day alone."""
-    found = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD)
-    for tier, people in found.tiers.items():
-        tiers[tier] += count(people)
-        phones[tier] += count(people & live.phones)
-    suppressed.update(found.suppressed)
-    return sum(count(people & live.first_only) for people in found.tiers.values())
+    def _count(
+        self, live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]
+    ) -> int:
+        """Adds one shard; returns how many of its tiers want the first burst of a day alone."""
+        found = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
+        for tier, people in found.tiers.items():
+            tiers[tier] += count(people)
+            phones[tier] += count(people & live.phones)
+        suppressed.update(found.suppressed)
+        return sum(count(people & live.first_only) for people in found.tiers.values())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience import Tier, TierRule, by_activity
 from notifier.domain.bits import count
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
@@ -29,6 +29,7 @@ class Delivery:
     inbox: Inbox
     clock: Clock
     metrics: Metrics
+    rule: TierRule = by_activity
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
@@ -62,7 +63,7 @@ class Delivery:
 
     def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
         live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
-        return [seal(burst, shard, sets) for shard, sets in zip(shards, live, strict=True)]
+        return [seal(burst, shard, sets, self.rule) for shard, sets in zip(shards, live, strict=True)]
 
     def _write(self, burst: Burst, piece: Slice, parts: Sequence[Part], hold: Hold) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from notifier.domain.audience import TIERS, Tier
+from notifier.domain.audience import TIERS, Tier, TierRule, by_activity
 from notifier.domain.burst import Burst
 from notifier.domain.forecast import Forecast, Reach, speeds
 from notifier.domain.head import Head, Numbered, advance, published
@@ -61,6 +61,7 @@ class Preview:
     threshold: int
     collapse: timedelta | None = None
     refill: timedelta | None = None
+    rule: TierRule = by_activity
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
     """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
 
@@ -102,7 +103,7 @@ class Preview:
     def _counted(self, found: Previewed, burst: Burst, begun: Callable[[int], Advance]) -> Previewed:
         forecast, shards = Forecast(burst), list(self._shards(burst))
         for shard, live in lives(self.sets, burst.key.subject, shards, begun(len(shards)), burst.restricted_to):
-            forecast.add(seal(burst, shard, live))
+            forecast.add(seal(burst, shard, live, self.rule))
         return replace(
             found,
             tiers=self._reaches(forecast),

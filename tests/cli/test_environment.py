@@ -210,3 +210,10 @@ def test_a_disk_that_is_full_from_the_start_is_named(tmp_path: Path, notifier: N
         assert "No space left on device" in refused("up", "--data", str(disk), "--port", "0")
         # Its files need a little room even to be read, once nobody has them open.
         assert refused("dump", "bursts", "--data", str(disk)).startswith("The disk is full")
+
+
+def test_a_rule_of_tiers_that_is_none_starts_nothing(refused: Refused, tmp_path: Path) -> None:
+    data, env = tmp_path / "data", {"NOTIFIER_TIER_RULE": "nowhere.at_all:rule"}
+    said = refused("up", "--port", "0", "--data", str(data), env=env)
+    assert "The rule of tiers nowhere.at_all:rule can't be used" in said
+    assert not data.exists()

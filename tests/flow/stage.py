@@ -1,6 +1,7 @@
 """The system on memory ports without a scheduler: stages called by hand, in the order that a test wants."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,8 @@ class Stage:
     """The simulator's people and ground; `ports` may be replaced by failing ones before a stage is asked for."""
 
     collapse: timedelta | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Others than the usual ones."""
     ground: Ground = field(default_factory=Ground)
     scene: Scene = field(init=False)
     ports: Ports = field(init=False)
@@ -83,7 +86,7 @@ class Stage:
         )
 
     def system(self, **ports: Any) -> System:
-        settings = Settings(threshold=THRESHOLD, collapse=self.collapse)
+        settings = Settings(threshold=THRESHOLD, collapse=self.collapse, **self.settings)
         return System(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
 
     def pass_time(self, **by: float) -> None:

@@ -60,7 +60,7 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
 @pytest.mark.parametrize(
     ("whom", "author", "protected"), [("nova", "ada", False), ("lyra", "ada", False), ("nova", "eve", True)]
 )
-def test_it_agrees_with_the_burst_that_comes_right_behind(whom: str, author: str, protected: bool) -> None:
+def test_preview_equals_actual(whom: str, author: str, protected: bool) -> None:
     stage = Stage()
     [found] = preview(stage, whom, author=author, protected=protected)
     assert stage.bursts() == stage.bursts(LYRA) == []

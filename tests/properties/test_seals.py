@@ -1,11 +1,13 @@
 """A seal holds everybody once: by tier, dormant, or suppressed by a rule."""
 
+from collections.abc import Mapping
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.codec import pack_seal, unpack_seal
-from notifier.domain.audience import SUPPRESSING, TIERS, SetKind, Tier
-from notifier.domain.bits import Bits, count, members
+from notifier.domain.audience import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
+from notifier.domain.bits import Bits, count, from_offsets, members
 from notifier.domain.burst import Burst
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import Seal, seal
@@ -49,6 +51,11 @@ def where(person: int, crowd: Crowd, of: Burst) -> Tier | SetKind:
     return Tier.P2 if of.lane is Lane.STANDARD or within(SetKind.ACTIVE_30D) else Tier.DORMANT
 
 
+def saying(named: Mapping[Tier, frozenset[int]]) -> TierRule:
+    """A rule that says this, whatever the sets are."""
+    return lambda _: {tier: from_offsets(some) for tier, some in named.items()}
+
+
 @given(CROWDS, BURSTS, st.none() | SOME)
 @settings(max_examples=150)
 def test_tiers_disjoint_cover(crowd: Crowd, of: Burst, author: frozenset[int] | None) -> None:
@@ -61,6 +68,20 @@ def test_tiers_disjoint_cover(crowd: Crowd, of: Burst, author: frozenset[int] | 
     assert dict(sealed.suppressed) == {
         str(kind): n for kind in SUPPRESSING if (n := sum(rule is kind for rule in by_rule.values()))
     }
+
+
+@given(CROWDS, BURSTS, st.none() | SOME, st.dictionaries(st.sampled_from(Tier), SOME))
+@settings(max_examples=150)
+def test_tiers_disjoint_cover_whatever_a_rule_says(
+    crowd: Crowd, of: Burst, author: frozenset[int] | None, named: Mapping[Tier, frozenset[int]]
+) -> None:
+    sealed, usual = (seal(of, 0, shard_sets(crowd, author), rule) for rule in (saying(named), by_activity))
+    wanted = {person for person in audience(crowd, author) if isinstance(where(person, crowd, of), Tier)}
+    p0, p1, p2 = (wanted & named.get(tier, frozenset()) for tier in TIERS)
+    rest = wanted - p0 - p1 if of.lane is Lane.STANDARD else p2 - p0 - p1
+    assert [places(sealed.tiers[tier]) for tier in TIERS] == [p0, p1 - p0, rest]
+    assert sealed.dormant == len(wanted - p0 - p1 - rest)
+    assert sealed.suppressed == usual.suppressed
 
 
 @given(CROWDS, BURSTS, st.none() | SOME)

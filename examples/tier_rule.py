@@ -1,0 +1,14 @@
+"""A rule of tiers to copy from: VIPs first however long they were away, and rows for everybody who follows."""
+
+from collections.abc import Mapping
+
+from notifier.domain.audience import SetKind, ShardSets, Tier
+from notifier.domain.bits import Bits
+
+
+def generous(live: ShardSets) -> Mapping[Tier, Bits]:
+    return {
+        Tier.P0: live[SetKind.VIP],
+        Tier.P1: live[SetKind.ACTIVE_7D],
+        Tier.P2: live[SetKind.FOLLOWERS],
+    }

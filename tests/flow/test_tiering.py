@@ -1,0 +1,96 @@
+"""A platform's own rule of tiers: the one that the settings name is everybody's, and what is no rule starts nothing."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from notifier.config import Settings
+from notifier.domain.audience import TIERS, SetKind, ShardSets, Tier, by_activity
+from notifier.domain.bits import Bits, nobody
+from notifier.domain.errors import BadSetting
+from notifier.domain.subject import Lane
+from notifier.flow.census import Census
+from notifier.flow.tiering import tier_rule
+from tests.docs.pages import Page
+from tests.flow.stage import NOVA, Stage
+from tests.flow.test_preview import actual, preview, told
+from tests.repo.sources import ROOT
+
+GENEROUS = "examples.tier_rule:generous"
+
+
+def test_without_a_word_it_is_the_one_that_is_built_in() -> None:
+    assert tier_rule(Settings().tier_rule) is by_activity
+
+
+def test_the_one_of_the_documents_is_the_one_to_copy_from() -> None:
+    [shown] = [content for language, content in Page("docs/audiences.md").blocks if language == "python"]
+    assert shown == (ROOT / "examples" / "tier_rule.py").read_text()
+    assert GENEROUS in Page("docs/audiences.md").text
+
+
+def test_census_preview_and_seals_go_by_the_same_rule() -> None:
+    stage, plain = Stage(settings={"tier_rule": GENEROUS}), Stage()
+    counted = Census(sets=stage.ground.sets, rule=stage.system().rule)(NOVA, Lane.CELEBRITY)
+    [found] = preview(stage, "nova")
+    stage.mention("nova")
+    stage.deliver()
+    [key] = stage.bursts()
+    people = {tier: people for tier, (people, *_) in actual(stage, key).items()}
+    assert told(found) == actual(stage, key)
+    assert {tier: counted.tiers[tier] for tier in TIERS} == people
+    assert (counted.tiers[Tier.DORMANT], found.dormant) == (0, 0)
+    by_default = Census(sets=plain.ground.sets, rule=plain.system().rule)(NOVA, Lane.CELEBRITY)
+    assert by_default.tiers[Tier.DORMANT] > 0
+
+
+def no_mapping(_: ShardSets) -> Bits:
+    return nobody()
+
+
+def no_bitmap(_: ShardSets) -> Mapping[Tier, list[int]]:
+    return {Tier.P1: [7]}
+
+
+def no_tier(live: ShardSets) -> Mapping[str, Bits]:
+    return {"p9": live[SetKind.VIP]}
+
+
+def too_short(live: ShardSets) -> Mapping[Tier, Bits]:
+    return {Tier.P0: live[SetKind.VIP][:9]}
+
+
+def no_argument() -> Mapping[Tier, Bits]:
+    return {}
+
+
+HERE = "tests.flow.test_tiering"
+NONE = {
+    "nowhere.at_all:rule": r"ModuleNotFoundError: No module named 'nowhere'",
+    f"{HERE}:missing": "AttributeError",
+    f"{HERE}:HERE": "TypeError: 'str' object is not callable",
+    f"{HERE}:no_argument": "TypeError",
+    f"{HERE}:no_mapping": "doesn't give a bitmap of the shard for each tier that it names",
+    f"{HERE}:no_bitmap": "doesn't give a bitmap",
+    f"{HERE}:no_tier": "doesn't give a bitmap",
+    f"{HERE}:too_short": "doesn't give a bitmap",
+}
+
+
+@pytest.mark.parametrize("place", NONE)
+def test_what_is_no_rule_is_refused_before_anything_starts(place: str) -> None:
+    with pytest.raises(BadSetting, match=NONE[place]) as refused:
+        Stage(settings={"tier_rule": place}).system()
+    assert place in str(refused.value)
+
+
+@pytest.mark.parametrize("place", ["rule", "a:b:c", "a b:c", ":c", "a:", "os:system('x')"])
+def test_what_names_no_function_is_refused_as_it_is_read(place: str) -> None:
+    with pytest.raises(BadSetting, match="NOTIFIER_TIER_RULE"):
+        Settings.read({"NOTIFIER_TIER_RULE": place})
+
+
+def test_a_rule_that_names_nobody_leaves_all_to_the_pull_path() -> None:
+    found = Census(sets=Stage().ground.sets, rule=lambda _: {})(NOVA, Lane.CELEBRITY)
+    assert {tier: n for tier, n in found.tiers.items() if n} == {Tier.DORMANT: sum(found.tiers.values())}
+    assert found.tiers[Tier.DORMANT] > 0
