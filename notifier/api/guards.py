@@ -11,6 +11,8 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from notifier.api.edge import Edge
+from notifier.api.identity import Identity
+from notifier.api.insecure import Insecure
 from notifier.api.keys import Keys
 from notifier.api.scopes import Scope
 from notifier.domain.allowance import Limit, seconds
@@ -28,7 +30,8 @@ def services(edge: Edge, *scopes: Scope) -> Guard:
     """Those with any of the scopes. The caller is `request.user` from here on."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        caller = await edge.identity.service(connection.headers.get("authorization"), edge.clock.now())
+        identity = await _asked(edge, connection)
+        caller = await identity.service(connection.headers.get("authorization"), edge.clock.now())
         caller.require(*scopes)
         _meter(edge, connection, edge.metering.requests, caller.key)
         connection.scope["user"] = caller
@@ -40,11 +43,22 @@ def people(edge: Edge) -> Guard:
     """The person is `request.user` from here on, and `request.auth` the moment at which the token ends."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        holder = await edge.identity.person(connection.headers.get("authorization"), edge.clock.now())
+        identity = await _asked(edge, connection)
+        holder = await identity.person(connection.headers.get("authorization"), edge.clock.now())
         _meter(edge, connection, _of_people(edge, connection), holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard
+
+
+async def _asked(edge: Edge, connection: Connection) -> Identity | Insecure:
+    """Who judges what a request brings; the other one only where the settings say so, and for nobody from elsewhere: a
+    page in a browser that runs here may send requests, too."""
+    if edge.system.settings.insecure_dev:
+        with suppress(Forbidden):
+            await at_home(connection)
+            return Insecure(edge.identity)
+    return edge.identity
 
 
 def _of_people(edge: Edge, connection: Connection) -> Limit | None:
@@ -76,7 +90,7 @@ def neighbours_or_services(edge: Edge) -> Guard:
     return guard
 
 
-async def at_home(connection: Connection, _: BaseRouteHandler) -> None:
+async def at_home(connection: Connection, _: BaseRouteHandler | None = None) -> None:
     """For what must not be reached from elsewhere, nor by a page from elsewhere in a browser that runs here.
 
     A foreign page's request has another Origin; one whose name was pointed at this machine afterwards has another Host.

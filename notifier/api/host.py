@@ -1,16 +1,20 @@
 """The role `api`: one process that serves the application on the ports of its profile."""
 
+import logging
 import os
 from collections.abc import Callable
 from typing import NoReturn
 
 from notifier.api.app import create
+from notifier.api.insecure import LETS_IN
 from notifier.api.keys import keys_of
 from notifier.api.listening import leave, listen
 from notifier.config import Settings
 from notifier.profiles import choose
 from notifier.system import System
 from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.api")
 
 
 def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[], None] = lambda: None) -> NoReturn:
@@ -19,6 +23,8 @@ def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[]
     For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
     """
     keys = keys_of(settings)
+    if settings.insecure_dev:
+        LOGGER.warning(LETS_IN)
     profile = choose(settings)
     try:
         profile.warm()

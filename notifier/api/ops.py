@@ -1,5 +1,7 @@
 """What operators and their tools ask: is it up, is it ready, its metrics, and the description of the API."""
 
+from typing import Literal
+
 import msgspec
 from litestar import Response, get
 from litestar.di import NamedDependency
@@ -27,6 +29,8 @@ class Readiness(msgspec.Struct, kw_only=True):
     activity: Published
     """`snapshot`: tiers are made of who was active when that was published last; `held`: as it was loaded."""
     status: str = "ready"
+    insecure_dev: Literal[True] | msgspec.UnsetType = msgspec.UNSET
+    """There where anybody at this machine is let in without a key."""
 
 
 @get("/healthz", sync_to_thread=False)
@@ -58,13 +62,14 @@ def openapi(description: NamedDependency[SkipValidation[Description]]) -> Respon
 def readiness(system: System) -> Readiness:
     """Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())
-    every = system.settings.roll_up_every
+    every, now = system.settings.roll_up_every, system.ports.clock.now()
+    insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:
         system.ports.pressure.level()
-        last = system.ports.active_hours.last_rolled_up() if every else None
+        last, cache = system.ports.active_hours.last_rolled_up() if every else None, "ok"
     except CacheUnavailable:  # fails open: all that is promised holds without it
-        return Readiness(store="ok", cache="unavailable", activity=published(None, system.ports.clock.now(), every))
-    return Readiness(store="ok", cache="ok", activity=published(last, system.ports.clock.now(), every))
+        last, cache = None, "unavailable"
+    return Readiness(store="ok", cache=cache, activity=published(last, now, every), insecure_dev=insecure)
 
 
 def exposition(own: CollectorRegistry) -> bytes:

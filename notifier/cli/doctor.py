@@ -31,12 +31,13 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
-    from notifier.cli.folder_findings import cluster_findings, folder_findings, services_finding
+    from notifier.cli.folder_findings import cluster_findings, folder_findings, insecure_findings, services_finding
     from notifier.cli.issuer_finding import issuer_finding
 
     yield from machine_findings(settings.data, settings.profile)
     if settings.issuer.name:
         yield issuer_finding(settings.issuer)
+    yield from insecure_findings(settings)
     if settings.profile == "cluster":
         yield from cluster_findings(settings)
         return

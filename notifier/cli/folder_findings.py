@@ -69,6 +69,21 @@ def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
         return Finding(name=name, level=Level.FAIL, detail=str(error))
 
 
+def insecure_findings(settings: Settings) -> Iterator[Finding]:
+    """None where nobody is let in without a key: neither by what runs, nor by what would be started."""
+    try:
+        running = read_ready(settings.data).insecure_dev
+    except NotRunning:
+        running = False
+    if running or settings.insecure_dev:
+        yield Finding(
+            name="insecure_dev",
+            level=Level.WARN,
+            detail="Whoever asks at this machine is let in without a key, as any service and any person.",
+            remedy="Start it without --insecure-dev and NOTIFIER_INSECURE_DEV.",
+        )
+
+
 def services_finding(settings: Settings) -> Finding:
     """Whether `up` could start; of this machine alone, so it needs no folder."""
     profile = choose(settings)

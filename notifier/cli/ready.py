@@ -19,6 +19,8 @@ class Ready:
     version: str
     since: str = ""
     """When `up` began, which outlives every process that it replaces."""
+    insecure_dev: bool = False
+    """It lets in whoever asks at this machine."""
 
 
 def ready_path(data: Path) -> Path:

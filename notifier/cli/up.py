@@ -25,7 +25,7 @@ from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example, installed_version
-from notifier.config import PREFIX, RUNNING, Settings
+from notifier.config import PREFIX, RUNNING, Settings, plain
 from notifier.domain.errors import BadSetting, PortTaken
 from notifier.domain.slice import Pool
 
@@ -63,6 +63,11 @@ def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
     help="Says so here too.",
 )
 @click.option(
+    "--insecure-dev",
+    is_flag=True,
+    help="Let in whoever asks at this machine without a key, as anybody: for development alone.",
+)
+@click.option(
     "--hung-after",
     type=Between(min=1.0),
     default=SILENT_FOR,
@@ -70,7 +75,15 @@ def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
     help="Seconds without a sign of life.",
 )
 @data_option
-def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: float, data: Path | None) -> None:
+def up(
+    *,
+    host: str | None,
+    port: int | None,
+    ready_file: Path | None,
+    insecure_dev: bool,
+    hung_after: float,
+    data: Path | None,
+) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
@@ -82,7 +95,7 @@ def up(host: str | None, port: int | None, ready_file: Path | None, hung_after: 
     from notifier.profiles import choose
 
     began = monotonic()
-    settings = settings_for(data, host=host, port=port)
+    settings = settings_for(data, host=host, port=port, insecure_dev=insecure_dev or None)
     settings = replace(settings, data=settings.data.absolute())
     tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
     prepare(settings.data)
@@ -170,6 +183,7 @@ class Upkeep:
 
         s = self.settings
         own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
+        own["INSECURE_DEV"] = plain(s.insecure_dev)
         # Another name than that of a pump which somebody starts beside it: two of one name throw each other out.
         own["INSTANCE"] = f"{instance(s)}-up"
         return {
@@ -199,6 +213,7 @@ class Upkeep:
             data=str(self.settings.data),
             version=installed_version(),
             since=self.since,
+            insecure_dev=self.settings.insecure_dev,
         )
         for path in self.ready_files:
             write_ready(path, ready)
@@ -209,8 +224,12 @@ class Upkeep:
 
 def banner(ready: Ready, seconds: float) -> None:
     """With commands that work as they stand: for another folder than the default they name it."""
+    from notifier.api.insecure import LETS_IN
+
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
     click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
+    if ready.insecure_dev:
+        click.echo(LETS_IN)
     click.echo(f"  data   {ready.data}")
     click.echo(f"  logs   {ready.data}/logs")
     click.echo(f"  try    {words_for('mention --author u7 --of nova', folder)}")

@@ -21,12 +21,12 @@ def _is_safe(url: str) -> bool:
         at = urlsplit(url)
         if not _is_word(url) or not at.hostname or "@" in at.netloc or at.port == 0:
             return False
-        return at.scheme == "https" or (at.scheme == "http" and _is_loopback(at.hostname))
+        return at.scheme == "https" or (at.scheme == "http" and is_loopback(at.hostname))
     except ValueError:
         return False
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

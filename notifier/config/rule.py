@@ -84,6 +84,8 @@ def wrong(one: Named, value: object) -> str:
 
 def plain(value: object) -> str:
     """A value as somebody would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from notifier.config.issuer import Issuer
+from notifier.config.issuer import Issuer, is_loopback
 from notifier.config.limits import Limits
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
@@ -210,6 +210,12 @@ class Settings:
         holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
         hides=Hides.ALL,
     )
+    insecure_dev: bool = setting(
+        False,
+        must="true or false",
+        means="whoever asks at this machine is let in without a key, and as the person that `Authorization: User ada`"
+        " names: for development alone, on a loopback address, and without an issuer ([http](http.md#without-a-key))",
+    )
     service_keys: str = setting(
         "",
         must="a file",
@@ -290,6 +296,12 @@ class Settings:
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:
             raise BadSetting(f"A demo signs its people's tokens itself; take {variable('issuer', 'name')} away for it.")
+        if self.insecure_dev and self.issuer.name:
+            raise BadSetting(
+                f"{variable('insecure_dev')} lets everybody in; take {variable('issuer', 'name')} away for it."
+            )
+        if self.insecure_dev and not is_loopback(self.host):
+            raise BadSetting(f"{variable('insecure_dev')} is for a loopback address alone, and not for {self.host}.")
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:

@@ -8,19 +8,22 @@ import socket
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import httpx
 import pytest
 
 from notifier.cli.ready import Ready
-from tests.cli.caller import calling
+from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
 
 ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push", "valkey"}
 
+
+MUTED_WITHIN = 60.0
+"""Seconds; an idle machine needs one."""
 
 HUNG_AFTER = 7.0
 """Seconds: a role beats every second, and a busy machine may be late; and more than a watcher may be away unnoticed."""
@@ -93,6 +96,28 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     os.kill(first.pids["p1"], signal.SIGKILL)
     until(lambda: running.ready.pids["p1"] != first.pids["p1"], STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first.pids[role]} == {"p1"}
+
+
+@pytest.mark.timeout(150)
+def test_mute_effective_s(running: Running, notifier: Notifier) -> None:
+    """From a person's mute until fan-out honours it, on a service that runs."""
+    data, lyra = str(running.data), "/v1/preferences/mention:lyra"
+    followers = _audience(notifier, data, "lyra")["followers"]
+    assert notifier("follow", "--follower", "amy", "--of", "lyra", "--data", data).exit_code == 0
+    until(lambda: _audience(notifier, data, "lyra")["followers"] == followers + 1, STARTS_WITHIN)
+    before = _muted(_audience(notifier, data, "lyra"))
+    amy = {"Authorization": f"Bearer {notifier('token', 'amy', '--data', data).output.strip()}"}
+    said = httpx.patch(running.ready.url + lyra, json={"muted_until": "forever"}, headers=amy, timeout=ANSWERS_WITHIN)
+    muted_at = monotonic()
+    assert said.status_code == 200
+    until(lambda: _muted(_audience(notifier, data, "lyra")) == before + 1, MUTED_WITHIN)
+    with calling(running.ready, "") as caller:
+        assert caller.post("muted", of="lyra").status_code == 202
+        until(lambda: caller.settled("muted"), STARTS_WITHIN)
+    mute_effective_s = monotonic() - muted_at
+    seals = notifier("dump", "seals", "--ndjson", "--burst", "mention:lyra#1", "--data", data).output.splitlines()
+    assert sum(json.loads(seal)["suppressed"].get("muted", 0) for seal in seals) == before + 1
+    assert mute_effective_s <= MUTED_WITHIN
 
 
 @pytest.mark.timeout(120)
@@ -197,4 +222,13 @@ def _why(notifier: Notifier, data: str, user: str) -> str:
 
 
 def _followers(notifier: Notifier, data: str) -> int:
-    return int(json.loads(notifier("audience", "nova", "--json", "--data", data).output)["followers"])
+    return int(_audience(notifier, data, "nova")["followers"])
+
+
+def _audience(notifier: Notifier, data: str, of: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(notifier("audience", of, "--json", "--data", data).output)
+    return found
+
+
+def _muted(audience: dict[str, Any]) -> int:
+    return int(audience["suppressed"].get("muted", 0))

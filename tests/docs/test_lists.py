@@ -14,6 +14,7 @@ from notifier.domain.errors import NotifierError
 from notifier.telemetry import Metrics
 from tests.docs.pages import PAGES, Page
 from tests.http.house import House
+from tests.repo.sources import ROOT
 
 HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")
@@ -104,3 +105,10 @@ def test_anchors_lead_to_headings(page: Page) -> None:
         if anchor not in target.anchors:
             lost.append(f"{file}#{anchor}")
     assert lost == []
+
+
+def test_every_check_of_audiences_is_the_name_of_a_test() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = [check.strip("`") for check, _ in Page("docs/audiences.md").table("check")]
+    assert len(named) >= 12
+    assert [check for check in named if not re.search(rf"def test_{check}\b", tests)] == []

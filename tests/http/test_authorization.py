@@ -20,6 +20,7 @@ from notifier.config import Settings
 from notifier.domain.subject import UserId
 from tests.http.house import SECRET, SERVICE_KEY, Edge, House, assert_problem, event
 from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
+from tests.http.neighbour import neighbour
 
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
@@ -153,7 +154,7 @@ def test_every_route_of_a_demo_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("route", MATRIX, ids=" ".join)
-def test_who_may_is_let_in_and_nobody_else(edge: Edge, route: Route, caller: str) -> None:
+def test_authz_matrix(edge: Edge, route: Route, caller: str) -> None:
     edge.post(event())
     assert_judged(edge, route, caller, callers(edge)[caller])
 
@@ -182,6 +183,17 @@ def test_a_service_key_opens_what_its_scopes_say_and_nothing_else(tmp_path: Path
             else:
                 assert status(edge, route, key) == 403, route
             assert status(edge, route, key + "x") == status(edge, route, None), route
+
+
+@pytest.mark.parametrize("said", [None, "User u1", "user nova", "User"])
+def test_authz_matrix_at_this_machine(said: str | None) -> None:
+    """Nothing opens to who brings nothing, or a mere name: that is what --insecure-dev is for."""
+    with neighbour(House(), "127.0.0.1") as near:
+        for (method, path), wanted in MATRIX.items():
+            headers = {} if said is None else {"Authorization": said}
+            at = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
+            found = near.request(method, at, headers=headers).status_code
+            assert found == (401 if wanted in (PERSON, SERVICE) else 200), (method, path)
 
 
 def test_every_route_for_services_has_a_scope() -> None:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from litestar.testing import TestClient
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from notifier.api.ops import readiness
@@ -14,7 +12,8 @@ from notifier.api.problems import STATUSES, problem
 from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
-from tests.http.house import Edge, House, assert_problem, event
+from tests.http.house import Edge, assert_problem, event
+from tests.http.neighbour import neighbour
 
 ROUTES = {
     ("/v1/events", "post"),
@@ -168,16 +167,6 @@ def test_every_error_has_a_status_and_a_code_of_its_own() -> None:
     problems = [problem(kind()) for kind in kinds]
     assert len({one.code for one in problems}) == len(kinds)
     assert {one.status for one in problems} <= set(STATUSES.values())
-
-
-def neighbour(house: House, address: str, name: str = "127.0.0.1:8080") -> TestClient[Any]:
-    """Somebody who calls from that address, by that name."""
-
-    async def from_there(scope: Any, receive: Any, send: Any) -> None:
-        await app(scope | {"client": (address, 40_000)} if scope["type"] == "http" else scope, receive, send)
-
-    app = house.app()
-    return TestClient(from_there, base_url=f"http://{name}")
 
 
 def references(part: object) -> Iterator[str]:
