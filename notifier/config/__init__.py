@@ -1,5 +1,6 @@
 """The settings: every one with its default and its reason; the only reader of the environment."""
 
+from notifier.config.engines import Brokers, Cassandra, Kafka
 from notifier.config.environment import (
     environment_with,
     environment_without_settings,
@@ -16,9 +17,6 @@ from notifier.config.settings import (
     MOST_STREAMS,
     PROFILES,
     SHORTEST_SECRET,
-    Brokers,
-    Cassandra,
-    Kafka,
     Settings,
 )
 

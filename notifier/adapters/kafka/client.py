@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from notifier.adapters.kafka.access import Access
-from notifier.config.settings import CLIENTS
+from notifier.config.engines import CLIENTS
 from notifier.domain.errors import Environment
 from notifier.ports.log import Logged, Record
 
