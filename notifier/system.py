@@ -25,8 +25,10 @@ from notifier.flow.preview import Preview
 from notifier.flow.publisher import Publisher
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
+from notifier.flow.reaching import Reaching
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.registrar import Registrar
+from notifier.flow.release import Release
 from notifier.flow.retractor import Retractor
 from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
@@ -91,7 +93,7 @@ class System:
     def preview(self, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> Preview:
         p = self.ports
         return Preview(
-            directory=p.directory,
+            reaching=self.reaching(),
             sets=p.sets,
             heads=p.heads,
             ledger=p.ledger,
@@ -125,13 +127,22 @@ class System:
         p = self.ports
         return Router(
             log=p.log,
-            directory=p.directory,
+            reaching=self.reaching(),
+            holds=p.holds,
             bursts=p.bursts,
             buckets=p.buckets,
             sizes=Sizes(sets=p.sets, heads=p.heads, clock=p.clock, threshold=self.settings.threshold),
             metrics=self.metrics,
-            cap=RateCap(),
+            cap=RateCap(capacity=self.settings.reach.capacity, refill=self.settings.reach.refill),
         )
+
+    def reaching(self) -> Reaching:
+        p = self.ports
+        return Reaching(directory=p.directory, reaches=p.reaches, overalls=p.overalls, follows=p.follows)
+
+    def release(self) -> Release:
+        p = self.ports
+        return Release(log=p.log, holds=p.holds, clock=p.clock)
 
     def coordinator(self) -> Coordinator:
         p = self.ports

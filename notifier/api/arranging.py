@@ -13,6 +13,7 @@ from notifier.api.problems import described
 from notifier.domain.errors import BadPreference, NotSupported
 from notifier.domain.overall import Overall, OverallWish
 from notifier.domain.quiet import NO_HOURS, Hours, known
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.want import Volume
 
 LARGEST_BODY = 4 * 1024
@@ -35,6 +36,8 @@ class EverythingBody(msgspec.Struct, kw_only=True):
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
+    mentions: str
+    """Whose mentions of the person the person's followers are told of."""
 
 
 class Arrangement(msgspec.Struct, kw_only=True):
@@ -45,6 +48,7 @@ class Arrangement(msgspec.Struct, kw_only=True):
     quiet_hours: HoursBody | msgspec.UnsetType | None = msgspec.UNSET
     time_zone: str | msgspec.UnsetType = msgspec.UNSET
     digest_hour: int | msgspec.UnsetType = msgspec.UNSET
+    mentions: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Everything(TypedDict):
@@ -53,6 +57,7 @@ class Everything(TypedDict):
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
+    mentions: str
 
 
 @patch(
@@ -77,6 +82,7 @@ def everything(overall: Overall) -> Everything:
         quiet_hours=None if hours == NO_HOURS else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
         time_zone=overall.zone,
         digest_hour=overall.digest_hour,
+        mentions=str(overall.mentions),
     )
 
 
@@ -87,9 +93,10 @@ def _wish(data: Arrangement) -> OverallWish:
         quiet=None if data.quiet_hours is msgspec.UNSET else _hours(data.quiet_hours),
         zone=None if data.time_zone is msgspec.UNSET else _zone(data.time_zone),
         digest_hour=None if data.digest_hour is msgspec.UNSET else _hour(data.digest_hour),
+        mentions=None if data.mentions is msgspec.UNSET else _mentions(data.mentions),
     )
     if wish == OverallWish():
-        raise BadPreference("Name a volume, push, quiet_hours, time_zone or digest_hour.")
+        raise BadPreference("Name a volume, push, quiet_hours, time_zone, digest_hour or mentions.")
     return wish
 
 
@@ -130,3 +137,9 @@ def _hour(said: int) -> int:
     if not 0 <= said <= LAST_HOUR:
         raise BadPreference("digest_hour is a whole hour from 0 to 23.")
     return said
+
+
+def _mentions(said: str) -> MentionsAllowed:
+    if said not in set(MentionsAllowed):
+        raise BadPreference(f"mentions is {said!r}."[:80])
+    return MentionsAllowed(said)

@@ -141,6 +141,7 @@ def edge(
         preview=system.preview(Turns("Another preview is being counted right now.")),
         fates=Fates(
             bursts=ports.bursts,
+            holds=ports.holds,
             ledger=ports.ledger,
             throttles=ports.throttles,
             recent=ports.recent,

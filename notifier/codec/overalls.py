@@ -8,6 +8,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.burst import Burst
 from notifier.domain.overall import THINGS, Overall, OverallWord, spares
 from notifier.domain.quiet import Hours
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Member
 from notifier.domain.want import ALWAYS, Volume
 
@@ -72,4 +73,5 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "quiet": _hours,
     "zone": str,
     "digest_hour": int,
+    "mentions": MentionsAllowed,
 }

@@ -10,6 +10,7 @@ from typing import Any, Self
 from notifier.config.engines import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
 from notifier.config.issuer import Issuer, is_loopback
 from notifier.config.limits import Limits
+from notifier.config.reach import Reach
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
 from notifier.domain.activity import REACHES
@@ -191,6 +192,7 @@ class Settings:
     brokers: Brokers = Brokers()
     issuer: Issuer = Issuer()
     limits: Limits = Limits()
+    reach: Reach = Reach()
 
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:

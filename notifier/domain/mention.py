@@ -1,8 +1,8 @@
 """One account named in one tweet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Lane, Subject, UserId
@@ -32,6 +32,27 @@ class Event:
     """The author's tweets are for the author's followers only."""
     happened_at: datetime
     accepted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival(Event):
+    """An event as the log brings it. What is added is no part of what the tweet service said, nor of its digest."""
+
+    released: bool = False
+    """It was held, and somebody let it go."""
+
+    @classmethod
+    def again(cls, event: Event, now: datetime) -> Self:
+        """Accepted at the moment it is let go: what it waited is nobody's lateness."""
+        return cls(**_fields(event) | {"accepted_at": now}, released=True)
+
+    @property
+    def told(self) -> Event:
+        return Event(**_fields(self))
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    return {field.name: getattr(event, field.name) for field in fields(Event)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

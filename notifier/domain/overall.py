@@ -8,6 +8,7 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Kind, Member, Subject
 from notifier.domain.want import ALWAYS, SILENT, Volume, Want, combined
 
@@ -30,6 +31,7 @@ class OverallWord:
     quiet: Hours | None = None
     zone: str | None = None
     digest_hour: int | None = None
+    mentions: MentionsAllowed | None = None
 
 
 THINGS = tuple(field.name for field in fields(OverallWord) if field.name not in ("member", "at"))
@@ -52,6 +54,8 @@ class Overall:
     zone: str = UTC_ZONE
     """Of the IANA, as the quiet hours and the digest's hour are meant."""
     digest_hour: int = DIGEST_HOUR
+    mentions: MentionsAllowed = MentionsAllowed.ALL
+    """Whose mentions of the member its followers are told of: the router asks, and no bitmap knows."""
 
     def after(self, word: OverallWord) -> "Overall":
         said = {thing: value for thing in THINGS if (value := getattr(word, thing)) is not None}
@@ -82,6 +86,7 @@ class OverallWish:
     quiet: Hours | None = None
     zone: str | None = None
     digest_hour: int | None = None
+    mentions: MentionsAllowed | None = None
 
     def heard(self, member: Member, before: Overall, now: datetime) -> OverallWord:
         """Said after what stands, also where that is by a clock that is ahead of this one."""
@@ -97,6 +102,7 @@ class OverallWish:
             quiet=self.quiet,
             zone=self.zone,
             digest_hour=self.digest_hour,
+            mentions=self.mentions,
         )
 
 

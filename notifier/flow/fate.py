@@ -11,6 +11,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
+from notifier.domain.hold import Hold
 from notifier.domain.ledger import Account, Standing, State
 from notifier.domain.mention import Event, EventId, Mention
 from notifier.domain.reach import Refusal
@@ -19,6 +20,7 @@ from notifier.domain.subject import BurstKey, UserId
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
+from notifier.ports.holds import Holds
 from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog, Record
 from notifier.ports.throttles import Throttles
@@ -76,6 +78,7 @@ class Fate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fates:
     bursts: Bursts
+    holds: Holds
     ledger: Ledger
     throttles: Throttles
     recent: Recent
@@ -92,15 +95,16 @@ class Fates:
         wrong, when more waits in the log than is looked through, or somebody else has looked through it for a while.
         """
         # The store first: an event sequenced between the two looks is then told as accepted, never as unknown.
-        outcomes = self.bursts.outcomes(source, id)
-        if not outcomes:
+        accounts = self._accounts(source, id)
+        if not accounts:
             if self._remembered(source, id) or self._waits(source, id):
                 return Fate(id=id, status=Status.ACCEPTED, accounts=())
             # And last: one that was ahead of every look at the log was sequenced meanwhile.
-            outcomes = self.bursts.outcomes(source, id)
-        if not outcomes:
+            accounts = self._accounts(source, id)
+        if not accounts:
             raise NotFound(f"The event is {id}.")
-        return Fate(id=id, status=Status.SEQUENCED, accounts=self._accounts(outcomes))
+        told = any(account.refusal or account.bursts for account in accounts)
+        return Fate(id=id, status=Status.SEQUENCED if told else Status.ACCEPTED, accounts=accounts)
 
     def _remembered(self, source: str | None, id: str) -> bool:
         try:
@@ -135,8 +139,21 @@ class Fates:
                 return True
         return None if looked_at == LOOKED_THROUGH else False
 
-    def _accounts(self, outcomes: Sequence[Outcome]) -> Sequence[AccountFate]:
-        now = self.clock.now()
+    def _accounts(self, source: str | None, id: str) -> Sequence[AccountFate]:
+        """Outcomes before holds: what is let go between the two looks is then told as on its way, never as unknown."""
+        outcomes, now = self.bursts.outcomes(source, id), self.clock.now()
+        told = {(outcome.event, outcome.account) for outcome in outcomes}
+        return [
+            *self._routed(outcomes, now),
+            *(
+                one
+                for hold in self.holds.of(source, id)
+                for one in held(hold, now)
+                if (hold.id, one.account) not in told
+            ),
+        ]
+
+    def _routed(self, outcomes: Sequence[Outcome], now: datetime) -> Sequence[AccountFate]:
         keys = {outcome.burst for outcome in outcomes if outcome.burst}
         bursts, ledger = self.bursts.read(keys), self.ledger.read(keys)
         holding = {throttle.id for throttle in self.throttles.since(now) if throttle.active(now)}
@@ -178,6 +195,12 @@ def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate])
         )
         for (event, account), of in found.items()
     ]
+
+
+def held(hold: Hold, now: datetime) -> Sequence[AccountFate]:
+    """Of its accounts, while nothing else is known of them."""
+    why = hold.refusal(now)
+    return [AccountFate(source=hold.id.source, account=name, refusal=why, bursts=()) for name in hold.accounts]
 
 
 def _tiers(burst: Burst, account: Account, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:

@@ -16,10 +16,10 @@ from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.domain.throttle import RAMP, allowance
 from notifier.flow.lives import Advance, lives
 from notifier.flow.planning import planned
-from notifier.flow.router import lane_of, refusal
+from notifier.flow.reaching import Known, Reaching
+from notifier.flow.router import lane_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
-from notifier.ports.directory import Account, Directory
 from notifier.ports.heads import Heads
 from notifier.ports.ledger import Ledger
 from notifier.ports.sets import MemberSets
@@ -51,7 +51,7 @@ class Previewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    directory: Directory
+    reaching: Reaching
     sets: MemberSets
     heads: Heads
     ledger: Ledger
@@ -72,20 +72,17 @@ class Preview:
 
         The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
         """
-        accounts = self.directory.accounts({event.author, *event.mentioned})
+        known = self.reaching([event])
         with self.turn():
-            return [self._of(event, name, accounts, begun) for name in event.mentioned]
+            return [self._of(event, name, known, begun) for name in event.mentioned]
 
-    def _of(
-        self, event: Event, name: UserId, accounts: Mapping[UserId, Account], begun: Callable[[int], Advance]
-    ) -> Previewed:
-        author = accounts.get(event.author)
-        if (why := refusal(event, accounts.get(name), author)) is not None:
-            return Previewed(account=name, refusal=why)
+    def _of(self, event: Event, name: UserId, known: Known, begun: Callable[[int], Advance]) -> Previewed:
+        verdict = known.verdict(event, name, lambda: True, released=False)
+        if isinstance(verdict, Refusal):
+            return Previewed(account=name, refusal=verdict)
         subject = Subject(Kind.MENTION, name)
         followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
-        verdict = author.standing if author else Verdict.ALL
         mention = Mention.of(event, subject, verdict, lane=lane, followers=followers)
         burst, joins = self._decided(published(head, nonce=""), mention)
         found = Previewed(

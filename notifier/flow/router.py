@@ -1,22 +1,25 @@
 """The router: one event becomes one mention for each account it names, in the lane that the account's size asks for."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
 from notifier.domain.errors import CacheUnavailable, Poison
-from notifier.domain.mention import Event, Mention
-from notifier.domain.reach import MentionsAllowed, RateCap, Refusal, Verdict, verdict
+from notifier.domain.hold import Hold
+from notifier.domain.mention import Arrival, Mention
+from notifier.domain.reach import RateCap, Refusal, Verdict
 from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.flow.reaching import Known, Reaching
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
-from notifier.ports.directory import Account, Directory
 from notifier.ports.heads import Heads
+from notifier.ports.holds import Holds
 from notifier.ports.log import EventLog, Logged, Record
 from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
@@ -74,7 +77,8 @@ def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Router:
     log: EventLog
-    directory: Directory
+    reaching: Reaching
+    holds: Holds
     bursts: Bursts
     buckets: Buckets
     sizes: Sizes
@@ -82,43 +86,44 @@ class Router:
     cap: RateCap = field(default_factory=RateCap)
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """All mentions of the records are in the log, and all refusals in the store, when it returns.
+        """All mentions of the records are in the log, and all refusals and holds in the store, when it returns.
 
         A crash before the commit sends them again; the coordinator knows mentions by their event, so twice is once.
+        What is held a second time waits as it did, or is decided as it was: a repetition undoes nobody's decision.
         """
-        events = [unpack(Event, logged.record.value) for logged in records]
-        names = {name for event in events for name in (event.author, *event.mentioned)}
-        accounts = self.directory.accounts(names)
-        parts = [part for event in events for part in self._parts(event, accounts)]
-        mentions = [part for part in parts if isinstance(part, Mention)]
-        refused = [part for part in parts if isinstance(part, Outcome)]
-        if refused:
-            self.bursts.refuse(refused)
+        events = [unpack(Arrival, logged.record.value) for logged in records]
+        known = self.reaching(events)
+        routed = [(event, list(self._parts(event, known))) for event in events]
+        mentions = [part for _, parts in routed for part in parts if isinstance(part, Mention)]
+        refused = [part for _, parts in routed for part in parts if isinstance(part, Outcome)]
+        if held := [hold for event, parts in routed if (hold := _hold(event, parts))]:
+            self.holds.put(held)
+        if told := [outcome for outcome in refused if outcome.refusal is not Refusal.HELD]:
+            self.bursts.refuse(told)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 
-    def _parts(self, event: Event, accounts: Mapping[UserId, Account]) -> Iterator[Mention | Outcome]:
+    def _parts(self, event: Arrival, known: Known) -> Iterator[Mention | Outcome]:
         for name in event.mentioned:
-            why = refusal(event, accounts.get(name), accounts.get(event.author))
-            if why is not None:
-                yield Outcome(event=event.id, account=name, burst=None, refusal=why)
-            if why not in TOLD_ALL_THE_SAME:
-                continue
-            yield Mention.of(event, Subject(Kind.SELF, name), Verdict.ALL, lane=Lane.STANDARD, followers=1)
-            if why is None:
-                followers, lane = self.sizes(Subject(Kind.MENTION, name))
-                reach = self._verdict(accounts.get(event.author), event.author, lane)
-                yield Mention.of(event, Subject(Kind.MENTION, name), reach, lane=lane, followers=followers)
+            subject = Subject(Kind.MENTION, name)
+            within_cap = partial(self._within_cap, event.author, subject)
+            reach = known.verdict(event, name, within_cap, released=event.released)
+            if isinstance(reach, Refusal):
+                yield Outcome(event=event.id, account=name, burst=None, refusal=reach)
+            if reach is Refusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
+                yield Mention.of(event, Subject(Kind.SELF, name), Verdict.ALL, lane=Lane.STANDARD, followers=1)
+            if isinstance(reach, Verdict):
+                followers, lane = self.sizes(subject)
+                yield Mention.of(event, subject, reach, lane=lane, followers=followers)
 
-    def _verdict(self, author: Account | None, name: UserId, lane: Lane) -> Verdict:
-        standing = author.standing if author else Verdict.ALL
+    def _within_cap(self, author: UserId, subject: Subject) -> bool:
+        _, lane = self.sizes(subject)
         if lane is Lane.STANDARD:
-            return standing
+            return True
         try:
-            within = self.buckets.take(f"reach:{name}", self.cap.capacity, self.cap.refill)
+            return self.buckets.take(f"reach:{author}", self.cap.capacity, self.cap.refill)
         except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
-            within = True
-        return verdict(standing, within)
+            return True
 
     def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
         for mention in mentions:
@@ -127,23 +132,10 @@ class Router:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
-TOLD_ALL_THE_SAME = (None, Refusal.NOT_WANTED)
-"""The account itself gets its mention."""
-
-BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
-
-
-def refusal(event: Event, account: Account | None, author: Account | None) -> Refusal | None:
-    """Why the account's followers get no mention; after NOT_WANTED the account itself still does."""
-    if account is None:
-        return Refusal.UNKNOWN_ACCOUNT
-    if account.deleted:
-        return Refusal.DELETED_ACCOUNT
-    if account.user == event.author:
-        return Refusal.SELF_MENTION
-    if author is not None and author.standing in BARRED:
-        return BARRED[author.standing]
-    return Refusal.NOT_WANTED if account.mentions is MentionsAllowed.NONE else None
+def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> Hold | None:
+    """For all of the event's accounts that it is held for."""
+    waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is Refusal.HELD]
+    return Hold.of(event.told, tuple(waiting)) if waiting else None
 
 
 def _record(mention: Mention) -> Record:

@@ -14,6 +14,7 @@ from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
 from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
+from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
@@ -23,6 +24,7 @@ from notifier.ports.partings import Partings
 from notifier.ports.pull import PullIndex
 from notifier.ports.push import Sender, Sent, Spared
 from notifier.ports.queue import Queue
+from notifier.ports.reaches import Reaches
 from notifier.ports.retractions import Retractions
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
@@ -53,6 +55,8 @@ class Ports:
     flags: Flags
     stays: Stays
     epochs: Epochs
+    reaches: Reaches
+    holds: Holds
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent

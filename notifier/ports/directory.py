@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from notifier.domain.numbers import IdRange
-from notifier.domain.reach import MentionsAllowed, Verdict
 from notifier.domain.subject import Member, UserId
 
 LEASED = 1_024
@@ -18,10 +17,6 @@ class Account:
     member: Member
     deleted: bool = False
     verified: bool = False
-    mentions: MentionsAllowed = MentionsAllowed.ALL
-    """Whose mentions this account lets through to its followers."""
-    standing: Verdict = Verdict.ALL
-    """How far this account's own mentions of others may carry."""
 
 
 class Directory(Protocol):

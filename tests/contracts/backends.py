@@ -10,10 +10,12 @@ from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.flags import SqliteFlags
+from notifier.adapters.sqlite.holds import SqliteHolds
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.reaches import SqliteReaches
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
@@ -25,11 +27,13 @@ from notifier.ports.deadletters import DeadLetters
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
+from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.push import Sent
+from notifier.ports.reaches import Reaches
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.stays import Stays
@@ -42,10 +46,12 @@ from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
+from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.reaches import MemoryReaches
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
@@ -62,6 +68,8 @@ class Backend:
     flags: Flags
     sets: MemberSets
     stays: Stays
+    reaches: Reaches
+    holds: Holds
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent
@@ -85,6 +93,8 @@ def in_memory() -> Backend:
         flags=MemoryFlags(),
         sets=MemoryMemberSets(directory),
         stays=MemoryStays(),
+        reaches=MemoryReaches(),
+        holds=MemoryHolds(clock),
         throttles=MemoryThrottles(),
         dead_letters=MemoryDeadLetters(),
         sent=MemorySent(),
@@ -107,6 +117,8 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         flags=SqliteFlags(core),
         sets=SqliteMemberSets(core),
         stays=SqliteStays(core),
+        reaches=SqliteReaches(core),
+        holds=SqliteHolds(core, clock),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
         sent=SqliteSent(core),

@@ -13,6 +13,7 @@ from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
+from notifier.adapters.cassandra.holds import CassandraHolds
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.numbers import CassandraEpochs
@@ -20,6 +21,7 @@ from notifier.adapters.cassandra.overalls import CassandraOveralls
 from notifier.adapters.cassandra.partings import CassandraPartings
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
+from notifier.adapters.cassandra.reaches import CassandraReaches
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.retractions import CassandraRetractions
@@ -49,6 +51,8 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         flags=CassandraFlags(cluster),
         sets=CassandraMemberSets(cluster),
         stays=CassandraStays(cluster, clock),
+        reaches=CassandraReaches(cluster),
+        holds=CassandraHolds(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         sent=CassandraSent(cluster),

@@ -1,12 +1,11 @@
 """The directory: outside ids and member numbers, both ways, one by one or by range."""
 
 from notifier.domain.numbers import IdRange
-from notifier.domain.reach import MentionsAllowed, Verdict
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 from tests.contracts.backends import Backend
 
-NOVA = Account(user=UserId("nova"), member=Member(7), mentions=MentionsAllowed.NONE, standing=Verdict.ROW, deleted=True)
+NOVA = Account(user=UserId("nova"), member=Member(7), verified=True, deleted=True)
 MANY = IdRange(prefix="u", first=10, count=5, member=Member(1000))
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from notifier.domain.errors import NumberTaken
 from notifier.domain.numbers import IdRange
-from notifier.domain.reach import Verdict
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import LEASED, Account
 from tests.contracts.backends import Backend
@@ -33,7 +32,7 @@ def test_a_number_is_for_ever(backend: Backend) -> None:
 
 def test_who_was_deleted_keeps_the_number_and_what_is_known(backend: Backend) -> None:
     member = backend.directory.number([UserId("ada")])[UserId("ada")]
-    gone = Account(user=UserId("ada"), member=member, deleted=True, standing=Verdict.DENY)
+    gone = Account(user=UserId("ada"), member=member, deleted=True, verified=True)
     backend.directory.enrol([gone])
     assert backend.directory.number([UserId("ada")]) == {UserId("ada"): member}
     assert backend.directory.accounts([UserId("ada")]) == {UserId("ada"): gone}

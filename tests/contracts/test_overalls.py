@@ -11,6 +11,7 @@ import pytest
 from notifier.domain.bits import SHARD_MEMBERS, members
 from notifier.domain.overall import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
 from notifier.domain.quiet import Hours
+from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, Volume
 from notifier.ports.directory import Account
@@ -27,6 +28,7 @@ SAID: dict[str, Any] = {
     "quiet": NIGHT,
     "zone": "America/Argentina/Buenos_Aires",
     "digest_hour": 0,
+    "mentions": MentionsAllowed.FOLLOWED,
 }
 
 

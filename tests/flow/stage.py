@@ -10,7 +10,9 @@ from notifier import topics
 from notifier.config import Settings
 from notifier.domain.audience import Tier
 from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.hold import Hold
 from notifier.domain.outcome import Outcome
+from notifier.domain.reach import ReachWord, Verdict, checked
 from notifier.domain.slice import Pool, Slice
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
@@ -66,6 +68,8 @@ class Stage:
             partings=g.partings,
             stays=g.stays,
             epochs=g.epochs,
+            reaches=g.reaches,
+            holds=g.holds,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             sent=g.sent,
@@ -174,6 +178,15 @@ class Stage:
                 ends_at=now + timedelta(seconds=seconds),
             )
         )
+
+    def reach(self, user: str, verdict: Verdict) -> None:
+        """By an operator's word."""
+        name, now = UserId(user), self.ground.clock.now()
+        word = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
+        self.ground.reaches.say(checked(word, self.ground.reaches.standing([name]).get(name)))
+
+    def held(self) -> list[Hold]:
+        return list(self.ground.holds.waiting())
 
     def tab(self) -> Tab:
         g = self.ground

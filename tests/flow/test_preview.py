@@ -12,9 +12,8 @@ from notifier.domain.mention import Event, EventId
 from notifier.domain.reach import Refusal, Verdict
 from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.preview import Previewed
-from notifier.ports.directory import Account
 from tests.flow.stage import LYRA, NOVA, Stage
 
 
@@ -106,12 +105,12 @@ def test_beyond_the_purse_a_protected_mention_is_pulled_alone() -> None:
 
 def test_whose_mentions_reach_nobody_is_told_so_and_whose_ring_no_phone_too() -> None:
     stage = Stage()
-    stage.ground.directory.enrol([Account(user=UserId("bob"), member=Member(11), standing=Verdict.DENY)])
+    stage.reach("bob", Verdict.DENY)
     assert [found.refusal for found in preview(stage, "nova", "nobody", author="bob")] == [
         Refusal.DENIED,
         Refusal.UNKNOWN_ACCOUNT,
     ]
-    stage.ground.directory.enrol([Account(user=UserId("bob"), member=Member(11), standing=Verdict.ROW)])
+    stage.reach("bob", Verdict.ROW)
     [quiet] = preview(stage, "nova", author="bob")
     assert quiet.tiers is not None
     assert not any(one.phones for one in quiet.tiers.values())

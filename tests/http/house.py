@@ -22,6 +22,7 @@ from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
 from notifier.domain.event import EVENT_TYPE
+from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
@@ -45,6 +46,7 @@ from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
+from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
@@ -53,6 +55,7 @@ from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
+from notifier.testing.memory.reaches import MemoryReaches
 from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
@@ -116,6 +119,8 @@ class House:
             partings=MemoryPartings(self.people),
             stays=MemoryStays(),
             epochs=MemoryEpochs(),
+            reaches=MemoryReaches(),
+            holds=MemoryHolds(clock),
             throttles=self.throttles,
             dead_letters=MemoryDeadLetters(),
             sent=MemorySent(),
@@ -186,8 +191,8 @@ class House:
         self.directory.enrol(
             [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
-        shy = Account(user=UserId("shy"), member=Member(9), mentions=MentionsAllowed.NONE)
-        self.directory.enrol([shy])
+        self.directory.enrol([Account(user=UserId("shy"), member=Member(9))])
+        self.people.arrange(UserId("shy"), OverallWish(mentions=MentionsAllowed.NONE))
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])

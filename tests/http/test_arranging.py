@@ -15,7 +15,7 @@ from notifier.ports.sets import ShardBlob
 from tests.http.house import Edge, assert_problem
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
-UNSAID = {"volume": "all", "push": True, "quiet_hours": None, "time_zone": "UTC", "digest_hour": 18}
+UNSAID = {"volume": "all", "push": True, "quiet_hours": None, "time_zone": "UTC", "digest_hour": 18, "mentions": "all"}
 NIGHT = {"from": "22:00", "to": "06:30"}
 
 
@@ -59,7 +59,7 @@ def test_what_is_said_stands_and_what_is_not_named_stays(edge: Edge) -> None:
     answer = arrange(edge, said)
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-store")
     assert answer.json() == everything(edge) == {**UNSAID, **said}
-    more = {"volume": "first", "push": True, "quiet_hours": None, "digest_hour": 0}
+    more = {"volume": "first", "push": True, "quiet_hours": None, "digest_hour": 0, "mentions": "none"}
     assert arrange(edge, more).json() == everything(edge) == {**UNSAID, **said, **more}
     assert everything(edge, "u2") == UNSAID
 
@@ -168,6 +168,8 @@ def test_a_word_of_everything_is_effective_for_oneself_before_the_indexer_has_he
         {"digest_hour": 24},
         {"digest_hour": -1},
         {"digest_hour": 7.5},
+        {"mentions": "friends"},
+        {"mentions": None},
     ],
 )
 def test_what_can_t_be_meant_is_refused_and_changes_nothing(edge: Edge, body: object) -> None:

@@ -9,6 +9,7 @@ from notifier.adapters.cassandra.entry import security
 from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
+from notifier.adapters.cassandra.holds import CassandraHolds
 from notifier.adapters.cassandra.inbox import CassandraInbox
 from notifier.adapters.cassandra.inspection import Node, Nodes, look
 from notifier.adapters.cassandra.leases import CassandraLeases
@@ -19,6 +20,7 @@ from notifier.adapters.cassandra.overalls import CassandraOveralls
 from notifier.adapters.cassandra.partings import CassandraPartings
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
+from notifier.adapters.cassandra.reaches import CassandraReaches
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.register import Entry
@@ -44,6 +46,7 @@ __all__ = [
     "CassandraFlags",
     "CassandraFollows",
     "CassandraHeads",
+    "CassandraHolds",
     "CassandraInbox",
     "CassandraLeases",
     "CassandraLedger",
@@ -52,6 +55,7 @@ __all__ = [
     "CassandraPartings",
     "CassandraPeople",
     "CassandraPreferences",
+    "CassandraReaches",
     "CassandraRecentBursts",
     "CassandraRetractions",
     "CassandraSeals",

@@ -3,12 +3,12 @@
 from zlib import crc32
 
 from notifier.domain.mention import EventId
-from notifier.domain.subject import Subject
+from notifier.domain.subject import Subject, UserId
 
 RUN = 1_024
 """Bursts of a subject in one partition of `bursts`."""
 PARTS = 16
-"""Of an hour's bursts, and of a burst's mentions."""
+"""Of an hour's bursts, of a burst's mentions, of what is held, and of what is said of mentioners."""
 HOUR = 3_600_000
 """Milliseconds."""
 NEIGHBOURS = 8
@@ -33,4 +33,12 @@ def part_of_subject(subject: Subject) -> int:
 
 
 def part_of_event(event: EventId) -> int:
-    return crc32(event.id.encode()) % PARTS
+    return part_of_event_id(event.id)
+
+
+def part_of_event_id(id: str) -> int:
+    return crc32(id.encode()) % PARTS
+
+
+def part_of_user(user: UserId) -> int:
+    return crc32(user.encode()) % PARTS

@@ -11,6 +11,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.flags import SqliteFlags
 from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
+from notifier.adapters.sqlite.holds import SqliteHolds
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
@@ -19,6 +20,7 @@ from notifier.adapters.sqlite.overalls import SqliteOveralls
 from notifier.adapters.sqlite.partings import SqlitePartings
 from notifier.adapters.sqlite.people import SqlitePeople
 from notifier.adapters.sqlite.preferences import SqlitePreferences
+from notifier.adapters.sqlite.reaches import SqliteReaches
 from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.sqlite.seals import SqliteSeals
@@ -43,6 +45,7 @@ __all__ = [
     "SqliteFlags",
     "SqliteFollows",
     "SqliteHeads",
+    "SqliteHolds",
     "SqliteInbox",
     "SqliteLeases",
     "SqliteLedger",
@@ -52,6 +55,7 @@ __all__ = [
     "SqlitePartings",
     "SqlitePeople",
     "SqlitePreferences",
+    "SqliteReaches",
     "SqliteRecentBursts",
     "SqliteRetractions",
     "SqliteSeals",

@@ -4,7 +4,7 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests
+│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
@@ -37,6 +37,7 @@ from notifier.domain.errors.refused import (
     BadImport,
     BadMark,
     BadPreference,
+    BadReach,
     BadSeen,
     BadSubject,
     BadThrottle,
@@ -75,6 +76,7 @@ __all__ = [
     "BadImport",
     "BadMark",
     "BadPreference",
+    "BadReach",
     "BadSeen",
     "BadSetting",
     "BadSubject",

@@ -115,3 +115,9 @@ class BadThrottle(Refused):
     """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
 
     code = "bad_throttle"
+
+
+class BadReach(Refused):
+    """How far an account's mentions may carry is said with a verdict and a reason."""
+
+    code = "bad_reach"

@@ -19,6 +19,7 @@ from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
+from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
@@ -28,6 +29,7 @@ from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
+from notifier.testing.memory.reaches import MemoryReaches
 from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
@@ -80,6 +82,8 @@ class Ground:
         self.inbox = MemoryInbox(self.seals)
         self.stays = MemoryStays()
         self.epochs = MemoryEpochs()
+        self.reaches = MemoryReaches()
+        self.holds = MemoryHolds(self.clock)
         self.throttles = MemoryThrottles()
         self.dead_letters = MemoryDeadLetters()
         self.sent = MemorySent()

@@ -179,6 +179,8 @@ class Roles:
             partings=store("partings"),
             stays=store("stays"),
             epochs=store("epochs"),
+            reaches=store("reaches"),
+            holds=store("holds"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
             sent=OwnSent(store("sent"), self.ringing, owner),

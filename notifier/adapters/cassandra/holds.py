@@ -1,0 +1,95 @@
+"""Held mentions, by the part of the event's id; what is decided of one is decided once, and in the audit before."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from notifier.adapters.cassandra.audit import record
+from notifier.adapters.cassandra.lives import seconds_until
+from notifier.adapters.cassandra.parts import PARTS, part_of_event, part_of_event_id
+from notifier.adapters.cassandra.session import SERIAL, Cluster
+from notifier.adapters.cassandra.statements import statement
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
+from notifier.domain.mention import Event, EventId
+from notifier.domain.subject import UserId
+from notifier.ports.clock import Clock
+
+_PUT = statement("put_hold")
+_DECIDE = statement("decide_hold")
+_COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
+_OF = f"{_COLUMNS} AND id = ?"
+_OF_ONE = f"{_OF} AND source = ?"
+_STATES = "SELECT since, decision FROM holds WHERE part = ?"
+
+_MICROSECOND = timedelta(microseconds=1)
+_FAR = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+class CassandraHolds:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def put(self, holds: Collection[Hold]) -> None:
+        now = self._clock.now()
+        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in holds if hold.since + KNOWN > now])
+
+    def waiting(self) -> Iterator[Hold]:
+        now = self._clock.now()
+        for part in range(PARTS):  # one in memory at a time
+            yield from (hold for hold in _holds(self._cluster.ask(_COLUMNS, (part,))) if hold.waits(now))
+
+    def count(self) -> int:
+        first = to_ms(self._clock.now() - WAITS)
+        answers = self._cluster.ask_each(_STATES, [(part,) for part in range(PARTS)])
+        return sum(
+            row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
+        )
+
+    def of(self, source: str | None, id: str) -> Sequence[Hold]:
+        place = part_of_event_id(id), id
+        return _holds(self._cluster.ask(_OF, place) if source is None else self._cluster.ask(_OF_ONE, (*place, source)))
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        if not any(hold.waits(now) for hold in self._now(event)):
+            return False
+        record(self._cluster, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
+        # A crash here leaves a word in the audit that decided nothing; of two who decide at the same moment both are in
+        # the audit, and one is told False.
+        life = KNOWN // timedelta(seconds=1)
+        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - WAITS)
+        [applied] = self._cluster.decide_each([(_DECIDE, row)])
+        if applied is not None:
+            return applied
+        stands = [hold.decision for hold in self._now(event) if hold.decision]
+        if not stands:
+            raise StoreUnavailable("Whether it was decided isn't known yet.")
+        return stands == [decision]
+
+    def _now(self, event: EventId) -> Sequence[Hold]:
+        return _holds(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+
+
+def _row(hold: Hold, now: datetime) -> tuple[object, ...]:
+    place, stamp = (part_of_event(hold.id), hold.id.id, hold.id.source), (_FAR - hold.since) // _MICROSECOND
+    told = hold.author, pack(hold.accounts), to_ms(hold.since), stamp, seconds_until(hold.since + KNOWN, now)
+    return *place, *told, *place, pack(hold.event), stamp, max(1, seconds_until(hold.since + WAITS, now))
+
+
+def _holds(rows: list[Any]) -> Sequence[Hold]:
+    """Without those of which the decision alone is left."""
+    return [_hold(row) for row in rows if row.since is not None]
+
+
+def _hold(row: Any) -> Hold:
+    return Hold(
+        id=EventId(row.source, row.id),
+        author=UserId(row.author),
+        accounts=unpack(tuple[UserId, ...], row.accounts),
+        since=from_ms(row.since),
+        event=None if row.event is None else unpack(Event, row.event),
+        decision=None if row.decision is None else Decision(row.decision),
+    )

@@ -1,0 +1,6 @@
+-- What an operator says of a mentioner, unless what stands was said later.
+INSERT INTO reaches (user, verdict, reason, who, at)
+VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (user) DO UPDATE
+SET verdict = excluded.verdict, reason = excluded.reason, who = excluded.who, at = excluded.at
+WHERE excluded.at > reaches.at

@@ -1,0 +1,111 @@
+"""Reaching: what decides how far mentions carry, read once for a whole batch of events."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from notifier.domain.mention import Event
+from notifier.domain.overall import NOTHING_SAID, Overall
+from notifier.domain.reach import Mentioner, MentionsAllowed, ReachWord, Refusal, Rule, Verdict, by_standing, verdict
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.ports.directory import Account, Directory
+from notifier.ports.follows import Follows, Pair
+from notifier.ports.overalls import Overalls
+from notifier.ports.reaches import Reaches
+
+BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Of everybody whom a batch of events names."""
+
+    accounts: Mapping[UserId, Account]
+    words: Mapping[UserId, ReachWord]
+    overalls: Mapping[Member, Overall]
+    following: Collection[Pair]
+    """Who of the mentioned follows the mentioner; of those alone who ask for it."""
+    rule: Rule
+
+    def verdict(
+        self, event: Event, name: UserId, within_cap: Callable[[], bool], *, released: bool
+    ) -> Verdict | Refusal:
+        """How far the mention carries to the account's followers, or why they get none; after NOT_WANTED the account
+        itself still does. The cap is asked of what passes without it, for to ask is to spend."""
+        account = self.accounts.get(name)
+        if (why := _nobody(event, account)) is not None:
+            return why
+        assert account is not None
+        if (why := BARRED.get(self._verdict(event, within_cap=True, released=released))) is not None:
+            return why
+        if not self._wanted(event, account):
+            return Refusal.NOT_WANTED
+        found = self._verdict(event, within_cap=within_cap(), released=released)
+        return BARRED.get(found, found)
+
+    def _verdict(self, event: Event, *, within_cap: bool, released: bool) -> Verdict:
+        author, word = self.accounts.get(event.author), self.words.get(event.author)
+        mentioner = Mentioner(
+            standing=word.verdict if word else Verdict.ALL,
+            verified=author is not None and author.verified,
+            deleted=author is not None and author.deleted,
+            within_cap=within_cap,
+        )
+        return verdict(self.rule, mentioner, released=released)
+
+    def _wanted(self, event: Event, account: Account) -> bool:
+        author = self.accounts.get(event.author)
+        return _allowed(self.overalls, account).admits(
+            followed=_pair(event, account) in self.following, verified=author is not None and author.verified
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaching:
+    directory: Directory
+    reaches: Reaches
+    overalls: Overalls
+    follows: Follows
+    rule: Rule = by_standing
+
+    def __call__(self, events: Sequence[Event]) -> Known:
+        """Three look-ups, and one more where somebody wants mentions of those alone whom they follow. Raises
+        StoreUnavailable."""
+        accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
+        named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
+        overalls = self.overalls.standing(named)
+        return Known(
+            accounts=accounts,
+            words=self.reaches.standing({event.author for event in events}),
+            overalls=overalls,
+            following=self._following(events, accounts, overalls),
+            rule=self.rule,
+        )
+
+    def _following(
+        self, events: Sequence[Event], accounts: Mapping[UserId, Account], overalls: Mapping[Member, Overall]
+    ) -> Collection[Pair]:
+        asked = {
+            _pair(event, account)
+            for event in events
+            for name in event.mentioned
+            if (account := accounts.get(name)) and _allowed(overalls, account) is MentionsAllowed.FOLLOWED
+        }
+        return {pair for pair, follows in self.follows.standing(asked).items() if follows} if asked else ()
+
+
+def _nobody(event: Event, account: Account | None) -> Refusal | None:
+    """Why there is nobody to mention."""
+    if account is None:
+        return Refusal.UNKNOWN_ACCOUNT
+    if account.deleted:
+        return Refusal.DELETED_ACCOUNT
+    return Refusal.SELF_MENTION if account.user == event.author else None
+
+
+def _allowed(overalls: Mapping[Member, Overall], account: Account) -> MentionsAllowed:
+    return overalls.get(account.member, NOTHING_SAID).mentions
+
+
+def _pair(event: Event, account: Account) -> Pair:
+    """Whether the account follows the author."""
+    return Subject(Kind.MENTION, event.author), account.member

@@ -1,0 +1,38 @@
+"""The release: a held mention goes through the log again, and passes the hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.hold import Decision, Hold
+from notifier.domain.mention import Arrival
+from notifier.ports.clock import Clock
+from notifier.ports.holds import Holds
+from notifier.ports.log import EventLog, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    log: EventLog
+    holds: Holds
+    clock: Clock
+
+    def __call__(self, holds: Sequence[Hold], who: str) -> Sequence[Hold]:
+        """Those of which this was the decision: nobody decided otherwise before. Raises LogUnavailable and Full, and
+        what the store does; then some may have been sent, and still wait.
+
+        The log first. Whoever dies before the decision leaves a mention that waits and was sent all the same: it is let
+        go again, and the coordinator knows it by its event. The other way round it would never be sent. So it is when
+        somebody drops it in between: it was sent, and its burst is what became of it.
+        """
+        now = self.clock.now()
+        sent = [hold for hold in holds if hold.event and hold.waits(now)]
+        self.log.append(
+            [
+                Record(stream=topics.MENTIONS, key=str(hold.id), value=pack(Arrival.again(hold.event, now)))
+                for hold in sent
+                if hold.event
+            ]
+        )
+        return [hold for hold in sent if self.holds.decide(hold.id, Decision.RELEASED, who, now)]

@@ -1,0 +1,34 @@
+"""Mentions that are held until a person decides."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from notifier.domain.hold import Decision, Hold
+from notifier.domain.mention import EventId
+
+
+class Holds(Protocol):
+    """Durable; a hold is known as long as its event may be asked for, its text while it may wait. Raises
+    StoreUnavailable, and Full where it writes."""
+
+    def put(self, holds: Collection[Hold]) -> None:
+        """Each, unless it is there: of an event the first hold stands, decided or not."""
+        ...
+
+    def waiting(self) -> Iterator[Hold]:
+        """Those that nobody has decided yet, in no order; read as they are asked for. One that is decided meanwhile may
+        be left out."""
+        ...
+
+    def count(self) -> int:
+        """How many wait."""
+        ...
+
+    def of(self, source: str | None, id: str) -> Sequence[Hold]:
+        """Of the event, or of every event with this id when no source is named; decided and lapsed ones as well."""
+        ...
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        """Decides what waits, once, and writes who did to the audit in the same step; False where it doesn't wait."""
+        ...

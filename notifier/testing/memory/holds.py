@@ -1,0 +1,43 @@
+"""Held mentions in memory, with an audit that is a list."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from notifier.domain.hold import WAITS, Decision, Hold
+from notifier.domain.mention import EventId
+from notifier.ports.clock import Clock
+
+
+class MemoryHolds:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._holds: dict[EventId, Hold] = {}
+        self.audit: list[tuple[str, Decision, EventId]] = []
+        """Who did what."""
+
+    def put(self, holds: Collection[Hold]) -> None:
+        for hold in holds:
+            self._holds.setdefault(hold.id, hold)
+
+    def waiting(self) -> Iterator[Hold]:
+        now = self._clock.now()
+        return (hold for hold in list(self._holds.values()) if hold.waits(now))
+
+    def count(self) -> int:
+        return sum(1 for _ in self.waiting())
+
+    def of(self, source: str | None, id: str) -> Sequence[Hold]:
+        found = [hold for hold in self._holds.values() if hold.id.id == id and source in (None, hold.id.source)]
+        return sorted(map(self._told, found), key=lambda hold: hold.id)
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        hold = self._holds.get(event)
+        if hold is None or not hold.waits(now):
+            return False
+        self._holds[event] = replace(hold, decision=decision)
+        self.audit.append((who, decision, event))
+        return True
+
+    def _told(self, hold: Hold) -> Hold:
+        return hold if self._clock.now() < hold.since + WAITS else replace(hold, event=None)

@@ -1,0 +1,124 @@
+"""Held mentions: the first hold of an event stands, it is decided once, and nothing decided or lapsed waits."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.adapters.sqlite.audit import entries
+from notifier.adapters.sqlite.files import Files
+from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
+from notifier.domain.mention import Event, EventId
+from notifier.domain.reach import Refusal
+from notifier.domain.subject import UserId
+from notifier.testing.memory.clock import START
+from tests.contracts.backends import Backend
+
+SECOND = timedelta(seconds=1)
+NOVA = (UserId("nova"),)
+
+
+def event(id: str = "e1", source: str = "tweets", author: str = "bob") -> Event:
+    return Event(
+        id=EventId(source, id),
+        tweet=f"t-{id}",
+        author=UserId(author),
+        mentioned=(UserId("nova"), UserId("ghost")),
+        text="hello @nova",
+        protected=False,
+        happened_at=START - timedelta(hours=1),
+        accepted_at=START,
+    )
+
+
+def waiting(backend: Backend) -> list[Hold]:
+    return sorted(backend.holds.waiting(), key=lambda hold: hold.id)
+
+
+def test_what_is_held_waits_with_its_event(backend: Backend) -> None:
+    held = [Hold.of(event("e1"), NOVA), Hold.of(event("e2"), NOVA)]
+    backend.holds.put(held)
+    assert (waiting(backend), backend.holds.count()) == (held, 2)
+    assert backend.holds.of("tweets", "e1") == held[:1]
+
+
+def test_where_nothing_is_held_nothing_waits(backend: Backend) -> None:
+    backend.holds.put([])
+    assert (waiting(backend), backend.holds.count()) == ([], 0)
+    assert backend.holds.of(None, "e1") == []
+    assert not backend.holds.decide(EventId("tweets", "e1"), Decision.RELEASED, "grace", START)
+    assert (waiting(backend), backend.holds.count(), backend.holds.of("tweets", "e1")) == ([], 0, [])
+
+
+def test_of_an_event_the_first_hold_stands(backend: Backend) -> None:
+    first = Hold.of(event(), NOVA)
+    backend.holds.put([first])
+    backend.holds.put([first])
+    backend.holds.put([Hold.of(replace(event(), accepted_at=START + SECOND), (*NOVA, UserId("lyra")))])
+    assert waiting(backend) == [first]
+
+
+def test_an_event_is_known_by_its_source_and_id(backend: Backend) -> None:
+    held = [Hold.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
+    backend.holds.put(held)
+    assert backend.holds.of(None, "e1") == held
+    assert backend.holds.of("tweets", "e1") == held[1:]
+    assert backend.holds.of("nowhere", "e1") == []
+    assert len({hold.key for hold in held}) == 2
+
+
+def test_it_is_decided_once_and_stays_so_however_often_it_is_held_again(backend: Backend) -> None:
+    held = Hold.of(event(), NOVA)
+    backend.holds.put([held, Hold.of(event("e2"), NOVA)])
+    assert backend.holds.decide(held.id, Decision.RELEASED, "grace", START + SECOND)
+    assert not backend.holds.decide(held.id, Decision.RELEASED, "grace", START + SECOND)
+    assert not backend.holds.decide(held.id, Decision.DROPPED, "ada", START + SECOND)
+    backend.holds.put([held])
+    assert [hold.id.id for hold in waiting(backend)] == ["e2"]
+    assert backend.holds.count() == 1
+    [found] = backend.holds.of("tweets", "e1")
+    assert found == replace(held, decision=Decision.RELEASED)
+
+
+def test_what_nobody_decided_in_time_waits_no_longer_and_is_not_let_go(backend: Backend) -> None:
+    held = Hold.of(event(), NOVA)
+    backend.holds.put([held])
+    backend.clock.advance(WAITS - SECOND)
+    assert (len(waiting(backend)), backend.holds.count()) == (1, 1)
+    backend.clock.advance(SECOND)
+    now = backend.clock.now()
+    assert (waiting(backend), backend.holds.count()) == ([], 0)
+    assert not backend.holds.decide(held.id, Decision.RELEASED, "grace", now)
+    [found] = backend.holds.of("tweets", "e1")
+    assert (found.decision, found.refusal(now)) == (None, Refusal.DENIED)
+
+
+def test_more_than_a_page_are_all_told(backend: Backend) -> None:
+    held = [Hold.of(event(f"e{n:03}"), NOVA) for n in range(600)]
+    backend.holds.put(held)
+    backend.holds.decide(held[7].id, Decision.DROPPED, "grace", START)
+    assert waiting(backend) == [*held[:7], *held[8:]]
+    assert backend.holds.count() == 599
+
+
+def test_a_file_keeps_the_text_while_it_may_wait_and_the_row_while_it_may_be_asked_for(sqlite: Backend) -> None:
+    sqlite.holds.put([Hold.of(event(), NOVA)])
+    sqlite.clock.advance(WAITS)
+    sqlite.holds.put([Hold.of(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
+    assert [hold.event for hold in sqlite.holds.of(None, "e1")] == [None]
+    sqlite.clock.advance(KNOWN - WAITS)
+    sqlite.holds.put([])
+    assert list(sqlite.holds.of(None, "e1")) == []
+    assert [hold.id.id for hold in sqlite.holds.of(None, "e2")] == ["e2"]
+
+
+def test_every_decision_is_in_the_audit_with_who_took_it(sqlite: Backend, files: Files) -> None:
+    sqlite.holds.put([Hold.of(event(id), NOVA) for id in ("e1", "e2")])
+    for who, id, decision in (
+        ("ada", "e1", Decision.RELEASED),
+        ("bo", "e1", Decision.DROPPED),
+        ("cy", "e2", Decision.DROPPED),
+    ):
+        sqlite.holds.decide(EventId("tweets", id), decision, who, START)
+    found = [json.loads(body) for body, intact in entries(files.core) if intact]
+    told = [(entry["who"], entry["what"], entry["id"]) for entry in found]
+    assert told == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]
