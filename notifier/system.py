@@ -250,6 +250,7 @@ class System:
             ledger=p.ledger,
             seals=p.seals,
             inbox=p.inbox,
+            holds=p.holds,
             log=p.log,
             leadership=self._leadership("reconciler", timedelta(seconds=10)),
             clock=p.clock,

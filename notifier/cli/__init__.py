@@ -26,6 +26,7 @@ PLACES = {
     "ledger": "notifier.cli.ledger:ledger",
     "explain": "notifier.cli.explain:explain",
     "throttle": "notifier.cli.throttle:throttle",
+    "reach": "notifier.cli.reach:reach",
     "flush": "notifier.cli.flush:flush",
     "deadletters": "notifier.cli.deadletters:deadletters",
     "dump": "notifier.cli.dump:dump",

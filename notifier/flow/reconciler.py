@@ -22,6 +22,7 @@ from notifier.flow.publisher import Publisher
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.heads import Heads
+from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
 from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog
@@ -43,6 +44,8 @@ BURSTS_AT_ONCE = 1_000
 """In a page of a rebuild: about a megabyte, and some milliseconds of the index's lock."""
 COMPARED_WITH_OVERLAP = timedelta(seconds=10)
 """A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
+COUNTED_EVERY = timedelta(minutes=1)
+"""What is held: people decide over it, and a flood of it is a long read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +57,7 @@ class Reconciler:
     ledger: Ledger
     seals: Seals
     inbox: Inbox
+    holds: Holds
     log: EventLog
     leadership: Leadership
     clock: Clock
@@ -64,6 +68,8 @@ class Reconciler:
     """The pull index that this process has rebuilt."""
     compared_at: datetime | None = None
     """At this moment nothing that the store held was missing in it."""
+    counted_at: datetime | None = None
+    """When it was told last how many mentions are held."""
 
     def __call__(self) -> None:
         """One round. An outage ends it; whatever else fails, fails alone: the other duties are done all the same."""
@@ -75,6 +81,7 @@ class Reconciler:
         duties: dict[str, Callable[[], object]] = {
             "heads": self._finish_heads,
             "sums": self._check_sums,
+            "held": partial(self._count_held, now),
             "sweep": partial(self.inbox.sweep, now, SWEPT_AT_ONCE),
             "log": partial(self.log.forget, now - LOG_KEPT_FOR),
         }
@@ -135,6 +142,11 @@ class Reconciler:
             self._alone("sums", partial(self._check, burst))
         self.unsettled.clear()
         self.unsettled.update(listed)
+
+    def _count_held(self, now: datetime) -> None:
+        if self.counted_at is None or now >= self.counted_at + COUNTED_EVERY:
+            self.metrics.held.set(self.holds.count())
+            self.counted_at = now
 
     def _check(self, burst: BurstKey) -> None:
         for sums in self.sums([burst]):

@@ -19,8 +19,8 @@ class Release:
     clock: Clock
 
     def __call__(self, holds: Sequence[Hold], who: str) -> Sequence[Hold]:
-        """Those of which this was the decision: nobody decided otherwise before. Raises LogUnavailable and Full, and
-        what the store does; then some may have been sent, and still wait.
+        """Those of which this was the decision: nobody had decided before. Raises LogUnavailable and Full, and what the
+        store does; then some may have been sent, and still wait.
 
         The log first. Whoever dies before the decision leaves a mention that waits and was sent all the same: it is let
         go again, and the coordinator knows it by its event. The other way round it would never be sent. So it is when

@@ -72,6 +72,17 @@ def test_a_zone_that_was_said_stays_wherever_the_browser_is(abroad: Opened, inbo
     assert inbox.calls(PATH) == [{"time_zone": "America/New_York"}]
 
 
+def test_whose_mentions_followers_are_told_of_is_chosen_from_a_list(opened: Opened, inbox: Inbox) -> None:
+    inbox.everything |= {"mentions": "verified"}
+    gear(opened.live()).click()
+    whose = dialog(opened).get_by_label("Tell my followers when I’m mentioned")
+    expect(whose).to_have_value("verified")
+    whose.select_option("By people I follow")
+    dialog(opened).get_by_role("button", name="Save").click()
+    expect(dialog(opened)).to_have_count(0)
+    assert inbox.calls(PATH) == [{"mentions": "followed"}]
+
+
 def test_the_keyboard_alone_opens_changes_and_leaves(opened: Opened, inbox: Inbox) -> None:
     press = opened.live().page.keyboard.press
     gear(opened).focus()

@@ -8,7 +8,11 @@ from notifier.cli.verbs import Verbs
 from tests.cli.conftest import Notifier
 
 GIVEN = [verb for verb in PLACES if verb in main.list_commands(click.Context(main))]
-FAMILIES = {"throttle": ("set", "list", "lift"), "key": ("add", "list", "remove")}
+FAMILIES = {
+    "throttle": ("set", "list", "lift"),
+    "key": ("add", "list", "remove"),
+    "reach": ("set", "list", "show", "held", "release", "drop"),
+}
 VERBS = [
     *((verb,) for verb in GIVEN if verb not in FAMILIES),
     *((family, each) for family, verbs in FAMILIES.items() for each in verbs),

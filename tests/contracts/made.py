@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import Bits, from_offsets, nobody
 from notifier.domain.burst import Burst
-from notifier.domain.mention import EventId, Mention
+from notifier.domain.mention import Event, EventId, Mention
 from notifier.domain.plan import Plan
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import Seal
@@ -50,6 +50,20 @@ def mention(subject: Subject = NOVA, *, event: EventId = EVENT) -> Mention:
         lane=Lane.CELEBRITY,
         followers=2_000_000,
         happened_at=START,
+        accepted_at=START,
+    )
+
+
+def event(id: str = EVENT.id, source: str = EVENT.source) -> Event:
+    """By bob, of nova and a ghost."""
+    return Event(
+        id=EventId(source, id),
+        tweet=f"t-{id}",
+        author=UserId("bob"),
+        mentioned=(UserId("nova"), UserId("ghost")),
+        text="hello @nova",
+        protected=False,
+        happened_at=START - timedelta(hours=1),
         accepted_at=START,
     )
 

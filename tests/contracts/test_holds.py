@@ -7,27 +7,15 @@ from datetime import timedelta
 from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
 from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
-from notifier.domain.mention import Event, EventId
+from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.subject import UserId
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.contracts.made import event
 
 SECOND = timedelta(seconds=1)
 NOVA = (UserId("nova"),)
-
-
-def event(id: str = "e1", source: str = "tweets", author: str = "bob") -> Event:
-    return Event(
-        id=EventId(source, id),
-        tweet=f"t-{id}",
-        author=UserId(author),
-        mentioned=(UserId("nova"), UserId("ghost")),
-        text="hello @nova",
-        protected=False,
-        happened_at=START - timedelta(hours=1),
-        accepted_at=START,
-    )
 
 
 def waiting(backend: Backend) -> list[Hold]:

@@ -21,6 +21,7 @@ OPERATIONS = Page("docs/operations.md")
 METHODS = {"get", "put", "post", "delete", "patch"}
 NOT_OVER_HTTP = {
     "bad_import": "who imports a file is told; no route does",
+    "bad_reach": "operators say it on the command line",
     "no_answer": "what the command line says of a service that doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
     "number_taken": "whoever enrols accounts is told; no route does",

@@ -12,6 +12,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.head import Head
 from notifier.domain.ledger import Account
+from notifier.domain.reach import Verdict
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Subject
 from notifier.flow.reconciler import LOG_KEPT_FOR, Reconciler
@@ -189,3 +190,20 @@ def test_books_whose_seals_have_expired_count_as_nothing() -> None:
     stage.ground.inbox.sweep(stage.ground.clock.now(), 1_000_000)
     reconciler()
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
+
+
+def test_how_many_mentions_are_held_is_told_once_a_minute() -> None:
+    stage = Stage()
+    stage.reach("bob", Verdict.HOLD)
+    reconciler = stage.system().reconciler()
+
+    def told() -> float | None:
+        reconciler()
+        return reconciler.metrics.registry.get_sample_value("notifier_held")
+
+    assert told() == 0
+    stage.mention("nova", "lyra", author="bob")
+    stage.mention("nova", author="bob")
+    assert told() == 0
+    stage.pass_time(minutes=1)
+    assert told() == 2

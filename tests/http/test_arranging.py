@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob
-from tests.http.house import Edge, assert_problem
+from tests.http.house import Edge, assert_problem, event
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 UNSAID = {"volume": "all", "push": True, "quiet_hours": None, "time_zone": "UTC", "digest_hour": 18, "mentions": "all"}
@@ -231,3 +231,21 @@ def test_what_was_kept_for_an_outage_is_forgotten_when_it_may_no_longer_be_shown
     arrange(edge, {"volume": "off"})
     edge.house.broken.store = StoreUnavailable()
     assert edge.inbox("u1").json()["items"] == []
+
+
+def test_whose_mentions_followers_are_told_of_counts_from_the_next_one_on(edge: Edge) -> None:
+    edge.mention()
+    later(edge)
+    assert (
+        arrange(edge, {"mentions": "none"}, "nova").json()["mentions"] == everything(edge, "nova")["mentions"] == "none"
+    )
+    edge.post(event("7"))
+    assert edge.refusals("7") == {"nova": "not_wanted"}
+    assert (shown(edge), shown(edge, "nova")) == (1, 2)
+    arrange(edge, {"mentions": "verified"}, "nova")
+    edge.post(event("8"))
+    assert edge.refusals("8") == {"nova": "not_wanted"}
+    arrange(edge, {"mentions": "all"}, "nova")
+    later(edge)
+    edge.post(event("9"))
+    assert (edge.refusals("9"), shown(edge)) == ({"nova": None}, 2)

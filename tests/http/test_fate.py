@@ -7,7 +7,9 @@ from httpx import Response
 
 from notifier.domain.audience import Tier
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
+from notifier.domain.hold import Decision
 from notifier.domain.plan import SetHead
+from notifier.domain.reach import ReachWord, Verdict
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.flow.fate import LOOKED_THROUGH
@@ -198,3 +200,30 @@ def tier(edge: Edge, name: str) -> dict[str, object]:
     [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:nova#1"]
     found: dict[str, object] = burst["tiers"][name]
     return found
+
+
+def test_a_held_mention_is_told_as_held_and_once_it_is_let_go_by_its_bursts(edge: Edge) -> None:
+    reach(edge, "bob", Verdict.HOLD)
+    edge.post(event("7", author="bob"))
+    edge.post(event("8", author="bob"))
+    assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
+    first, second = sorted(edge.house.ports.holds.waiting(), key=lambda hold: hold.id)
+    edge.house.system.release()([first], "amy")
+    assert edge.fate("7").json()["status"] == "accepted"
+    edge.house.ports.holds.decide(second.id, Decision.DROPPED, "amy", edge.house.clock.now())
+    assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]
+    [account] = edge.fate("7").json()["accounts"]
+    assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
+
+
+def test_a_held_event_is_asked_for_by_its_source_as_any_other(edge: Edge) -> None:
+    reach(edge, "bob", Verdict.HOLD)
+    edge.post(event("7", author="bob"))
+    edge.house.sequence()
+    assert edge.fate("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
+    assert_problem(edge.fate("7", source="//elsewhere"), 404, "not_found")
+
+
+def reach(edge: Edge, user: str, verdict: Verdict) -> None:
+    word = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.house.clock.now())
+    edge.house.ports.reaches.say(word)

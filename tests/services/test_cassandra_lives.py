@@ -8,6 +8,7 @@ from notifier.adapters.cassandra import (
     CassandraBursts,
     CassandraClaims,
     CassandraDeadLetters,
+    CassandraHolds,
     CassandraLedger,
     CassandraSent,
     CassandraStays,
@@ -18,6 +19,7 @@ from notifier.domain.activity import FOREVER, hour_of
 from notifier.domain.audience import SetKind, Tier
 from notifier.domain.bits import from_offsets
 from notifier.domain.head import Sequenced
+from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.reach import Refusal
 from notifier.domain.stamp import stamp
@@ -28,7 +30,7 @@ from notifier.ports.deadletters import DeadLetter
 from notifier.ports.push import Sending
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START, ManualClock
-from tests.contracts.made import EVENT, NOVA, burst, mention, piece, plan
+from tests.contracts.made import EVENT, NOVA, burst, event, mention, piece, plan
 from tests.services.losing import ON_ENGINES, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
@@ -47,6 +49,7 @@ LIVES: dict[str, Sequence[str]] = {
     "plans": ["blob"],
     "sent": ["sent"],
     "throttles": ["tier", "rate", "reason", "who", "starts_at", "ends_at"],
+    "holds": ["author", "accounts", "since", "event", "decision"],
     "dead_letters": ["stage", "cause", "body", "at"],
 }
 """Tables whose rows have cells, of which every one is always there."""
@@ -70,6 +73,9 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
     CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)
     CassandraDeadLetters(cluster, clock).put(DeadLetter(id="x", stage="s", cause="c", body=b"b", at=START))
+    held = Hold.of(event(), (UserId("nova"),))
+    CassandraHolds(cluster, clock).put([held])
+    CassandraHolds(cluster, clock).decide(held.id, Decision.DROPPED, "ada", START)
     for table, columns in LIVES.items():
         lives = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
         assert lives, table
@@ -91,6 +97,15 @@ def test_a_burst_lives_as_long_as_it_may_and_what_hangs_on_it_a_day_longer(
     for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
         [[life]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
         assert days * 86_400 - 60 <= life <= days * 86_400
+
+
+def test_the_text_of_what_is_held_lives_while_it_may_wait(cluster: Cluster, clock: ManualClock) -> None:
+    clock.advance(timedelta(days=10))
+    CassandraHolds(cluster, clock).put([Hold.of(event("e9"), (UserId("nova"),))])
+    waits = (WAITS - timedelta(days=10)) // timedelta(seconds=1)
+    [[text, row]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
+    assert waits - 60 <= text <= waits
+    assert row - text == (KNOWN - WAITS) // timedelta(seconds=1)
 
 
 def test_a_stay_lives_two_days_longer_than_it_lasts_and_one_without_an_end_for_ever(

@@ -229,9 +229,10 @@ NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
 LIKE = {
     Kept(NARROW, 0): """
         user_ranges member_ranges users numbers members member_sets set_heads follows follows_of_subject seen wants
-        wants_of_subject preferences heads audit leases flags partings partings_of_account
+        wants_of_subject preferences heads audit leases flags partings partings_of_account reaches
         """,
     Kept(NARROW, 0, 10 * DAY): "deleted_members blocks blocks_of_account",
+    Kept(NARROW, 91 * DAY): "holds",
     Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
     Kept(TIERS, 8 * DAY): "marks_of_burst sent",
     Kept(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",

@@ -40,6 +40,7 @@ class Inbox:
             "quiet_hours": None,
             "time_zone": "UTC",
             "digest_hour": 18,
+            "mentions": "all",
         }
     )
     """What the person says of everything."""

@@ -84,9 +84,11 @@ export class Settings {
     this.to = el("input", { type: "time", required: true, value: hours.to });
     this.zone = el("select", {}, ...zones(stands).map((name) => el("option", { value: name, selected: name === zoneOf(stands) }, name.replaceAll("_", " "))));
     this.hours = el("div", { class: "hours" }, named(words.quietFrom, this.from), named(words.quietTo, this.to), named(words.timeZone, this.zone));
+    this.mentions = el("select", {}, ...Object.entries(words.mentionsBy).map(([value, text]) => el("option", { value, selected: value === stands.mentions }, text)));
     this.body.replaceChildren(
       el("fieldset", {}, el("legend", {}, words.volume), ...volumes),
       el("fieldset", {}, el("legend", {}, words.alerts), choiceOf(this.push, words.push), choiceOf(this.quiet, words.quiet), this.hours),
+      named(words.mentions, this.mentions),
     );
     this.save.disabled = false;
     this.opened();
@@ -102,7 +104,7 @@ export class Settings {
     const { stands } = this;
     const volume = this.body.querySelector("[name=volume]:checked")?.value ?? stands.volume;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
-    const said = { volume, push: this.push.checked, quiet_hours: hours, time_zone: hours ? this.zone.value : stands.time_zone };
+    const said = { volume, push: this.push.checked, quiet_hours: hours, time_zone: hours ? this.zone.value : stands.time_zone, mentions: this.mentions.value };
     return Object.fromEntries(Object.entries(said).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(stands[name])));
   }
 

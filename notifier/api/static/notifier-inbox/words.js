@@ -38,6 +38,8 @@ export const WORDS = {
   settingsLoading: "Loading settings",
   settingsFailed: "Your settings didn’t load.",
   volume: "Show me",
+  mentions: "Tell my followers when I’m mentioned",
+  mentionsBy: { all: "By anybody", followed: "By people I follow", verified: "By verified accounts", none: "By nobody" },
   volumes: { all: "Every mention of accounts I follow", first: "Only each account’s first of the day", off: "Only mentions of me" },
   alerts: "Alerts",
   push: "Alert me on my devices",
