@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
+from notifier.testing.simulator.desk import a_hold
 from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
@@ -45,6 +46,7 @@ IDLE = {
         "pressure.level",
         "report.tell",
     ),
+    *("holds.waiting", "holds.count"),
     *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
     *("epochs.begin", "directory.end", "active_hours.read", "active_hours.last_rolled_up", "active_hours.rolled_up"),
 }
@@ -238,6 +240,7 @@ COURSES = {
     "zombies": zombies,
     "wipe": a_wipe,
     "crossing": a_crossing,
+    "hold": a_hold,
 }
 
 

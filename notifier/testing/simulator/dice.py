@@ -13,6 +13,7 @@ from notifier.testing.simulator.script import (
     Happening,
     How,
     Input,
+    Judged,
     Killed,
     Meddled,
     Meddling,
@@ -58,7 +59,8 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
         crowd=random.choice((0, 0, 40)),
     )
     moving = _moving(script, Random(f"graph {seed}"))
-    return _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
+    crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
+    return _holding(crossing, Random(f"holding {seed}"))
 
 
 def _parting(script: Script, random: Random) -> Script:
@@ -76,6 +78,18 @@ def _parted(random: Random) -> Input:
     person, other = pair if random.random() < 0.6 else reversed(pair)
     what, late = random.choice(("block", "block", "unblock")), random.choice((0, 0, 0, 1, 2))
     return Changed(person=person, what=what, whom=other, sequence=late)
+
+
+def _holding(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts an operator holds some authors' mentions, now and then, and lets them go."""
+    if random.random() < 0.8:
+        return script
+    words = [
+        Judged(account=random.choice(AUTHORS), verdict=random.choice(("hold", "hold", "all")))
+        for _ in range(random.randint(1, 5))
+    ]
+    more = [Happening(step=random.randint(1, script.steps // 2), what=word) for word in words]
+    return replace(script, desk=True).with_more(*more)
 
 
 def _crossing(script: Script, random: Random) -> Script:

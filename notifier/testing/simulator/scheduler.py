@@ -21,6 +21,7 @@ from notifier.testing.simulator.script import (
     Happening,
     How,
     Input,
+    Judged,
     Killed,
     Lost,
     Meddled,
@@ -166,7 +167,7 @@ class Scheduler:
 
     def _happens(self, happening: Happening) -> None:
         match happening.what:
-            case Tweeted() | Changed() | Resized() | Opened() | Throttled():
+            case Tweeted() | Changed() | Resized() | Opened() | Throttled() | Judged():
                 self.tell(f"{happening.what}")
                 self._inputs(happening.what)
             case fault:

@@ -78,6 +78,14 @@ class Throttled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An operator says how far an account's mentions carry: `hold`, or `all` again."""
+
+    account: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Killed:
     """A process is gone, and comes back with nothing in its memory."""
 
@@ -132,7 +140,7 @@ class Frozen:
     lasting: timedelta
 
 
-Input = Tweeted | Changed | Resized | Opened | Throttled
+Input = Tweeted | Changed | Resized | Opened | Throttled | Judged
 Fault = Killed | Stalled | Lost | Failing | Outage | Wiped | Meddled | Frozen
 
 
@@ -171,6 +179,9 @@ class Script:
     """Routers look at sizes anew for each mention, as they change so quickly here."""
     graph: bool = False
     """Follows and wants go through the log, and an indexer makes sets of them. Else they are so at once."""
+
+    desk: bool = False
+    """There is an operator, who lets go again and again what is held."""
 
     def with_more(self, *more: Happening) -> "Script":
         return replace(self, happenings=(*self.happenings, *more))

@@ -18,13 +18,14 @@ from notifier.flow.page import Opened as Shown
 from notifier.flow.tab import unwatched
 from notifier.testing.oracle import Tweet
 from notifier.testing.simulator.changes import SAID, Mouth, Said
+from notifier.testing.simulator.desk import operator
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
 from notifier.testing.simulator.ringing import Ringing
 from notifier.testing.simulator.roles import Roles, Threads
 from notifier.testing.simulator.scene import VIEWERS, Scene
 from notifier.testing.simulator.scheduler import Scheduler
-from notifier.testing.simulator.script import Changed, Input, Opened, Resized, Script, Throttled, Tweeted
+from notifier.testing.simulator.script import Changed, Input, Judged, Opened, Resized, Script, Throttled, Tweeted
 from notifier.testing.simulator.sight import Sight
 from notifier.testing.simulator.visits import Visits, driven
 from notifier.testing.simulator.watching import Watching
@@ -57,6 +58,7 @@ class World:
         self.unsent: deque[tuple[str, bytes]] = deque()
         """Events with their bodies, which stay the same however often they are sent."""
         self.unsaid: deque[Said] = deque()
+        self.judged: deque[Judged] = deque()
         self.complaints = Complaints()
         self.scheduler = Scheduler(script, self.ground, self._input)
         self.sight = Sight(self.ground, self.scene, self.tweets)
@@ -112,7 +114,7 @@ class World:
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        if self.unsent or self.unsaid or visiting or not self.ground.at_rest():
+        if self.unsent or self.unsaid or self.judged or visiting or not self.ground.at_rest():
             return False
         return not any(self.waiting())
 
@@ -124,6 +126,8 @@ class World:
             for pool in Pool:
                 self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
         self.scheduler.add(Process("people", self._people))
+        if self.script.desk:
+            self.scheduler.add(Process("desk", self._desk))
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = self.roles.system(process).gateway()
@@ -169,6 +173,9 @@ class World:
     def _people(self, process: Process, _: int) -> Threads:
         return {f"people/{name}": self._visitor(name) for name in self._opened}
 
+    def _desk(self, process: Process, _: int) -> Threads:
+        return {"desk/operator": operator(self.roles.system(process), self.judged, self.scheduler.sleep)}
+
     def _visitor(self, name: str) -> Callable[[], None]:
         def live() -> None:
             while True:
@@ -205,6 +212,8 @@ class World:
                 self.scheduler.wake(f"people/{given.person}")
             case Throttled():
                 self._throttle(given)
+            case Judged():
+                self.judged.append(given)
 
     def _changes(self, given: Changed) -> None:
         if not self.script.graph or given.what.partition(":")[0] not in SAID:
