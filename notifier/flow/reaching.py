@@ -1,7 +1,7 @@
 """Reaching: what decides how far mentions carry, read once for a whole batch of events."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from notifier.domain.mention import Event
 from notifier.domain.overall import NOTHING_SAID, Overall
@@ -35,28 +35,28 @@ class Known:
         if (why := _nobody(event, account)) is not None:
             return why
         assert account is not None
-        if (why := BARRED.get(self._verdict(event, within_cap=True, released=released))) is not None:
+        mentioner = self._mentioner(event.author)
+        if (why := BARRED.get(verdict(self.rule, mentioner, released=released))) is not None:
             return why
-        if not self._wanted(event, account):
+        if not self._wanted(event, account, mentioner):
             return Refusal.NOT_WANTED
-        found = self._verdict(event, within_cap=within_cap(), released=released)
+        if not within_cap():
+            mentioner = replace(mentioner, within_cap=False)
+        found = verdict(self.rule, mentioner, released=released)
         return BARRED.get(found, found)
 
-    def _verdict(self, event: Event, *, within_cap: bool, released: bool) -> Verdict:
-        author, word = self.accounts.get(event.author), self.words.get(event.author)
-        mentioner = Mentioner(
+    def _mentioner(self, user: UserId) -> Mentioner:
+        account, word = self.accounts.get(user), self.words.get(user)
+        return Mentioner(
             standing=word.verdict if word else Verdict.ALL,
-            verified=author is not None and author.verified,
-            deleted=author is not None and author.deleted,
-            within_cap=within_cap,
+            verified=account is not None and account.verified,
+            deleted=account is not None and account.deleted,
         )
-        return verdict(self.rule, mentioner, released=released)
 
-    def _wanted(self, event: Event, account: Account) -> bool:
-        author = self.accounts.get(event.author)
-        return _allowed(self.overalls, account).admits(
-            followed=_pair(event, account) in self.following, verified=author is not None and author.verified
-        )
+    def _wanted(self, event: Event, account: Account, mentioner: Mentioner) -> bool:
+        allowed = _allowed(self.overalls, account)
+        followed = allowed is MentionsAllowed.FOLLOWED and _pair(event, account) in self.following
+        return allowed.admits(followed=followed, verified=mentioner.verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from notifier.domain.subject import Member
 # The moment is the write timestamp: what was said last of a thing stands, in whatever order the words come.
 _WRITE = "INSERT INTO preferences (shard, member, thing, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 OF_ONE = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member = ?"
+OF_SOME = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member IN ?"
 OF_SHARD = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ?"
 
 _MICROSECONDS = 1_000
@@ -33,7 +34,10 @@ class CassandraOveralls:
         self._cluster.ask_all([told for word in words if (told := written(word))])
 
     def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
-        answers = self._cluster.ask_each(OF_ONE, [(shard_of(member), member) for member in members])
+        by_shard = defaultdict[int, list[Member]](list)
+        for member in members:
+            by_shard[shard_of(member)].append(member)
+        answers = self._cluster.ask_each(OF_SOME, list(by_shard.items()))
         return overalls_of(row for rows in answers for row in rows)
 
     def sets(self, shard: int) -> Mapping[SetKind, Bits]:
