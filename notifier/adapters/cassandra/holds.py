@@ -18,6 +18,7 @@ from notifier.domain.subject import UserId
 from notifier.ports.clock import Clock
 
 _PUT = statement("put_hold")
+_PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 _DECIDE = statement("decide_hold")
 _COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
 _OF = f"{_COLUMNS} AND id = ?"
@@ -35,7 +36,10 @@ class CassandraHolds:
 
     def put(self, holds: Collection[Hold]) -> None:
         now = self._clock.now()
-        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in holds if hold.since + KNOWN > now])
+        some = [hold for hold in holds if hold.since + KNOWN > now]
+        # The event first: a crash in between leaves one that nobody knows to be held, and the router comes again.
+        self._cluster.ask_each(_PUT_EVENT, [_event(hold, now) for hold in some])
+        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in some])
 
     def waiting(self) -> Iterator[Hold]:
         now = self._clock.now()
@@ -73,14 +77,25 @@ class CassandraHolds:
         return _holds(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
 
 
+def _event(hold: Hold, now: datetime) -> tuple[object, ...]:
+    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + WAITS, now))
+
+
 def _row(hold: Hold, now: datetime) -> tuple[object, ...]:
-    place, stamp = (part_of_event(hold.id), hold.id.id, hold.id.source), (_FAR - hold.since) // _MICROSECOND
-    told = hold.author, pack(hold.accounts), to_ms(hold.since), stamp, seconds_until(hold.since + KNOWN, now)
-    return *place, *told, *place, pack(hold.event), stamp, max(1, seconds_until(hold.since + WAITS, now))
+    told = hold.author, pack(hold.accounts), to_ms(hold.since)
+    return *_place(hold), *told, _stamp(hold), seconds_until(hold.since + KNOWN, now)
+
+
+def _place(hold: Hold) -> tuple[object, ...]:
+    return part_of_event(hold.id), hold.id.id, hold.id.source
+
+
+def _stamp(hold: Hold) -> int:
+    return (_FAR - hold.since) // _MICROSECOND
 
 
 def _holds(rows: list[Any]) -> Sequence[Hold]:
-    """Without those of which the decision alone is left."""
+    """Without those that have an event or a decision alone."""
     return [_hold(row) for row in rows if row.since is not None]
 
 
