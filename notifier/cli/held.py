@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +12,14 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_json, print_sentence, print_table, stamp
 from notifier.cli.throttle import SHORTEST, who_option
 from notifier.cli.verbs import example
+from notifier.config import Settings
 from notifier.domain.errors import NotFound
 from notifier.domain.hold import WAITS, Decision, Hold
 from notifier.domain.subject import UserId
 from notifier.ports.chosen import Ports
+
+if TYPE_CHECKING:
+    from notifier.system import System
 
 TOGETHER = 500
 """Are let go in one append."""
@@ -37,9 +42,12 @@ all_by_option = click.option("--by", "by", default=None, help="Instead of ids: a
 def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_json: bool) -> None:
     """List the mentions that are held, those that wait longest first; each waits 30 days at most."""
     from notifier.cli.opening import opened
+    from notifier.flow.held import as_they_stand
 
-    with opened(settings_for(data)) as folder:
-        found = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
+    settings = settings_for(data)
+    with opened(settings) as folder:
+        longest = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
+        found = as_they_stand(_system(folder.ports, settings).settling(), longest)
     if as_json:
         print_json([facts(hold) for hold in found])
     elif not found:
@@ -65,13 +73,10 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     the account's stays so, and `deny` said meanwhile counts more.
     """
     from notifier.cli.opening import opened
-    from notifier.system import System
-    from notifier.telemetry import Metrics
 
     settings = settings_for(data)
     with opened(settings) as folder:
-        system = System(ports=folder.ports, settings=settings, metrics=Metrics(), owner="release")
-        go = system.release()
+        go = _system(folder.ports, settings).release()
         done = _decided(folder.ports, ids, by, lambda some: go(some, who))
     _print(done, "on their way", as_json=as_json)
 
@@ -98,6 +103,13 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 
         done = _decided(ports, ids, by, away)
     _print(done, "dropped", as_json=as_json)
+
+
+def _system(ports: Ports, settings: Settings) -> "System":
+    from notifier.system import System
+    from notifier.telemetry import Metrics
+
+    return System(ports=ports, settings=settings, metrics=Metrics(), owner="reach")
 
 
 def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[Hold]:

@@ -9,12 +9,14 @@ import pytest
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailable
+from notifier.domain.event import DELETED_TYPE
 from notifier.domain.hold import WAITS, Decision, Hold
 from notifier.domain.mention import Arrival, EventId
 from notifier.domain.overall import OverallWish
 from notifier.domain.reach import MentionsAllowed, Refusal, Verdict
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Status
+from notifier.flow.held import as_they_stand
 from notifier.flow.release import Release
 from notifier.ports.log import Record
 from tests.flow.failing import Refusing
@@ -177,6 +179,21 @@ def test_what_nobody_lets_go_within_thirty_days_is_dropped() -> None:
     assert (stage.held(), release(stage, hold)) == ([], [])
     stage.sequence()
     assert (counts(stage), fate(stage, "e1")[1]) == ({}, {"nova": (Refusal.DENIED, 0)})
+
+
+def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody() -> None:
+    stage = holding()
+    stage.tweet("nova", author="bob", id="e2")
+    stage.sequence()
+    settling = stage.system().settling()
+    said = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
+    assert as_they_stand(settling, said) == said
+    stage.say(DELETED_TYPE, tweet="t1", author="bob")
+    assert [hold.event and hold.event.text for hold in as_they_stand(settling, said)] == ["", ""]
+    release(stage)
+    stage.sequence()
+    assert (stage.held(), counts(stage)) == ([], {})
+    assert fate(stage, "e1")[1] == {"nova": (Refusal.RETRACTED, 0)}
 
 
 def test_a_release_is_nothing_that_a_tweet_service_can_say() -> None:
