@@ -8,7 +8,6 @@ from datetime import timedelta
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.audience import TierRule
-from notifier.domain.reach import RateCap
 from notifier.domain.slice import Step
 from notifier.flow.attendant import Attendant
 from notifier.flow.audit import Audit
@@ -28,7 +27,6 @@ from notifier.flow.rates import Rates
 from notifier.flow.reaching import Reaching
 from notifier.flow.reconciler import Reconciler
 from notifier.flow.registrar import Registrar
-from notifier.flow.release import Release
 from notifier.flow.retractor import Retractor
 from notifier.flow.rollup import RollUp
 from notifier.flow.router import Router, Sizes
@@ -133,16 +131,12 @@ class System:
             buckets=p.buckets,
             sizes=Sizes(sets=p.sets, heads=p.heads, clock=p.clock, threshold=self.settings.threshold),
             metrics=self.metrics,
-            cap=RateCap(capacity=self.settings.reach.capacity, refill=self.settings.reach.refill),
+            cap=self.settings.reach.cap,
         )
 
     def reaching(self) -> Reaching:
         p = self.ports
         return Reaching(directory=p.directory, reaches=p.reaches, overalls=p.overalls, follows=p.follows)
-
-    def release(self) -> Release:
-        p = self.ports
-        return Release(log=p.log, holds=p.holds, clock=p.clock)
 
     def coordinator(self) -> Coordinator:
         p = self.ports

@@ -73,10 +73,10 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     the account's stays so, and `deny` said meanwhile counts more.
     """
     from notifier.cli.opening import opened
+    from notifier.flow.release import Release
 
-    settings = settings_for(data)
-    with opened(settings) as folder:
-        go = _system(folder.ports, settings).release()
+    with opened(settings_for(data)) as folder:
+        go = Release.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda some: go(some, who))
     _print(done, "on their way", as_json=as_json)
 

@@ -25,3 +25,7 @@ class Reach:
         means="until such an account may have one more",
         holds=lambda wait: timedelta(milliseconds=1) <= wait <= LONGEST,
     )
+
+    @property
+    def cap(self) -> RateCap:
+        return RateCap(capacity=self.capacity, refill=self.refill)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.hold import Decision, Hold
 from notifier.domain.mention import Arrival
+from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
 from notifier.ports.holds import Holds
 from notifier.ports.log import EventLog, Record
@@ -17,6 +19,10 @@ class Release:
     log: EventLog
     holds: Holds
     clock: Clock
+
+    @classmethod
+    def of(cls, ports: Ports) -> Self:
+        return cls(log=ports.log, holds=ports.holds, clock=ports.clock)
 
     def __call__(self, holds: Sequence[Hold], who: str) -> Sequence[Hold]:
         """Those of which this was the decision: nobody had decided before. Raises LogUnavailable and Full, and what the

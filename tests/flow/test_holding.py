@@ -26,7 +26,7 @@ from tests.flow.stage import Stage
 
 
 def release(stage: Stage, *holds: Hold, **ports: Any) -> list[Hold]:
-    return list(stage.system(**ports).release()(holds or stage.held(), "amy"))
+    return list(Release.of(stage.system(**ports).ports)(holds or stage.held(), "amy"))
 
 
 def holding(*mentioned: str, author: str = "bob") -> Stage:

@@ -13,6 +13,7 @@ from notifier.domain.reach import ReachWord, Verdict
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.flow.fate import LOOKED_THROUGH
+from notifier.flow.release import Release
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem, event
 
@@ -208,7 +209,7 @@ def test_a_held_mention_is_told_as_held_and_once_it_is_let_go_by_its_bursts(edge
     edge.post(event("8", author="bob"))
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
     first, second = sorted(edge.house.ports.holds.waiting(), key=lambda hold: hold.id)
-    edge.house.system.release()([first], "amy")
+    Release.of(edge.house.ports)([first], "amy")
     assert edge.fate("7").json()["status"] == "accepted"
     edge.house.ports.holds.decide(second.id, Decision.DROPPED, "amy", edge.house.clock.now())
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]

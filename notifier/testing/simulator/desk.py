@@ -7,6 +7,7 @@ from datetime import timedelta
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.reach import ReachWord, Verdict, checked
 from notifier.domain.subject import UserId
+from notifier.flow.release import Release
 from notifier.ports.chosen import Ports
 from notifier.system import System
 from notifier.testing.simulator.script import Happening, Judged, Script, Tweeted
@@ -17,7 +18,7 @@ LOOKS_EVERY = 0.2
 
 def operator(system: System, judged: deque[Judged], sleep: Callable[[float], None]) -> Callable[[], None]:
     """One word after another, and each until it is heard."""
-    release, ports = system.release(), system.ports
+    release, ports = Release.of(system.ports), system.ports
 
     def decides() -> None:
         while True:
