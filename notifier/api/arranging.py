@@ -10,7 +10,7 @@ from litestar.params import JSONBody
 from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
-from notifier.domain.errors import BadPreference, NotSupported
+from notifier.domain.errors import BadPreference
 from notifier.domain.overall import Overall, OverallWish
 from notifier.domain.quiet import NO_HOURS, Hours, known
 from notifier.domain.reach import MentionsAllowed
@@ -103,8 +103,6 @@ def _wish(data: Arrangement) -> OverallWish:
 def _volume(said: str) -> Volume:
     if said not in {Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF}:
         raise BadPreference(f"The volume is {said!r}."[:80])
-    if said == Volume.DIGEST:
-        raise NotSupported("There is no digest yet.")
     return Volume(said)
 
 

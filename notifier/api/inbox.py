@@ -1,7 +1,7 @@
 """`/v1/inbox`: a person's tab, badge and marks."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Annotated
 from urllib.parse import urlencode
@@ -12,37 +12,21 @@ from litestar.params import JSONBody, QueryParameter
 
 from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
+from notifier.api.items import ItemBody, item_body
 from notifier.api.problems import described
-from notifier.api.wording import sentence
 from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
 from notifier.domain.subject import UserId
 from notifier.flow.live import Told
-from notifier.flow.page import Badge, Item, Page
+from notifier.flow.page import Badge, Page
 
 POLL_EVERY = timedelta(seconds=30)
-NAMES_SHOWN = 3
 LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
 """A page's worth."""
 
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
 Limit = Annotated[int, QueryParameter(ge=1, le=100)]
-
-
-class ItemBody(msgspec.Struct, kw_only=True):
-    burst: str
-    """Opaque; the same for this person for ever, and another one for everybody else."""
-    subject: str
-    opened_at: datetime
-    count: int
-    names: list[str]
-    more: bool
-    """Others mentioned the subject too."""
-    text: str
-    tweet: str | None
-    """The opener's tweet; null where the viewer blocked the opener or was blocked by the opener."""
-    unread: bool
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
@@ -77,7 +61,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     found, badge = await edge.tab.open(user, after=after, limit=limit)
     body = InboxBody(
-        items=[item_body(item, edge.opaque.id(user, item.burst.key), edge.clock.now()) for item in found.items],
+        items=[item_body(item, edge.opaque.id(user, item.entry.key), edge.clock.now()) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,
         seen=edge.opaque.token(found.seen) if found.seen else None,
         live=None,
@@ -131,22 +115,6 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
     bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await edge.tab.mark(request.user, bursts, Mark(data.mark))
     edge.hub.changed(request.user, bursts)
-
-
-def item_body(item: Item, id: str, now: datetime) -> ItemBody:
-    burst = item.burst
-    return ItemBody(
-        burst=id,
-        subject=str(burst.key.subject),
-        # Those numbered together are a millisecond apart: the last of many may be ahead of the clock.
-        opened_at=min(burst.opened_in, now.replace(microsecond=0)),
-        count=burst.count,
-        names=list(item.names[:NAMES_SHOWN]),
-        more=burst.more_mentioners or len(item.names) > NAMES_SHOWN,
-        text=sentence(burst, item.names),
-        tweet=item.tweet,
-        unread=item.unread,
-    )
 
 
 def badge_body(badge: Badge) -> BadgeBody:

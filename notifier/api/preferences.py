@@ -10,7 +10,7 @@ from notifier.api.arranging import EverythingBody, everything
 from notifier.api.edge import Call, Wired, written
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
-from notifier.domain.errors import BadPreference, NotSupported
+from notifier.domain.errors import BadPreference
 from notifier.domain.subject import Kind, Subject
 from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish
 
@@ -84,8 +84,6 @@ def _wish(data: Change, now: datetime) -> Wish:
 def _volume(said: str) -> Volume:
     if said not in set(Volume):
         raise BadPreference(f"The volume is {said!r}."[:80])
-    if said == Volume.DIGEST:
-        raise NotSupported("There is no digest yet.")
     return Volume(said)
 
 

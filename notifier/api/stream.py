@@ -14,7 +14,8 @@ from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
 from notifier.api.edge import Call, Edge, Wired
-from notifier.api.inbox import BadgeBody, ItemBody, badge_body, item_body
+from notifier.api.inbox import BadgeBody, badge_body
+from notifier.api.items import ItemBody, item_body
 from notifier.api.problems import described
 from notifier.domain.subject import BurstKey
 from notifier.flow.hub import HEARTBEAT
@@ -142,7 +143,7 @@ class Talk:
     def _frame(self, news: News, id: str) -> bytes:
         self.edge.hub.metrics.told.labels(news.event).inc()
         if news.item is not None:
-            burst = self._named(news.item.burst.key)
+            burst = self._named(news.item.entry.key)
             return frame(news.event, id, item_body(news.item, burst, self.edge.clock.now()))
         if news.hidden is not None:
             return frame(news.event, id, HiddenBody(burst=self._named(news.hidden)))

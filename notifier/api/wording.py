@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Digest
 from notifier.domain.subject import Kind, UserId
 
 
@@ -13,6 +14,25 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
     if burst.count == 1:
         return f"{who} mentioned {whom}"
     return f"{who}, {burst.count} mentions of {whom}"
+
+
+def digest_sentence(digest: Digest) -> str:
+    """The two most mentioned accounts by name; of a busy day nobody knows how many others there are."""
+    count = f"{'more than ' if digest.more else ''}{digest.count} mention{'s' if digest.count != 1 else ''}"
+    names = [f"@{name}" for name, _ in digest.accounts]
+    return f"Your digest: {count} of {_accounts(names, more=digest.more)}"
+
+
+def _accounts(names: Sequence[str], *, more: bool) -> str:
+    match names:
+        case [one] if not more:
+            return one
+        case [one, another] if not more:
+            return f"{one} and {another}"
+        case [one, another, *others] if not more:
+            return f"{one}, {another} and {len(others)} other{'s' if len(others) != 1 else ''}"
+        case _:
+            return f"{', '.join(names[:2])} and others"
 
 
 def _who(names: Sequence[UserId], *, more: bool) -> str:

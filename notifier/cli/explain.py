@@ -13,6 +13,7 @@ from notifier.domain.audience import TIERS
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.block import Row
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Schedule, gathered, named
 from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
@@ -76,6 +77,7 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         "user": user,
         "member": member,
         **_verdict(burst, viewer, ports.clock.now()),
+        "digest": _digest(burst, viewer, ports.clock.now()),
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
         "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
@@ -94,6 +96,15 @@ def _since(moment: datetime | None) -> str | None:
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
     why = denied(burst, viewer, now=now)
     return {"visible": why is None, "rule": None if why is None else str(why), "because": SENTENCES[why]}
+
+
+def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
+    """Which one tells of it instead; it may be still to come."""
+    if not gathered(burst, viewer, now):
+        return None
+    schedule = Schedule.of(viewer.overall)
+    day = schedule.day_of(burst.opened_at)
+    return {"item": str(named(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
 
 
 def _sealed(seal: Seal | None, member: Member) -> Facts | None:
@@ -157,6 +168,7 @@ def _print(found: Facts) -> None:
     print_facts(
         {
             "opened": found["opened_at"],
+            **_digest_words(found["digest"]),
             "visible from": found["visible_from"] or "never",
             "seal": _seal_sentence(found["seal"]),
             "row": found["row"],
@@ -166,6 +178,10 @@ def _print(found: Facts) -> None:
             "seen up to": marks["seen_at"] or "nothing",
         }
     )
+
+
+def _digest_words(digest: object) -> Facts:
+    return {"told by": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
 def _slice_name(each: Facts) -> str:

@@ -13,7 +13,7 @@ from notifier.cli.screen import console, distance, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.subject import UserId
-from notifier.flow.page import Badge, Item, Page
+from notifier.flow.page import Badge, DigestItem, Page, Shown
 from notifier.system import Reads
 
 LONG_ENOUGH = timedelta(minutes=1)
@@ -58,10 +58,27 @@ def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
     }
 
 
-def _item(item: Item) -> Mapping[str, object]:
+def _item(item: Shown) -> Mapping[str, object]:
     """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
-    from notifier.api.wording import sentence
+    from notifier.api.wording import digest_sentence, sentence
 
+    if isinstance(item, DigestItem):
+        digest = item.digest
+        return {
+            "burst": str(digest.key),
+            "subject": str(digest.key.subject),
+            "opened_at": stamp(digest.opened_at),
+            "count": digest.count,
+            "names": [name for name, _ in digest.accounts],
+            "more": digest.more,
+            "text": digest_sentence(digest),
+            "tweet": None,
+            "unread": item.unread,
+            "digest": {
+                "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
+                "inside": [str(each.burst.key) for each in item.inside],
+            },
+        }
     burst = item.burst
     return {
         "burst": str(burst.key),
@@ -73,6 +90,7 @@ def _item(item: Item) -> Mapping[str, object]:
         "text": sentence(burst, item.names),
         "tweet": item.tweet,
         "unread": item.unread,
+        "digest": None,
     }
 
 

@@ -10,7 +10,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Kind, Member, Subject
-from notifier.domain.want import ALWAYS, SILENT, Volume, Want, combined
+from notifier.domain.want import ALWAYS, Volume, Want, begins_anew, combined
 
 DIGEST_HOUR = 18
 
@@ -48,7 +48,7 @@ class Overall:
     visible_from: datetime = ALWAYS
     """When `off` was left: nothing that opened earlier is seen, but what is about oneself."""
     default_from: datetime = ALWAYS
-    """The same of `digest`, which silences only what has no word of its own."""
+    """The same of `digest`, which silences only what has no word of its own; and when it was begun."""
     push: bool = True
     quiet: Hours = NO_HOURS
     zone: str = UTC_ZONE
@@ -91,13 +91,14 @@ class OverallWish:
     def heard(self, member: Member, before: Overall, now: datetime) -> OverallWord:
         """Said after what stands, also where that is by a clock that is ahead of this one."""
         left_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
-        left_digest = before.volume is Volume.DIGEST and self.volume not in {None, *SILENT}
+        digests = Volume.DIGEST in {before.volume, self.volume}
+        anew = digests and self.volume is not None and begins_anew(before.volume, self.volume)
         return OverallWord(
             member=member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
             visible_from=now if left_off else None,
-            default_from=now if left_digest else None,
+            default_from=now if anew else None,
             push=self.push,
             quiet=self.quiet,
             zone=self.zone,

@@ -25,12 +25,17 @@ def known(zone: str) -> bool:
     return _zone(zone) is not None
 
 
+def wall_of(zone: str) -> tzinfo:
+    """UTC where the zone is known no more."""
+    return _zone(zone) or UTC
+
+
 def quiet(zone: str, hours: Hours, now: datetime) -> bool:
     """Where the clock is moved the hours stay one stretch: they begin at the first moment that its hand may mean, and
     end at the last, so that they are never cut in two, and never too short. By UTC where the zone is known no more."""
     if hours == NO_HOURS or hours.start == hours.end:
         return False
-    here = _zone(zone) or UTC
+    here = wall_of(zone)
     today = now.astimezone(here).date()
     return any(_within(here, hours, day, now) for day in (today - _DAY, today))
 

@@ -24,6 +24,8 @@ class Kind(StrEnum):
     """Somebody mentions the owner; the audience is the owner's followers."""
     SELF = "self"
     """Somebody mentions the owner; the audience is the owner alone."""
+    DIGEST = "digest"
+    """The owner's own days; nothing is sequenced or written of it, and its numbers are dates."""
 
 
 class Lane(StrEnum):

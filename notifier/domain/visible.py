@@ -4,12 +4,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from notifier.domain.burst import Burst, expires_at
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.want import NEVER, Volume, combined
+
+
+class Listed(Protocol):
+    """What has a place in a list, and marks."""
+
+    @property
+    def key(self) -> BurstKey: ...
+
+    @property
+    def opened_at(self) -> datetime: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +50,13 @@ class Viewer:
             return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
 
+    @property
+    def digested(self) -> Collection[Subject]:
+        """Those of them that a digest alone tells of."""
+        if self.overall.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
+            return []
+        return [subject for subject in self.heard if self.wanted(subject) is Volume.DIGEST]
+
     def wanted(self, subject: Subject) -> Volume:
         """How much of it. What is said of everything isn't about oneself."""
         overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
@@ -64,15 +82,15 @@ def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return denied(burst, viewer, now=now) is None
 
 
-def unread(burst: Burst, viewer: Viewer) -> bool:
-    """Of a visible burst."""
-    match viewer.marks.by_burst.get(burst.key):
+def unread(listed: Listed, viewer: Viewer) -> bool:
+    """Of what is visible."""
+    match viewer.marks.by_burst.get(listed.key):
         case Mark.UNREAD:
             return True
         case Mark.READ | Mark.HIDDEN:
             return False
         case None | Mark.NONE:
-            return viewer.marks.unseen(burst.key, burst.opened_at)
+            return viewer.marks.unseen(listed.key, listed.opened_at)
 
 
 def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:

@@ -60,6 +60,12 @@ SILENT = frozenset({Volume.DIGEST, Volume.OFF})
 """Who leaves these sees what opens from then on."""
 
 
+def begins_anew(before: Volume, after: Volume) -> bool:
+    """Whether what opened until now is gone with the change: what was silent isn't shown later, and no digest repeats
+    what was shown."""
+    return before is not after and (after is Volume.DIGEST or (before in SILENT and after not in SILENT))
+
+
 def combined(overall: Volume, own: Volume) -> Volume:
     """What a person wants of a subject, by what is said of everything and of the subject itself.
 
@@ -136,8 +142,8 @@ class Wish:
             return self.muted_until
         unmuted = self.muted_until is not None and before.muted(now)
         volume = before.volume if self.volume is None else self.volume
-        left = combined(overall, before.volume) in SILENT and combined(overall, volume) not in SILENT
-        if unmuted or (left and not before.muted(now)):
+        anew = begins_anew(combined(overall, before.volume), combined(overall, volume))
+        if unmuted or (anew and not before.muted(now)):
             return now
         # What hid as long as the subject had no word of its own doesn't come back with the first one.
         first = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT

@@ -6,17 +6,22 @@ It walks the canonical bursts by itself, without pull index, rows and the tab's 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Digest, Schedule, digest_of, named
 from notifier.domain.marks import SETTLED_AFTER, Mark
-from notifier.domain.subject import BurstKey
+from notifier.domain.subject import BurstKey, Kind
 from notifier.domain.visible import unread
-from notifier.flow.page import BADGE_MOST, Badge, Look, Opened, Page
+from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
 from notifier.flow.tab import STEPS
 from notifier.flow.walk import RUN, place_of
 from notifier.ports.people import People
-from notifier.ports.timeline import Timeline
+from notifier.ports.timeline import Place, Timeline
 from notifier.telemetry import Metrics
+
+LATER = 100_000_000
+"""Than every date that a digest is named by."""
 
 LOGGER = logging.getLogger("notifier.audit")
 
@@ -48,12 +53,14 @@ class Audit:
         self.metrics.audits.inc()
 
     async def _wrong(self, opened: Opened) -> Sequence[str]:
-        bursts = await self._bursts(opened)
-        if bursts is None:
+        bursts, digests = await self._bursts(opened), await self._digests(opened)
+        if bursts is None or digests is None:
             return ()
-        kept = [key for key, mark in opened.look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
+        kept = [key for key in _kept(opened.look) if key.subject.kind is not Kind.DIGEST]
         found = (await self.timeline.bursts(kept)).values() if kept else ()
-        return list(differences(opened, bursts, [burst for burst in found if opened.look.admits(burst)]))
+        listed: list[Entry] = [*bursts, *digests]
+        listed.sort(key=place_of, reverse=True)
+        return list(differences(opened, listed, [burst for burst in found if opened.look.admits(burst)]))
 
     async def _bursts(self, opened: Opened) -> Sequence[Burst] | None:
         """All that the viewer sees, newest first, as far down as list and badge reach; None when that is too far."""
@@ -61,62 +68,92 @@ class Audit:
         for _ in range(STEPS):
             run = await self.timeline.before(opened.look.subjects, place, RUN)
             found += [burst for burst in run if opened.look.admits(burst)]
-            if len(run) < RUN or _reached(opened, run[-1], found):
+            if len(run) < RUN or _reached(opened, place_of(run[-1]), found):
                 return found
             place = place_of(run[-1])
         return None
+
+    async def _digests(self, opened: Opened) -> Sequence[Digest] | None:
+        """The same of what a digest tells of, day by day; a day counts once all of it was read."""
+        look, found, place = opened.look, list[Burst](), None
+        kept = [key.seq for key in _kept(look) if key.subject.kind is Kind.DIGEST]
+        while look.digested and len(found) < STEPS * RUN:
+            run = await self.timeline.before(look.digested, place, RUN)
+            found += run
+            days = [*_by_day(look, found)]
+            ended = len(run) < RUN
+            whole = [digest for _, digest in (days if ended else days[:-1]) if digest and look.admits(digest)]
+            if ended or (_reached(opened, days[-1][0], whole) and days[-1][0].burst.seq < min(kept, default=LATER)):
+                return whole
+            place = place_of(run[-1])
+        return None if look.digested else ()
 
     async def _same_viewer(self, look: Look) -> bool:
         return await self.people.viewer(look.viewer.user, look.member) == look.viewer
 
 
-def differences(opened: Opened, bursts: Sequence[Burst], kept: Collection[Burst]) -> Iterator[str]:
+def _kept(look: Look) -> Iterator[BurstKey]:
+    """What its viewer marked unread."""
+    return (key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
+
+
+def differences(opened: Opened, listed: Sequence[Entry], kept: Collection[Burst]) -> Iterator[str]:
     """`kept` are those marked unread, however old."""
     if opened.page is not None:
-        yield from _of_list(opened, opened.page, bursts)
+        yield from _of_list(opened, opened.page, listed)
     if opened.badge is not None:
-        yield from _of_badge(opened.look, opened.badge, {burst.key: burst for burst in (*bursts, *kept)}.values())
+        yield from _of_badge(opened.look, opened.badge, {entry.key: entry for entry in (*listed, *kept)}.values())
 
 
-def _of_list(opened: Opened, page: Page, bursts: Sequence[Burst]) -> Iterator[str]:
+def _of_list(opened: Opened, page: Page, listed: Sequence[Entry]) -> Iterator[str]:
     look, after, end = opened.look, opened.after, page.next
-    within = [b for b in bursts if (after is None or place_of(b) < after) and (end is None or place_of(b) >= end)]
-    given = [item.burst for item in page.items]
+    within = [b for b in listed if (after is None or place_of(b) < after) and (end is None or place_of(b) >= end)]
+    given = [item.entry for item in page.items]
     # A burst that was re-stamped meanwhile stands elsewhere, and rightly so.
-    shown_at, stands_at = ({burst.key: burst.opened_at for burst in some} for some in (given, bursts))
+    shown_at, stands_at = ({entry.key: entry.opened_at for entry in some} for some in (given, listed))
     moved = {key for key, at in shown_at.items() if stands_at.get(key, at) != at}
-    skipped = moved | {burst.key for burst in (*given, *within) if not _settled(look, burst)}
-    shown = [(item.burst.key, item.unread) for item in page.items if item.burst.key not in skipped]
-    stored = [(burst.key, unread(burst, look.viewer)) for burst in within if burst.key not in skipped]
+    skipped = moved | {entry.key for entry in (*given, *within) if not _settled(look, entry)}
+    shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
+    stored = [(entry.key, unread(entry, look.viewer)) for entry in within if entry.key not in skipped]
     if shown != stored:
         yield f"the list is [{_told(shown)}], and must be [{_told(stored)}]"
 
 
-def _of_badge(look: Look, badge: Badge, bursts: Collection[Burst]) -> Iterator[str]:
+def _of_badge(look: Look, badge: Badge, listed: Collection[Entry]) -> Iterator[str]:
     """What isn't settled may have been counted, or not."""
-    counted = [burst for burst in bursts if unread(burst, look.viewer)]
-    least, most = sum(_settled(look, burst) for burst in counted), len(counted)
+    counted = [entry for entry in listed if unread(entry, look.viewer)]
+    least, most = sum(_settled(look, entry) for entry in counted), len(counted)
     says = BADGE_MOST + 1 if badge.more else badge.count
     if not min(least, BADGE_MOST + 1) <= says <= min(most, BADGE_MOST + 1):
         yield f"the badge is {says}, and must be {least} to {most}"
 
 
-def _settled(look: Look, burst: Burst) -> bool:
+def _settled(look: Look, entry: Entry) -> bool:
     """Seen alike at the answer and now: younger ones may have become visible in between, and one that somebody blocked
-    takes part in comes into view with its next mentioner.
+    takes part in comes into view with its next mentioner; a digest with the first that it tells of.
     """
-    blocked = any(name in look.viewer.blocked for name in burst.mentioners)
-    return burst.opened_at <= look.now - SETTLED_AFTER and not blocked
+    bursts = entry.newest if isinstance(entry, Digest) else (entry,)
+    blocked = all(any(name in look.viewer.blocked for name in burst.mentioners) for burst in bursts)
+    return entry.opened_at <= look.now - SETTLED_AFTER and not blocked
 
 
-def _reached(opened: Opened, last: Burst, found: Sequence[Burst]) -> bool:
+def _by_day(look: Look, opened: Sequence[Burst]) -> Iterator[tuple[Place, Digest | None]]:
+    """Where each day's digest would stand, and the digest."""
+    viewer, schedule = look.viewer, Schedule.of(look.viewer.overall)
+    for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
+        due, told = schedule.moment(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
+        digest = digest_of(viewer, day, told, look.now) if due <= look.now else None
+        yield Place(due, named(viewer.user, day)), digest
+
+
+def _reached(opened: Opened, last: Place, found: Sequence[Entry]) -> bool:
     look, page = opened.look, opened.page
-    if page is not None and (page.next is None or place_of(last) > page.next):
+    if page is not None and (page.next is None or last > page.next):
         return False
     seen_at = look.viewer.marks.seen_at
     if opened.badge is None or (seen_at is not None and last.opened_at <= seen_at):
         return True
-    return sum(_settled(look, burst) and unread(burst, look.viewer) for burst in found) > BADGE_MOST
+    return sum(_settled(look, entry) and unread(entry, look.viewer) for entry in found) > BADGE_MOST
 
 
 def _told(listed: Sequence[tuple[BurstKey, bool]]) -> str:

@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Schedule, named
 from notifier.domain.errors import NotFound
+from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.domain.visible import Viewer, unread
+from notifier.flow.digests import digests_by, due_next
 from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
+from notifier.flow.page import Entry, Look
 from notifier.flow.tab import Tab
+from notifier.flow.walk import YOUNG
 from notifier.ports.clock import Clock
 
 OVERLAP = timedelta(seconds=10)
@@ -26,13 +31,17 @@ class Hearers:
     memory: Memory = field(default_factory=Memory)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    digesting: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    """Those to whom a digest alone tells of it."""
 
     async def come(self, user: UserId) -> Listener:
         """Raises NotFound and StoreUnavailable."""
         member = await self.tab.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
-        return self.listeners.setdefault(user, Listener(user=user, member=member))
+        # One that fell due within the last few seconds may not have been on a page that was made meanwhile.
+        since = self.clock.now() - SETTLED_AFTER
+        return self.listeners.setdefault(user, Listener(user=user, member=member, digested_at=since))
 
     def go(self, listener: Listener) -> None:
         self._unlist(listener)
@@ -46,6 +55,8 @@ class Hearers:
         self.memory.keep(burst, now)
         for listener in self.following.get(burst.key.subject, {}).values():
             listener.hear(burst, before, now)
+        for listener in self.digesting.get(burst.key.subject, {}).values():
+            listener.hear_inside(burst, before)
 
     def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
         """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
@@ -56,15 +67,44 @@ class Hearers:
         if (last.sight, last.marks) != (listener.sight, listener.marks):
             stream.reset()
             return
-        subjects = {*look.subjects}
+        subjects, due = {*look.subjects}, due_next(look, last.as_of)
         heard = [burst for burst in self.memory.after(last.as_of) if burst.key.subject in subjects]
         found = [(event, burst) for burst in heard if (event := told(burst, None, look, last.as_of))]
-        if len(found) > A_PAGE:
+        if len(found) > A_PAGE or (due is not None and due <= look.now) or self._told_in_digest(look, last.as_of):
             stream.reset()
             return
         stream.as_of = last.as_of
         for event, burst in reversed(found):
             stream.put(event, burst)
+
+    def _told_in_digest(self, look: Look, moment: datetime) -> bool:
+        """Whether something has moved since then in a digest that had fallen due before."""
+        if not (subjects := {*look.digested}):
+            return False
+        schedule = Schedule.of(look.viewer.overall)
+        inside = (burst for burst in self.memory.after(moment) if burst.key.subject in subjects)
+        return any(schedule.due_of(burst.opened_at) <= moment for burst in inside)
+
+    async def remind(self) -> None:
+        """Tells the digests that have fallen due, once all that opened before is readable. One after another: at the
+        hour that most people have, not all of them ask the store at once. Raises StoreUnavailable."""
+        settled = self.clock.now() - YOUNG
+        for listener in [*self.listeners.values()]:
+            if listener.due_at is not None and listener.due_at <= settled:
+                await self._remind(listener)
+
+    async def _remind(self, listener: Listener) -> None:
+        async with listener.lock:  # so that the viewer stays who it is
+            if (due := listener.due_at) is None:
+                return
+            look = listener.look(self.clock.now())
+            day = Schedule.of(look.viewer.overall).last(due)
+            for digest in (await digests_by(self.tab.timeline, look, [named(listener.user, day)])).values():
+                if look.admits(digest):
+                    listener.hear_digest(digest, look.now)
+            listener.digested_at, listener.due_at = due, due_next(look, due)
+        for stream in listener.streams:
+            stream.wake.set()
 
     async def refresh(self, listener: Listener) -> None:
         """Raises NotFound where the person is no more, and StoreUnavailable."""
@@ -72,17 +112,20 @@ class Hearers:
             if await self.tab.people.member(listener.user) != listener.member:
                 raise NotFound(f"The user is {listener.user}.")
             viewer = await self.tab.people.viewer(listener.user, listener.member)
-            named = set(listener.remarked)
-            remarked = await self._bursts(named | (marked(listener.viewer, viewer) if listener.viewer else set()))
+            remarked = set(listener.remarked)
+            look = Look(viewer=viewer, member=listener.member, now=self.clock.now())
+            entries = await self._entries(
+                look, remarked | (marked(listener.viewer, viewer) if listener.viewer else set())
+            )
             if self.listeners.get(listener.user) is not listener:
                 return  # gone meanwhile; whoever came back is another listener, and what is heard is for that one
             now = self.clock.now()
             if viewer != listener.viewer:
                 self._see_as(listener, viewer)
             # In one step with the viewer: an id that covers a mark goes out with its event, or behind it.
-            listener.remarked -= named
+            listener.remarked -= remarked
             for stream in listener.streams:
-                stream.mark(remarked)
+                stream.mark(entries)
             if listener.uncounted:
                 await self._count(listener, now)
             listener.loaded_at = now
@@ -97,16 +140,22 @@ class Hearers:
                 stream.reset()
         self._unlist(listener)
         listener.viewer, listener.uncounted = viewer, True
-        for subject in listener.look(self.clock.now()).subjects:
+        look = listener.look(self.clock.now())
+        listener.due_at = due_next(look, listener.digested_at)
+        for subject in look.subjects:
             self.following[subject][listener.user] = listener
+        for subject in look.digested:
+            self.digesting[subject][listener.user] = listener
 
     def _unlist(self, listener: Listener) -> None:
         if listener.viewer is None:
             return
-        for subject in listener.look(self.clock.now()).subjects:
-            self.following[subject].pop(listener.user, None)
-            if not self.following[subject]:
-                del self.following[subject]
+        look = listener.look(self.clock.now())
+        for listening, subjects in ((self.following, look.subjects), (self.digesting, look.digested)):
+            for subject in subjects:
+                listening[subject].pop(listener.user, None)
+                if not listening[subject]:
+                    del listening[subject]
 
     async def _count(self, listener: Listener, now: datetime) -> None:
         """As `GET /v1/inbox/unread` does; then the set grows by what is heard, and nothing is counted twice."""
@@ -116,8 +165,8 @@ class Hearers:
         found |= {b.key for b in self.memory.shown(look, now - OVERLAP) if unread(b, look.viewer)}
         listener.unread, listener.uncounted = found, False
 
-    async def _bursts(self, keys: Collection[BurstKey]) -> Collection[Burst]:
-        known = {key: burst for key in keys if (burst := self.memory.known(key))}
+    async def _entries(self, look: Look, keys: Collection[BurstKey]) -> Collection[Entry]:
+        known: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.memory.known(key))}
         if rest := [key for key in keys if key not in known]:
-            known |= await self.tab.timeline.bursts(rest)
+            known |= await self.tab.entries(look, rest)
         return known.values()

@@ -181,7 +181,7 @@ class Hub:
         if self.ended:
             return
         self.shift.go(self._listen())
-        for look in (self.sweep, self.refresh_old, self.watch):
+        for look in (self.sweep, self.refresh_old, self.hearers.remind, self.watch):
             self.shift.go(self._repeated(look))
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARS_WITHIN):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from notifier.domain.burst import Burst
 from notifier.domain.marks import Mark, Marks, SeenToken
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.flow.page import Look, Page
+from notifier.flow.page import DigestItem, Entry, Look, Page, Shown
 
 KEPT = timedelta(minutes=15)
 """As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
@@ -27,8 +27,8 @@ class Lately:
 
     def keep(self, page: Page) -> None:
         user, now = page.look.viewer.user, page.look.now
-        items = page.items[:ITEMS]
-        self._pages[user] = replace(page, items=items, look=_narrowed(page.look, [item.burst for item in items]))
+        items = [_slim(item) for item in page.items[:ITEMS]]
+        self._pages[user] = replace(page, items=items, look=_narrowed(page.look, [item.entry for item in items]))
         self._pages.move_to_end(user)
         while len(self._pages) > MOST or now - next(iter(self._pages.values())).look.now > KEPT:
             self._pages.popitem(last=False)
@@ -39,7 +39,7 @@ class Lately:
         if page is None or now - page.look.now > KEPT:
             return None
         look = replace(page.look, now=now)
-        shown = [look.item(item.burst) for item in page.items if look.admits(item.burst)]
+        shown = [look.shown(item.entry) for item in page.items if look.admits(item.entry)]
         return Page(items=shown[:limit], next=None, seen=None, partial=True, look=look)
 
     def seen(self, user: UserId, token: SeenToken) -> None:
@@ -59,9 +59,19 @@ class Lately:
         self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))
 
 
-def _narrowed(look: Look, bursts: Sequence[Burst]) -> Look:
-    """With what decides about these bursts alone: who follows thousands, and has marked as many, is kept small, too."""
-    keys, viewer = {burst.key for burst in bursts}, look.viewer
+def _slim(item: Shown) -> Shown:
+    """Of a digest what its line says."""
+    match item:
+        case DigestItem():
+            return replace(item, digest=replace(item.digest, newest=()), inside=())
+        case _:
+            return item
+
+
+def _narrowed(look: Look, entries: Sequence[Entry]) -> Look:
+    """With what decides about these alone: who follows thousands, and has marked as many, is kept small, too."""
+    keys, viewer = {entry.key for entry in entries}, look.viewer
+    bursts = [entry for entry in entries if isinstance(entry, Burst)]
     authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
     subjects = {key.subject for key in keys} | authors
     marks = replace(

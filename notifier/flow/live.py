@@ -11,10 +11,11 @@ from hashlib import blake2b
 from typing import Self
 
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Digest, Schedule
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
-from notifier.flow.page import Badge, Item, Look, badge_of
+from notifier.flow.page import Badge, Entry, Look, Shown, badge_of
 
 REMEMBERED = 10_000
 """Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""
@@ -58,7 +59,7 @@ class Told:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
     event: Event
-    item: Item | None = None
+    item: Shown | None = None
     hidden: BurstKey | None = None
     badge: Badge | None = None
 
@@ -91,7 +92,8 @@ def sight(viewer: Viewer) -> bytes:
     """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
-    return _digest((follows, sorted(viewer.blocked), volumes, viewer.overall.volume))
+    digests = (viewer.overall.zone, viewer.overall.digest_hour) if viewer.digested else None
+    return _digest((follows, sorted(viewer.blocked), volumes, viewer.overall.volume, digests))
 
 
 def marking(viewer: Viewer) -> bytes:
@@ -160,8 +162,8 @@ class Stream:
     as_of: datetime = LONG_AGO
     marks: bytes = b""
     """Of the client's person, as the client was told."""
-    waiting: dict[BurstKey, tuple[Event, Burst]] = field(default_factory=dict)
-    remarked: dict[BurstKey, Burst] = field(default_factory=dict)
+    waiting: dict[BurstKey, tuple[Event, Entry]] = field(default_factory=dict)
+    remarked: dict[BurstKey, Entry] = field(default_factory=dict)
     resets: bool = False
     counted: Badge | None = None
     writing: bool = False
@@ -174,19 +176,19 @@ class Stream:
     """Ends a write that is under way."""
     wake: Wake = field(default_factory=Wake)
 
-    def put(self, event: Event, burst: Burst) -> None:
+    def put(self, event: Event, entry: Entry) -> None:
         """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group. What
         was taken back meanwhile is hidden, and nothing else."""
-        first = self.waiting.pop(burst.key, (event, burst))[0]
+        first = self.waiting.pop(entry.key, (event, entry))[0]
         row = Event.ROW in (first, event) and event is not Event.HIDDEN
-        self.waiting[burst.key] = Event.ROW if row else event, burst
+        self.waiting[entry.key] = Event.ROW if row else event, entry
         if len(self.waiting) > MOST_WAITING:
             self.cut_off()
         self.wake.set()
 
-    def mark(self, bursts: Collection[Burst]) -> None:
+    def mark(self, entries: Collection[Entry]) -> None:
         """More than a page of them are a reset: there are a hundred in one request."""
-        self.remarked |= {burst.key: burst for burst in bursts}
+        self.remarked |= {entry.key: entry for entry in entries}
         if len(self.remarked) > A_PAGE:
             self.reset()
         self.wake.set()
@@ -209,8 +211,8 @@ class Stream:
     def take(self, look: Look, badge: Badge | None) -> list[News]:
         """All that waits, judged once more as it leaves: a burst may have been hidden since it was put there."""
         news = [News(event=Event.RESET)] if self.resets else []
-        news += [one for event, burst in self.waiting.values() if (one := _waited(event, burst, look))]
-        news += [one for burst in self.remarked.values() if (one := _remarked(burst, look))]
+        news += [one for event, entry in self.waiting.values() if (one := _waited(event, entry, look))]
+        news += [one for entry in self.remarked.values() if (one := _remarked(entry, look))]
         if badge is not None and badge != self.counted:
             news.append(News(event=Event.COUNT, badge=badge))
             self.counted = badge
@@ -220,16 +222,16 @@ class Stream:
         return news
 
 
-def _waited(event: Event, burst: Burst, look: Look) -> News | None:
+def _waited(event: Event, entry: Entry, look: Look) -> News | None:
     if event is Event.HIDDEN:
-        return News(event=event, hidden=burst.key)
-    return News(event=event, item=look.item(burst)) if look.admits(burst) else None
+        return News(event=event, hidden=entry.key)
+    return News(event=event, item=look.shown(entry)) if look.admits(entry) else None
 
 
-def _remarked(burst: Burst, look: Look) -> News | None:
-    if look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
-        return News(event=Event.HIDDEN, hidden=burst.key)
-    return News(event=Event.MARKED, item=look.item(burst)) if look.admits(burst) else None
+def _remarked(entry: Entry, look: Look) -> News | None:
+    if look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
+        return News(event=Event.HIDDEN, hidden=entry.key)
+    return News(event=Event.MARKED, item=look.shown(entry)) if look.admits(entry) else None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -245,6 +247,10 @@ class Listener:
     """Named by those who marked them, and not told yet."""
     unread: set[BurstKey] | None = None
     """As far as a badge counts."""
+    digested_at: datetime
+    """Of the digests that fell due until then nothing is left to be told."""
+    due_at: datetime | None = None
+    """When the next one falls due; None for who has none."""
     loaded_at: datetime = LONG_AGO
     uncounted: bool = True
     streams: list[Stream] = field(default_factory=list)
@@ -263,9 +269,29 @@ class Listener:
         for stream in self.streams:
             if event := told(burst, before, look, stream.since):
                 stream.put(event, burst)
+        self._count(burst, look)
+
+    def hear_inside(self, burst: Burst, before: Burst | None) -> None:
+        """Of what a digest tells: where something was taken from one that streams have, they load the page again. That
+        it grows is on the next page."""
+        grown = before is not None and burst.count >= before.count and burst.silent is before.silent
+        assert self.viewer is not None
+        if grown or Schedule.of(self.viewer.overall).due_of(burst.opened_at) > self.digested_at:
+            return
+        for stream in self.streams:
+            stream.reset()
+        self.uncounted, self.loaded_at = True, LONG_AGO
+
+    def hear_digest(self, digest: Digest, now: datetime) -> None:
+        """It is a row to all streams, as no page had it before it was due."""
+        for stream in self.streams:
+            stream.put(Event.ROW, digest)
+        self._count(digest, self.look(now))
+
+    def _count(self, entry: Entry, look: Look) -> None:
         if self.unread is None:
             return
-        if look.admits(burst) and unread(burst, look.viewer):
-            self.unread.add(burst.key)
+        if look.admits(entry) and unread(entry, look.viewer):
+            self.unread.add(entry.key)
         else:
-            self.unread.discard(burst.key)
+            self.unread.discard(entry.key)

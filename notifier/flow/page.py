@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.burst import Burst
+from notifier.domain.digest import Digest
 from notifier.domain.marks import SeenToken
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.visible import Viewer, unread, visible
@@ -12,6 +13,10 @@ from notifier.ports.timeline import Place
 
 BADGE_MOST = 100
 """Shown as 99+: nobody reads a larger number, and counting on costs reads."""
+
+
+Entry = Burst | Digest
+"""What stands in a list: each has a key, a place and marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +28,25 @@ class Item:
     """The opener's; None where a block parts the viewer from the opener, though others joined."""
     unread: bool
 
+    @property
+    def entry(self) -> Entry:
+        return self.burst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestItem:
+    digest: Digest
+    inside: tuple[Item, ...]
+    """The newest of what it tells of, as each would stand in the list."""
+    unread: bool
+
+    @property
+    def entry(self) -> Entry:
+        return self.digest
+
+
+Shown = Item | DigestItem
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badge:
@@ -33,7 +57,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    items: Sequence[Item]
+    items: Sequence[Shown]
     next: Place | None
     seen: SeenToken | None
     """None on a partial page, which can't say what was seen."""
@@ -52,10 +76,29 @@ class Look:
 
     @property
     def subjects(self) -> Sequence[Subject]:
-        return Subject(Kind.SELF, self.viewer.user), *self.viewer.heard
+        """Those that are told singly."""
+        heard, digested = self.viewer.heard, {*self.digested}
+        singly = [subject for subject in heard if subject not in digested] if digested else heard
+        return Subject(Kind.SELF, self.viewer.user), *singly
 
-    def admits(self, burst: Burst) -> bool:
-        return visible(burst, self.viewer, now=self.now)
+    @property
+    def digested(self) -> Collection[Subject]:
+        return self.viewer.digested
+
+    def admits(self, entry: Entry) -> bool:
+        match entry:
+            case Burst():
+                return visible(entry, self.viewer, now=self.now)
+            case Digest():
+                return entry.stands(self.viewer, self.now)
+
+    def shown(self, entry: Entry) -> Shown:
+        match entry:
+            case Burst():
+                return self.item(entry)
+            case Digest():
+                inside = tuple(self.item(burst) for burst in entry.newest)
+                return DigestItem(digest=entry, inside=inside, unread=unread(entry, self.viewer))
 
     def item(self, burst: Burst) -> Item:
         blocked = self.viewer.blocked

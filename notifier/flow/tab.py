@@ -1,15 +1,16 @@
 """The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from notifier.domain.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.subject import BurstKey, Kind, UserId
 from notifier.domain.visible import unread
+from notifier.flow.digests import Digests, digests_by
 from notifier.flow.lately import Lately
-from notifier.flow.page import BADGE_MOST, Badge, Look, Opened, Page, badge_of
+from notifier.flow.listing import Listing
+from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page, badge_of
 from notifier.flow.walk import Walk, place_of
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
@@ -17,7 +18,8 @@ from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Place, Timeline
 
 STEPS = 20
-"""A page walks past so many runs of bursts that the viewer may not see; the next page goes on from there."""
+"""A page walks past so many runs of bursts that the viewer may not see, or reads so many days for their digests; the
+next page goes on from there."""
 
 Watch = Callable[[Opened], None]
 """Told of every answer before it is given; returns at once and raises nothing."""
@@ -71,18 +73,18 @@ class Tab:
             return None
 
     async def _page(self, look: Look, *, after: Place | None, limit: int) -> Page:
-        walk, found = self._walk(look, after), list[Burst]()
+        listing, found = self._listing(look, after), list[Entry]()
         try:
             for _ in range(STEPS):
-                found += [burst for burst in await walk.step() if look.admits(burst)]
-                if len(found) > limit or walk.ended:
+                found += [entry for entry in await listing.step() if look.admits(entry)]
+                if len(found) > limit or listing.ended:
                     break
         except StoreUnavailable:
             return await self._partial(look, found, after=after, limit=limit)
-        more = place_of(found[limit - 1]) if len(found) > limit else walk.after
+        more = place_of(found[limit - 1]) if len(found) > limit else listing.after
         return Page(
-            items=[look.item(burst) for burst in found[:limit]],
-            next=None if walk.ended and len(found) <= limit else more,
+            items=[look.shown(entry) for entry in found[:limit]],
+            next=None if listing.ended and len(found) <= limit else more,
             seen=_token(look, found[:limit], after),
             partial=False,
             look=look,
@@ -93,14 +95,21 @@ class Tab:
 
     async def unread(self, look: Look) -> set[BurstKey]:
         """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
-        marks, walk = look.viewer.marks, self._walk(look, None)
+        marks, listing = look.viewer.marks, self._listing(look, None)
         found = await self._kept_unread(look)
-        while not walk.ended and len(found) <= BADGE_MOST:
-            run = await walk.step()
-            found |= {burst.key for burst in run if look.admits(burst) and unread(burst, look.viewer)}
-            if run and marks.seen_at is not None and run[-1].opened_at <= marks.seen_at:
+        while not listing.ended and len(found) <= BADGE_MOST:
+            run = await listing.step()
+            found |= {entry.key for entry in run if look.admits(entry) and unread(entry, look.viewer)}
+            if marks.seen_at is not None and listing.passed(marks.seen_at):
                 break
         return found
+
+    async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+        """What these keys name, whether the viewer sees it or not, but for digests: there are the viewer's own alone.
+        Raises StoreUnavailable."""
+        days = {key for key in keys if key.subject.kind is Kind.DIGEST}
+        known: dict[BurstKey, Entry] = dict(await self.timeline.bursts({*keys} - days) if {*keys} - days else {})
+        return known | await digests_by(self.timeline, look, days)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         look = await self._look(user)
@@ -110,7 +119,7 @@ class Tab:
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Raises NotFound for a burst that the person doesn't see: a mark is no way to ask what exists."""
         look = await self._look(user)
-        known = await self.timeline.bursts(bursts)
+        known = await self.entries(look, bursts)
         for key in bursts:
             if key not in known or not self._markable(look, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
@@ -122,6 +131,10 @@ class Tab:
         if member is None:
             raise NotFound(f"The user is {user}.")
         return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
+
+    def _listing(self, look: Look, after: Place | None) -> Listing:
+        digests = Digests(timeline=self.timeline, look=look, after=after)
+        return Listing(walk=self._walk(look, after), digests=digests)
 
     def _walk(self, look: Look, after: Place | None) -> Walk:
         return Walk(
@@ -135,28 +148,28 @@ class Tab:
         )
 
     async def _kept_unread(self, look: Look) -> set[BurstKey]:
-        """Bursts that the person marked unread, however old."""
+        """What the person marked unread, however old."""
         keys = [key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
-        known = await self.timeline.bursts(keys) if keys else {}
-        return {burst.key for burst in known.values() if look.admits(burst)}
+        known = await self.entries(look, keys) if keys else {}
+        return {entry.key for entry in known.values() if look.admits(entry)}
 
-    async def _partial(self, look: Look, found: list[Burst], *, after: Place | None, limit: int) -> Page:
+    async def _partial(self, look: Look, found: list[Entry], *, after: Place | None, limit: int) -> Page:
         """What could be read, then what the rows point to; it may miss some, and says so."""
         rows = await self.timeline.rows(look.member, after, limit)
         more = (await self.timeline.bursts([row.burst for row in rows])).values()
-        known = {burst.key: burst for burst in (*found, *more) if look.admits(burst)}
+        known = {entry.key: entry for entry in (*found, *more) if look.admits(entry)}
         newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
-        return Page(items=[look.item(burst) for burst in newest], next=None, seen=None, partial=True, look=look)
+        return Page(items=[look.shown(entry) for entry in newest], next=None, seen=None, partial=True, look=look)
 
-    def _markable(self, look: Look, burst: Burst) -> bool:
-        hidden = look.viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN
-        return hidden or look.admits(burst)
+    def _markable(self, look: Look, entry: Entry) -> bool:
+        hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
+        return hidden or look.admits(entry)
 
 
-def _token(look: Look, shown: Sequence[Burst], after: Place | None) -> SeenToken:
+def _token(look: Look, shown: Sequence[Entry], after: Place | None) -> SeenToken:
     """Covers what had surely become visible when the page was made; on older pages, nothing newer than their top."""
     as_of = look.now - SETTLED_AFTER
     if after is not None:
         as_of = min(as_of, after.opened_at)
-    newer = frozenset(burst.key for burst in shown if burst.opened_at > as_of)
+    newer = frozenset(entry.key for entry in shown if entry.opened_at > as_of)
     return SeenToken(viewer=look.viewer.user, as_of=as_of, newer=newer)

@@ -8,6 +8,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.visible import Listed
 from notifier.ports.pull import Pulled, PullReader
 from notifier.ports.timeline import Place, Timeline
 
@@ -93,5 +94,5 @@ class Walk:
         return self.after is None or place < self.after
 
 
-def place_of(burst: Burst) -> Place:
-    return Place(burst.opened_at, burst.key)
+def place_of(listed: Listed) -> Place:
+    return Place(listed.opened_at, listed.key)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, expect
 
-from notifier.testing.browser.fake_inbox import Inbox, item, items
+from notifier.testing.browser.axe import violations
+from notifier.testing.browser.fake_inbox import Inbox, digest, item, items
 from notifier.testing.browser.opened import Opened
 
 HOSTILE = [
@@ -60,6 +61,36 @@ def test_opening_tells_the_page_and_marks_as_read(opened: Opened, inbox: Inbox) 
     assert opened.page.evaluate("window.went") == "t999"
     opened.until(lambda: {"bursts": ["b999"], "mark": "read"} in inbox.calls("PUT /v1/inbox/marks"))
     expect(opened.rows.first).to_have_class("row")
+
+
+def test_a_digest_unfolds_to_what_it_tells_of(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[0] = digest(999, "ada mentioned @nova", "bob and others, 7 mentions of @nova", unread=True)
+    opened.live()
+    row, inside = opened.rows.first, opened.rows.first.locator(".inside li")
+    expect(row.locator(".text")).to_have_text("Your digest: 2 mentions of @nova")
+    expect(opened.burst(0)).to_have_attribute("aria-expanded", "false")
+    expect(opened.burst(1)).not_to_have_attribute("aria-expanded", "false")
+    expect(inside.first).to_be_hidden()
+    opened.burst(0).click()
+    expect(opened.burst(0)).to_have_attribute("aria-expanded", "true")
+    expect(inside).to_have_text(
+        [re.compile("^ada mentioned @nova"), re.compile("^bob and others, 7 mentions of @nova")]
+    )
+    opened.until(lambda: {"bursts": ["b999"], "mark": "read"} in inbox.calls("PUT /v1/inbox/marks"))
+    expect(inside.first).to_be_visible()  # also when the row is told anew
+    assert violations(opened.page) == []
+    opened.page.keyboard.press("Enter")
+    expect(inside.first).to_be_hidden()
+
+
+def test_a_digest_s_menu_mutes_nobody_and_hostile_accounts_in_it_stay_text(opened: Opened, inbox: Inbox) -> None:
+    inbox.items[0] = digest(999, *HOSTILE)
+    opened.live()
+    opened.burst(0).click()
+    expect(opened.rows.first.locator(".inside li")).to_have_count(len(HOSTILE))
+    assert opened.inside("root.querySelectorAll('.inside img').length") == 0
+    opened.rows.first.locator(".more").click()
+    expect(opened.page.get_by_role("menuitem")).to_have_text(["Mark as unread", "Hide"])
 
 
 def test_a_page_may_cancel_opening(opened: Opened, inbox: Inbox) -> None:
@@ -127,6 +158,19 @@ def test_the_menu_mutes_an_account_and_hears_it_again(opened: Opened, inbox: Inb
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
     path = "PATCH /v1/preferences/mention%3Anova"
     assert inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}]
+
+
+def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(opened: Opened, inbox: Inbox) -> None:
+    inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
+    expect(opened.rows).to_have_count(1)
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("@nova comes in your daily digest")
+    opened.page.get_by_role("button", name="Undo").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    path = "PATCH /v1/preferences/mention%3Anova"
+    opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": "default"}])
 
 
 def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:

@@ -58,6 +58,26 @@ def test_quiet_hours_are_of_the_place_where_the_person_is(abroad: Opened, inbox:
     assert inbox.calls(PATH)[1:] == [{"quiet_hours": None}]
 
 
+def test_a_digest_comes_at_the_hour_of_the_place_where_the_person_is(abroad: Opened, inbox: Inbox) -> None:
+    gear(abroad.live()).click()
+    expect(dialog(abroad).get_by_label("Time zone")).to_be_hidden()
+    dialog(abroad).get_by_label("One digest a day").check()
+    expect(dialog(abroad).get_by_label("Comes at")).to_have_value("18")
+    dialog(abroad).get_by_label("Comes at").select_option("7")
+    dialog(abroad).get_by_role("button", name="Save").click()
+    expect(dialog(abroad)).to_have_count(0)
+    assert inbox.calls(PATH) == [{"volume": "digest", "time_zone": "Asia/Tokyo", "digest_hour": 7}]
+    gear(abroad).click()
+    expect(dialog(abroad).get_by_label("One digest a day")).to_be_checked()
+    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("Asia/Tokyo")
+    dialog(abroad).get_by_label("Time zone").select_option("UTC")
+    dialog(abroad).get_by_role("button", name="Save").click()
+    expect(dialog(abroad)).to_have_count(0)
+    gear(abroad).click()
+    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("UTC")
+    assert inbox.calls(PATH)[1:] == [{"time_zone": "UTC"}]
+
+
 def test_a_zone_that_was_said_stays_wherever_the_browser_is(abroad: Opened, inbox: Inbox) -> None:
     inbox.everything |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
     gear(abroad.live()).click()

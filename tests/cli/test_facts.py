@@ -1,19 +1,23 @@
 """What the verbs print of a delivered burst: dumps with their keys, the tab, the ledger, the explanation."""
 
 import json
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from notifier.adapters.sqlite import Files, SqliteLedger
+from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
 from notifier.cli.explain import explanation
+from notifier.domain.overall import OverallWord
 from notifier.domain.seal import KEPT_FOR
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.want import Volume
 from notifier.system import Reads
 from notifier.testing.memory.activity import MemoryActivity
+from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
@@ -140,6 +144,23 @@ def test_who_is_not_in_the_audience_is_told_by_which_rule(delivered: Path, notif
     assert text.startswith("self:nova#1 and u7: The person doesn't follow the subject")
 
 
+def test_what_a_digest_tells_of_is_explained_by_it(delivered: Path, notifier: Notifier) -> None:
+    [row] = lines(notifier, delivered, "inbox", "--burst", BURST)[:1]
+    member, files = min(people_of(row)), Files.at(delivered)
+    SqliteOveralls(files.core).write(
+        [OverallWord(member=Member(member), at=START, volume=Volume.DIGEST, zone="Asia/Tokyo", digest_hour=0)]
+    )
+    files.close()
+    found = asked(notifier, delivered, "explain", BURST, f"u{member}")
+    assert (found["visible"], found["rule"]) == (False, "volume")
+    due = datetime.fromisoformat(found["digest"]["due_at"])
+    assert (due.hour, due > datetime.fromisoformat(found["opened_at"])) == (15, True)
+    assert found["digest"]["item"] == f"digest:u{member}#{due + timedelta(hours=9):%Y%m%d}"
+    text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
+    assert re.search(f"told by +{found['digest']['item']}, due at", text)
+    assert notifier("explain", found["digest"]["item"], f"u{member}", "--data", str(delivered)).exit_code == 2
+
+
 def test_rows_that_are_still_to_come_change_no_tab(folder: Path, notifier: Notifier) -> None:
     assert notifier("fixture", "--followers", "50", "--universe", "50", "--json", "--data", str(folder)).exit_code == 0
     deliver(folder, "nova", of=lambda piece: False)
@@ -174,6 +195,7 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
     )
     *_, before, last = stage.bursts()
     found = driven(explanation(stage.ports, lambda: reads, last, UserId("kim")))
+    assert found["digest"] is None
     assert (found["visible"], found["slices"], found["row"]) == (True, [], "none")
     assert found["note"] == "Served by pull: the budget of fan-outs was spent."
     assert driven(explanation(stage.ports, lambda: reads, before, UserId("kim")))["note"] is None

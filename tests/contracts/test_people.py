@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.digest import named
 from notifier.domain.follow import BlockFollows
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.numbers import IdRange
@@ -150,6 +151,20 @@ def test_the_last_mark_of_a_burst_counts(people: Store) -> None:
     with reopened(people) as again:
         assert marks(again).by_burst == {KEY: Mark.READ, OTHER: Mark.HIDDEN}
         assert viewer(again, ZOE).marks.by_burst == {}
+
+
+def test_marks_of_a_digest_stand_though_nothing_of_it_is_written_anywhere_else(people: Store) -> None:
+    today, tomorrow = named(ADA, START.date()), named(ADA, START.date() + timedelta(days=1))
+    run(people.people.see(MEMBER, START, [today, tomorrow]))
+    run(people.people.mark(MEMBER, [today, tomorrow, KEY], Mark.UNREAD))
+    run(people.people.mark(MEMBER, [tomorrow], Mark.HIDDEN))
+    with reopened(people) as again:
+        assert marks(again).also_seen == {today, tomorrow}
+        assert marks(again).by_burst == {today: Mark.UNREAD, tomorrow: Mark.HIDDEN, KEY: Mark.UNREAD}
+        assert viewer(again, ZOE).marks == Marks()
+    run(people.people.see(MEMBER, START + timedelta(days=3), []))
+    assert tomorrow in marks(people).also_seen
+    assert not marks(people).unseen(today, LATER)
 
 
 def test_the_last_mark_counts_though_its_clock_is_behind(people: Store) -> None:

@@ -14,6 +14,7 @@ from notifier.domain.bits import BLOCK_MEMBERS, from_offsets
 from notifier.domain.block import THRESHOLD, Row, cut
 from notifier.domain.burst import Burst
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.timeline import Place
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store
@@ -89,6 +90,15 @@ def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
     assert since(3, place_of(newest[0])) == newest[1:3]
     assert since(3, place_of(newest[2])) == since(9) == []
     assert since(0) == newest
+
+
+def test_the_bursts_between_two_moments_are_read_without_those_of_the_later_one(store: Store) -> None:
+    made = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
+    store.bursts.write(made, [])
+    until = Place(START + 4 * DAY, BEFORE_ALL)
+    found = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
+    assert list(found) == sorted(made[2:6], key=place_of, reverse=True)
+    assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(found[:3])
 
 
 def test_no_number_is_too_far_from_the_next(store: Store) -> None:

@@ -153,7 +153,7 @@ def on_profile(profile: Profile) -> Crossing:
 
     def shown(user: UserId) -> Sequence[BurstKey]:
         page = asked(lambda reads: reads.tab().page(user, limit=200))
-        return [item.burst.key for item in page.items]
+        return [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey]:
         pulled = asked(lambda reads: reads.pull.news([VERA]))

@@ -18,7 +18,7 @@ from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Answer, Receipt
-from notifier.flow.page import Page
+from notifier.flow.page import Item, Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
 from notifier.ports.chosen import Ports
@@ -195,8 +195,12 @@ class Stage:
     def page(self, person: str) -> Page:
         return driven(self.tab().page(UserId(person)))
 
+    def items(self, person: str) -> list[Item]:
+        """Of bursts."""
+        return [item for item in self.page(person).items if isinstance(item, Item)]
+
     def sees(self, person: str) -> list[str]:
-        return [str(item.burst.key) for item in self.page(person).items]
+        return [str(item.entry.key) for item in self.page(person).items]
 
     def bursts(self, subject: Subject = NOVA) -> list[BurstKey]:
         return sorted(key for key in self.ground.bursts.by_key if key.subject == subject)

@@ -108,7 +108,7 @@ def test_an_index_that_claims_too_much_is_found_out() -> None:
     lists = audited.stage.ground.pull.lists
     lists[NOVA] = replace(lists[NOVA], opened={seq: at for seq, at in lists[NOVA].opened.items() if seq != 2})
     opened = audited.open()
-    assert BurstKey(NOVA, 2) not in {item.burst.key for item in page_of(opened).items}
+    assert BurstKey(NOVA, 2) not in {item.entry.key for item in page_of(opened).items}
     assert audited.drifts(opened) == 1
 
 
@@ -239,7 +239,7 @@ def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
 
     def mark() -> None:
         for item in page_of(audited.open()).items[:1]:
-            driven(stage.tab().mark(KIM, [item.burst.key], dice.choice(list(Mark))))
+            driven(stage.tab().mark(KIM, [item.entry.key], dice.choice(list(Mark))))
 
     steps: list[Callable[[], object]] = [
         lambda: stage.tweet(dice.choice(["nova", "lyra", "kim"]), author=dice.choice(["ada", "bob", "eve"])),

@@ -32,7 +32,7 @@ def embedded(tmp_path: Path, valkey: Valkey) -> Iterator[Profile]:
 
 def in_memory(stage: Stage) -> Crossing:
     def shown(user: UserId) -> list[BurstKey]:
-        return [item.burst.key for item in driven(stage.tab().page(user, limit=200)).items]
+        return [item.entry.key for item in driven(stage.tab().page(user, limit=200)).items]
 
     def listed() -> set[BurstKey]:
         return {place.burst for place in driven(stage.ground.pull.news([VERA])).places}

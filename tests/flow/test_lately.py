@@ -47,7 +47,7 @@ def test_an_outage_shows_the_last_page_again_as_a_partial_one() -> None:
     again = opened(dark(tab))
     assert again.partial
     assert not whole.partial
-    assert [item.burst for item in again.items] == [item.burst for item in whole.items]
+    assert [item.entry for item in again.items] == [item.entry for item in whole.items]
     assert again.next is None
     assert again.seen is None
     assert len(opened(dark(tab), limit=2).items) == 2
@@ -65,11 +65,11 @@ def test_whoever_was_shown_nothing_yet_is_refused_and_so_is_an_older_page() -> N
 def test_a_reader_of_marks_that_came_since_finds_them() -> None:
     tab = mentioned(3).tab()
     page = opened(tab)
-    hidden, read, other = (item.burst.key for item in page.items)
+    hidden, read, other = (item.entry.key for item in page.items)
     driven(tab.mark(KIM, [hidden], Mark.HIDDEN))
     driven(tab.mark(KIM, [read], Mark.READ))
     shown = opened(dark(tab)).items
-    assert [(item.burst.key, item.unread) for item in shown] == [(read, False), (other, True)]
+    assert [(item.entry.key, item.unread) for item in shown] == [(read, False), (other, True)]
     assert page.seen is not None
     driven(tab.see(KIM, page.seen))
     assert [item.unread for item in opened(dark(tab)).items] == [False, False]
@@ -103,7 +103,7 @@ def test_a_burst_that_ended_meanwhile_is_not_shown_again() -> None:
 def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
     tab = mentioned(2).tab()
     page = opened(tab)
-    subjects, keys = {item.burst.key.subject for item in page.items}, {item.burst.key for item in page.items}
+    subjects, keys = {item.entry.key.subject for item in page.items}, {item.entry.key for item in page.items}
     viewer = page.look.viewer
     many = {Subject(Kind.MENTION, UserId(f"star{n}")): page.look.now for n in range(500)}
     marks = {BurstKey(subject, 1): Mark.READ for subject in many}
@@ -117,7 +117,7 @@ def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
     kept.keep(replace(page, look=replace(page.look, viewer=crowded)))
     again = kept.again(KIM, page.look.now, limit=20)
     assert again is not None
-    assert [item.burst for item in again.items] == [item.burst for item in page.items]
+    assert [item.entry for item in again.items] == [item.entry for item in page.items]
     narrowed = again.look.viewer
     assert set(narrowed.follows) <= subjects
     assert not narrowed.volume

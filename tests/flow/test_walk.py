@@ -86,7 +86,7 @@ def test_at_no_moment_a_page_lacks_what_is_settled_or_a_token_covers_what_it_lac
         assert answer.page is not None
         assert answer.page.seen is not None
         assert answer.badge is not None
-        lacks = [str(item.burst.key) for item in answer.page.items] != ["mention:nova#1"]
+        lacks = [str(item.entry.key) for item in answer.page.items] != ["mention:nova#1"]
         assert not (lacks and missing.opened_at <= now - YOUNG)
         assert not (lacks and missing.opened_at <= answer.page.seen.as_of)
         assert answer.page.seen.as_of == now - SETTLED_AFTER
@@ -123,7 +123,7 @@ def seqs(stage: Stage, limit: int) -> list[int]:
     """On all of lee's pages."""
     found, page = list[int](), driven(stage.tab().page(UserId("lee"), limit=limit))
     while True:
-        found += [item.burst.key.seq for item in page.items]
+        found += [item.entry.key.seq for item in page.items]
         if page.next is None:
             return found
         page = driven(stage.tab().page(UserId("lee"), after=page.next, limit=limit))

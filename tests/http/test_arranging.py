@@ -179,10 +179,6 @@ def test_what_can_t_be_meant_is_refused_and_changes_nothing(edge: Edge, body: ob
     assert everything(edge) == UNSAID
 
 
-def test_there_is_no_digest_yet(edge: Edge) -> None:
-    assert_problem(arrange(edge, {"volume": "digest"}), 400, "not_supported")
-
-
 def test_while_the_log_is_away_nothing_is_changed(edge: Edge) -> None:
     edge.house.broken.log = LogUnavailable()
     assert_problem(arrange(edge, {"volume": "off"}), 503, "log_unavailable")

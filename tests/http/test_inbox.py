@@ -25,6 +25,7 @@ def test_a_follower_sees_who_mentioned_whom(edge: Edge) -> None:
         "text": "ada mentioned @nova",
         "tweet": "tmention-0",
         "unread": True,
+        "digest": None,
     }
 
 

@@ -140,10 +140,6 @@ def test_what_is_no_preference_is_refused_and_changes_nothing(edge: Edge, body: 
     assert preferences(edge) == []
 
 
-def test_a_digest_is_refused_while_there_is_none(edge: Edge) -> None:
-    assert_problem(prefer(edge, {"volume": "digest"}), 400, "not_supported")
-
-
 @pytest.mark.parametrize(
     ("subject", "status", "code"),
     [

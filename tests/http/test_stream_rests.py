@@ -30,14 +30,14 @@ def at_work(studio: Studio) -> tuple[int, int]:
 def test_with_nobody_there_for_a_while_it_asks_nobody_anything() -> None:
     async def play(studio: Studio) -> None:
         ear = await studio.listen("u1")
-        assert at_work(studio) == (4, 1)
+        assert at_work(studio) == (5, 1)
         studio.house.clock.advance(RESTS_AFTER)
         await studio.hub.watch()
         await ear.leave()
         studio.house.clock.advance(RESTS_AFTER - A_MOMENT)
         await studio.hub.watch()
         await studio.quiet()
-        assert at_work(studio) == (4, 1)
+        assert at_work(studio) == (5, 1)
         studio.house.clock.advance(A_MOMENT)
         await studio.hub.watch()
         await studio.quiet()
@@ -65,7 +65,7 @@ def test_whoever_comes_next_hears_of_what_opens_and_has_what_opened_meanwhile() 
         await rested(studio)
         await studio.mention()
         ear = await studio.listen("u1")
-        assert at_work(studio) == (4, 1)
+        assert at_work(studio) == (5, 1)
         [count] = await ear.hear()
         assert count.data["count"] == 1
         studio.house.clock.advance(timedelta(minutes=2))
@@ -166,7 +166,7 @@ def test_it_does_not_rest_under_somebody_who_is_just_coming() -> None:
         await ear.hear()
         await studio.mention()
         assert events(await ear.hear(2)) == ["row", "count"]
-        assert at_work(studio) == (4, 1)
+        assert at_work(studio) == (5, 1)
 
     on_air(play)
 
@@ -197,6 +197,6 @@ def test_however_the_last_goes_and_the_next_comes_nobody_is_left_unheard(seed: i
         said = events(await ear.hear(2))
         while said[-2:] != ["row", "count"]:
             said += events(await ear.hear())
-        assert at_work(studio) == (4, 1)
+        assert at_work(studio) == (5, 1)
 
     on_air(play)

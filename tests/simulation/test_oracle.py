@@ -61,6 +61,25 @@ def test_whoever_a_rule_leaves_out_sees_nothing(person: Person) -> None:
     assert seen_by(person) == []
 
 
+def test_a_digest_stands_from_its_hour_on_and_has_marks_of_its_own() -> None:
+    def listed(hours: float, person: Person = KIM, marked: Marked | None = None) -> list[tuple[str, str, int]]:
+        oracle = ORACLE.of(replace(person, volume={"nova": "digest"}))
+        return oracle.list("kim", marked or Marked(), NOON + timedelta(hours=hours))
+
+    key = ("digest", "kim", 20260105)
+    assert (listed(5.99), listed(6), listed(6 + 24 * 7)) == ([], [key], [key])
+    assert listed(24 * 90 - 0.01) == [key]
+    assert listed(24 * 90) == []
+    assert listed(6, marked=Marked(marks={key: "hidden"})) == []
+    assert listed(6, marked=Marked(marks={KEY: "hidden"})) == []
+    assert listed(6, replace(KIM, apart={("ada", False): FOR_EVER})) == []
+    assert ORACLE.unread(ORACLE.placed(key), Marked(seen=[(NOON + timedelta(hours=5.99), ())]))
+    assert not ORACLE.unread(ORACLE.placed(key), Marked(seen=[(NOON + timedelta(hours=6), ())]))
+    late = replace(BURST, opened_at=NOON + timedelta(hours=6))
+    wants = replace(ORACLE, bursts={KEY: late}).of(replace(KIM, volume={"nova": "digest"}))
+    assert wants.list("kim", Marked(), NOON + timedelta(hours=30)) == [("digest", "kim", 20260106)]
+
+
 def told(sequence: int, minutes: int, *, left: bool = False) -> Told:
     return Told(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.api.inbox import BadgeBody, ItemBody
+from notifier.api.inbox import BadgeBody
+from notifier.api.items import ItemBody
 from notifier.api.stream import frame
 from notifier.flow.live import Event
 from tests.http.listening_client import parsed
@@ -35,6 +36,7 @@ def test_hostile_text_stays_text(text: str) -> None:
         text=text,
         tweet=text,
         unread=True,
+        digest=None,
     )
     whole = frame(Event.ROW, "one", item) + frame(Event.COUNT, "two", BadgeBody(count=0, more=False))
     row, count = parsed(whole.decode())

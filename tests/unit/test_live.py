@@ -12,7 +12,7 @@ from notifier.domain.subject import Member
 from notifier.domain.visible import Viewer
 from notifier.domain.want import NEVER, Volume
 from notifier.flow.live import MOST_WAITING, Event, Memory, Stream, sight, told
-from notifier.flow.page import Badge, Look
+from notifier.flow.page import Badge, Item, Look
 from tests.contracts.pull_backends import NOON, NOVA, burst
 from tests.unit.examples import ADA, BOB
 
@@ -118,7 +118,8 @@ def test_a_burst_waits_once_with_its_last_text_and_stays_a_row() -> None:
     one.put(Event.ROW, LATER)
     one.put(Event.GROUP, grown(LATER))
     [news] = one.take(look(), None)
-    assert (news.event, news.item and news.item.burst.count) == (Event.ROW, 2)
+    assert isinstance(news.item, Item)
+    assert (news.event, news.item.burst.count) == (Event.ROW, 2)
     assert one.take(look(), None) == []
 
 

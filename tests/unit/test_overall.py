@@ -54,11 +54,14 @@ def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> No
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "left_off", "left_digest"),
+    ("before", "after", "left_off", "digests"),
     [
         (OFF, ALL, True, False),
         (OFF, FIRST, True, False),
-        (OFF, DIGEST, True, False),
+        (OFF, DIGEST, True, True),
+        (ALL, DIGEST, False, True),
+        (FIRST, DIGEST, False, True),
+        (DIGEST, DIGEST, False, False),
         (OFF, OFF, False, False),
         (DIGEST, ALL, False, True),
         (DIGEST, FIRST, False, True),
@@ -67,11 +70,11 @@ def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> No
         (ALL, OFF, False, False),
     ],
 )
-def test_who_leaves_off_or_digest_sees_what_opens_from_then_on(
-    before: Volume, after: Volume, left_off: bool, left_digest: bool
+def test_who_leaves_off_or_begins_or_leaves_a_digest_is_told_what_opens_from_then_on(
+    before: Volume, after: Volume, left_off: bool, digests: bool
 ) -> None:
     said = then(Overall(volume=before), OverallWish(volume=after))
-    assert (said.visible_from == NOON, said.default_from == NOON) == (left_off, left_digest)
+    assert (said.visible_from == NOON, said.default_from == NOON) == (left_off, digests)
     silent = then(Overall(volume=before), OverallWish(push=False))
     assert (silent.visible_from, silent.default_from) == (ALWAYS, ALWAYS)
 
@@ -99,7 +102,7 @@ def test_the_first_word_of_a_subject_brings_nothing_back_that_everything_s_had_s
 
 def test_a_word_that_is_taken_back_leaves_a_subject_as_everything_is() -> None:
     assert Wish(volume=DEFAULT).heard(own(OFF), LATER).visible_from == LATER
-    assert Wish(volume=DEFAULT).heard(own(OFF), LATER, DIGEST).visible_from is None
+    assert Wish(volume=DEFAULT).heard(own(OFF), LATER, DIGEST).visible_from == LATER  # it enters the digest
     assert Wish(volume=DEFAULT).heard(own(OFF), LATER, OFF).visible_from is None
     assert own(DEFAULT).sets == []
 

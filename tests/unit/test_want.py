@@ -47,8 +47,19 @@ def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> No
 def test_who_leaves_off_or_digest_sees_what_opens_from_then_on() -> None:
     for silent in (Volume.OFF, Volume.DIGEST):
         assert then(heard(Wish(volume=silent)), Wish(volume=Volume.FIRST), LATER).visible_from == LATER
-        assert then(heard(Wish(volume=silent)), Wish(volume=Volume.OFF), LATER).visible_from == ALWAYS
+        assert then(heard(Wish(volume=silent)), Wish(volume=Volume.OFF), LATER).visible_from <= NOON
     assert then(heard(Wish(volume=Volume.FIRST)), Wish(volume=Volume.ALL), LATER).visible_from == ALWAYS
+
+
+@pytest.mark.parametrize("before", [Volume.DEFAULT, Volume.ALL, Volume.FIRST, Volume.OFF])
+def test_a_digest_tells_what_opens_once_it_is_wanted_and_nothing_that_was_shown_or_silent_before(
+    before: Volume,
+) -> None:
+    assert then(heard(Wish(volume=before)), Wish(volume=Volume.DIGEST), LATER).visible_from == LATER
+    again = heard(Wish(volume=before), Wish(volume=Volume.DIGEST))
+    assert then(again, Wish(volume=Volume.DIGEST), LATER).visible_from == NOON
+    muted = heard(Wish(volume=before), Wish(muted_until=NEVER))
+    assert then(muted, Wish(volume=Volume.DIGEST), LATER).visible_from == NEVER
 
 
 def test_who_leaves_off_while_it_is_muted_has_not_unmuted() -> None:

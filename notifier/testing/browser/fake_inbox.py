@@ -169,7 +169,31 @@ def item(number: int, **changes: Any) -> Item:
         "text": "ada mentioned @nova",
         "tweet": f"t{number}",
         "unread": False,
+        "digest": None,
     } | changes
+
+
+def digest(number: int, *texts: str, **changes: Any) -> Item:
+    """Of nova's mentions, the newest first."""
+    whole = item(number)
+    inside = [
+        {name: whole[name] for name in ("subject", "opened_at", "count", "names", "more", "tweet")} for _ in texts
+    ]
+    return item(
+        number,
+        subject="digest:u1",
+        count=len(texts),
+        names=["nova"],
+        text=f"Your digest: {len(texts)} mentions of @nova",
+        tweet=None,
+        digest={
+            "date": str(whole["opened_at"])[:10],
+            "accounts": [{"account": "nova", "count": len(texts)}],
+            "inside": [one | {"text": text} for one, text in zip(inside, texts, strict=True)],
+            "more": False,
+        },
+        **changes,
+    )
 
 
 def items(count: int, **changes: Any) -> list[Item]:

@@ -65,6 +65,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/preferences":
             self.inbox.everything |= body
             return self._answer(200, self.inbox.everything)
+        if "volume" in body:
+            self.inbox.silence(unquote(self.path.rpartition("/")[2]))
+            return self._answer(200, body)
         if body["muted_until"] == self.inbox.slow:
             time.sleep(0.3)
         self.inbox.preferred.append(body["muted_until"])

@@ -7,7 +7,7 @@ observed, and checked for what it may be.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Self
 
@@ -19,11 +19,14 @@ NAMES_KEPT = 16
 FANOUTS_AT_ONCE = 6
 """Of a large subject; and one more an hour. Public ones and restricted ones each."""
 
+DIGEST_HOUR = 18
+"""By UTC: here nobody says another hour, or a zone."""
+
 DORMANT, SUPPRESSED, OUTSIDE = "dormant", "suppressed", "outside"
 """Where somebody is who is in no tier."""
 
 Key = tuple[str, str, int]
-"""Kind, owner and number of a burst."""
+"""Kind, owner and number of a burst; of a digest the person and the date, as in 20260105."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +112,39 @@ class Oracle:
                 yield f"{burst.key} is not fanned out, though the budget isn't spent"
 
     def list(self, name: str, marked: Marked, now: datetime, *, of: Collection[Key] | None = None) -> list[Key]:
-        """What the person sees of these bursts, or of all, newest first."""
+        """What the person sees of these bursts, or of all, and of digests; newest first."""
         keys = self.bursts if of is None else [key for key in of if key in self.bursts]
         visible = [key for key in keys if self.visible(self.people[name], self.bursts[key], marked, now)]
-        return sorted(visible, key=lambda k: (self.bursts[k].opened_at, f"{k[0]}:{k[1]}", k[2]), reverse=True)
+        visible += self.digests(self.people[name], marked, now)
+        return sorted(visible, key=lambda k: (self.placed(k).opened_at, f"{k[0]}:{k[1]}", k[2]), reverse=True)
 
     def visible(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
+        kind, owner, _ = burst.key
+        volume = person.wanted_of(owner) if kind == "mention" else "all"
+        wanted = volume == "all" or (volume == "first" and self.first_of_day(burst))
+        return wanted and self._allowed(person, burst, marked, now)
+
+    def digests(self, person: Person, marked: Marked, now: datetime) -> set[Key]:
+        """A day's is there from its hour on, while it tells of anything."""
+        told = [
+            burst
+            for burst in self.bursts.values()
+            if burst.key[0] == "mention" and person.wanted_of(burst.key[1]) == "digest"
+            if self._allowed(person, burst, marked, now)
+        ]
+        keys = {("digest", person.name, int(f"{_day_of(burst):%Y%m%d}")) for burst in told}
+        due = {key for key in keys if now - RETENTION < self.placed(key).opened_at <= now}
+        return {key for key in due if marked.marks.get(key) != "hidden"}
+
+    def placed(self, key: Key) -> Seen:
+        """What stands in a list under this key, whether or not somebody sees it."""
+        if key[0] != "digest":
+            return self.bursts[key]
+        at = datetime.combine(date.fromisoformat(str(key[2])), time(DIGEST_HOUR), UTC)
+        return Seen(key=key, opened_at=at, tweets=())
+
+    def _allowed(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
+        """Whether the person would see it, if all of its account were wanted."""
         kind, owner, _ = burst.key
         first = self.tweets[burst.tweets[0]]
         if burst.opened_at + RETENTION <= now or marked.marks.get(burst.key) == "hidden":
@@ -130,10 +160,7 @@ class Oracle:
         if first.protected and not self._follows(person, first.author):
             return False
         names, more = self._names(burst)
-        if not more and names <= person.blocked:
-            return False
-        volume = person.wanted_of(owner) if kind == "mention" else "all"
-        return volume == "all" or (volume == "first" and self.first_of_day(burst))
+        return more or not names <= person.blocked
 
     def unread(self, burst: Seen, marked: Marked) -> bool:
         if marked.marks.get(burst.key, "none") != "none":
@@ -234,3 +261,9 @@ class Oracle:
                 if n > 7 + (later - sooner) / timedelta(hours=1):
                     yield f"mention:{owner} had {n} fan-outs within {later - sooner}"
                     return
+
+
+def _day_of(burst: Seen) -> date:
+    """The date whose digest tells of it: what opens at the hour is the next one's."""
+    day = burst.opened_at.date()
+    return day if burst.opened_at.hour < DIGEST_HOUR else day + timedelta(days=1)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
+from notifier.testing.simulator.days import some_days
 from notifier.testing.simulator.desk import a_hold
 from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
@@ -241,6 +242,7 @@ COURSES = {
     "wipe": a_wipe,
     "crossing": a_crossing,
     "hold": a_hold,
+    "days": some_days,
 }
 
 

@@ -257,7 +257,7 @@ def _tabs(world: World) -> Iterator[str]:
         for person in sorted(name for name in oracle.people if not oracle.people[name].deleted):
             marked = world.visits.marked.get(person, Marked())
             wanted = oracle.list(person, marked, ground.clock.now())
-            unread = [key for key in wanted if oracle.unread(oracle.bursts[key], marked)]
+            unread = [key for key in wanted if oracle.unread(oracle.placed(key), marked)]
             shown, unread_shown, badge = _walked(tab, person)
             if shown != wanted:
                 yield f"{person} sees {shown} by {name}, and must see {wanted}"
@@ -272,5 +272,5 @@ def _walked(tab: Tab, person: str) -> tuple[list[Key], list[Key], int]:
     while page.next is not None:
         page = driven(tab.page(user, after=page.next, limit=3))
         items += page.items
-    shown = [key_of(item.burst.key) for item in items]
-    return shown, [key_of(item.burst.key) for item in items if item.unread], badge.count if badge else -1
+    shown = [key_of(item.entry.key) for item in items]
+    return shown, [key_of(item.entry.key) for item in items if item.unread], badge.count if badge else -1

@@ -75,9 +75,12 @@ def _crowded(crowd: int) -> dict[str, Person]:
 
 
 def _heard_again(before: Person, after: Person, now: datetime) -> Person:
-    """Whoever was silent and isn't any more is followed from now on, as it were: nothing of before comes back."""
+    """Whoever was silent and isn't any more is followed from now on, as it were: nothing of before comes back. Nor does
+    a digest tell what was shown before it was wanted."""
     back = {owner for owner in after.follows if _silent(before, owner) and not _silent(after, owner)}
-    return replace(after, follows={owner: now if owner in back else since for owner, since in after.follows.items()})
+    begun = {owner for owner in after.follows if before.wanted_of(owner) != after.wanted_of(owner) == "digest"}
+    anew = back | begun
+    return replace(after, follows={owner: now if owner in anew else since for owner, since in after.follows.items()})
 
 
 def _silent(person: Person, owner: str) -> bool:

@@ -1,9 +1,12 @@
--- Bursts that seen_at has reached by now need no entry of their own.
+-- Bursts that seen_at has reached by now need no entry of their own; nor do digests, which are written nowhere else, of
+-- dates that have ended two days ago: wherever on earth that was.
 DELETE FROM seen_newer
-WHERE member = :member AND (subject, seq) IN (
+WHERE member = :member AND ((subject, seq) IN (
     SELECT bursts.subject, bursts.seq
     FROM seen_newer
     JOIN seen USING (member)
     JOIN bursts ON bursts.subject = seen_newer.subject AND bursts.seq = seen_newer.seq
     WHERE seen_newer.member = :member AND bursts.opened_at <= seen.seen_at
-)
+) OR (subject >= 'digest:' AND subject < 'digest;' AND seq < (
+    SELECT CAST(strftime('%Y%m%d', seen_at / 1000 - 2 * 86400, 'unixepoch') AS INTEGER) FROM seen WHERE member = :member
+)))

@@ -25,15 +25,22 @@ export class Row {
     this.item = item;
     const names = (item.names ?? []).slice(0, 3);
     this.state.textContent = item.unread ? `${this.words.unread}: ` : "";
-    const mentioned = String(item.subject).replace(/^\w+:/, "");
-    this.text.replaceChildren(...pieces(item.text, [...names, mentioned]).map(({ text, name }) => (name ? isolated(text) : text)));
+    this.text.replaceChildren(...said(item, names));
     this.avatars.replaceChildren(...(names.length ? names : [""]).slice(0, 2).map(avatar));
     this.names.replaceChildren(...(item.more && names.length > 1 ? this.listed(names) : [])); // else the text says it all
     this.time.dateTime = item.opened_at;
     this.time.title = this.times.whole(item.opened_at);
+    if (item.digest) this.digest();
     this.more.setAttribute("aria-label", `${this.words.menu}: ${this.text.textContent}`);
     this.tick();
     if (grown) this.grow();
+  }
+
+  // What it tells of; most people have none.
+  async digest() {
+    const { Inside } = await import("./inside.js");
+    this.inside ??= new Inside(this);
+    this.inside.show(this.item.digest);
   }
 
   tick() {
@@ -50,6 +57,12 @@ export class Row {
     this.text.classList.remove("grown");
     requestAnimationFrame(() => this.text.classList.add("grown"));
   }
+}
+
+// The text of an item, with the names in it apart: a digest's are accounts, and its subject is the reader.
+export function said({ text, subject, digest }, names) {
+  const mentioned = digest ? [] : [String(subject).replace(/^\w+:/, "")];
+  return pieces(text, [...names, ...mentioned]).map((piece) => (piece.name ? isolated(piece.text) : piece.text));
 }
 
 function isolated(name) {

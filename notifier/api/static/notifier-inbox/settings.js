@@ -15,7 +15,6 @@ sheet.replaceSync(`
 .choice input { inline-size: 18px; block-size: 18px; margin: 0; accent-color: var(--accent); }
 .hours { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px; padding-block: 4px; }
 .named { display: grid; gap: 4px; min-inline-size: 0; font-size: 13.5px; color: var(--soft); }
-.named:last-child { grid-column: 1 / -1; }
 .named :is(input, select) { font: inherit; font-size: 16px; inline-size: 100%; min-block-size: 44px; padding: 8px 10px; border-radius: 8px; border: 1px solid var(--soft); color: var(--ink); background: var(--paper); }
 .hint { color: var(--soft); }
 .wrong { color: light-dark(#b3261e, #ffb4ab); }
@@ -25,7 +24,7 @@ sheet.replaceSync(`
 .retry:disabled { opacity: .5; cursor: default; }
 `);
 
-const VOLUMES = ["all", "first", "off"];
+const VOLUMES = ["all", "first", "digest", "off"];
 const NIGHT = { from: "22:00", to: "07:00" };
 
 export class Settings {
@@ -76,35 +75,49 @@ export class Settings {
   fill(stands) {
     const { words } = this.inbox;
     this.stands = stands;
-    const volumes = VOLUMES.map((volume) => choice("radio", words.volumes[volume], { name: "volume", value: volume, checked: stands.volume === volume }));
+    const volumes = VOLUMES.map((volume) => choice("radio", words.volumes[volume], { name: "volume", value: volume, checked: stands.volume === volume, onchange: () => this.opened() }));
     this.push = box(stands.push);
     this.quiet = box(Boolean(stands.quiet_hours), () => this.opened());
     const hours = stands.quiet_hours ?? NIGHT;
     this.from = el("input", { type: "time", required: true, value: hours.from });
     this.to = el("input", { type: "time", required: true, value: hours.to });
     this.zone = el("select", {}, ...zones(stands).map((name) => el("option", { value: name, selected: name === zoneOf(stands) }, name.replaceAll("_", " "))));
-    this.hours = el("div", { class: "hours" }, named(words.quietFrom, this.from), named(words.quietTo, this.to), named(words.timeZone, this.zone));
+    this.hours = el("div", { class: "hours" }, named(words.quietFrom, this.from), named(words.quietTo, this.to));
+    this.hour = el("select", { onchange: () => this.opened() }, ...hoursOf(this.inbox.view.times.lang, stands.digest_hour));
+    this.place = named(words.timeZone, this.zone);
     this.mentions = el("select", {}, ...Object.entries(words.mentionsBy).map(([value, text]) => el("option", { value, selected: value === stands.mentions }, text)));
     this.body.replaceChildren(
       el("fieldset", {}, el("legend", {}, words.volume), ...volumes),
       el("fieldset", {}, el("legend", {}, words.alerts), choiceOf(this.push, words.push), choiceOf(this.quiet, words.quiet), this.hours),
+      el("fieldset", {}, el("legend", {}, words.digest), el("div", { class: "hours" }, named(words.digestHour, this.hour))),
+      this.place,
       named(words.mentions, this.mentions),
     );
     this.save.disabled = false;
     this.opened();
   }
 
+  // Whether anything goes by the clock on the person's wall.
+  timed() {
+    return this.quiet.checked || this.volume() === "digest" || Number(this.hour.value) !== this.stands.digest_hour;
+  }
+
+  volume() {
+    return this.body.querySelector("[name=volume]:checked")?.value ?? this.stands.volume;
+  }
+
   opened() {
     this.hours.hidden = !this.quiet.checked;
+    this.place.hidden = !this.timed();
     for (const field of [this.from, this.to]) field.disabled = !this.quiet.checked;
   }
 
   // What isn't named stays as it is, also where another device has changed it meanwhile.
   changes() {
     const { stands } = this;
-    const volume = this.body.querySelector("[name=volume]:checked")?.value ?? stands.volume;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
-    const said = { volume, push: this.push.checked, quiet_hours: hours, time_zone: hours ? this.zone.value : stands.time_zone, mentions: this.mentions.value };
+    const time_zone = this.timed() ? this.zone.value : stands.time_zone;
+    const said = { volume: this.volume(), push: this.push.checked, quiet_hours: hours, time_zone, digest_hour: Number(this.hour.value), mentions: this.mentions.value };
     return Object.fromEntries(Object.entries(said).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(stands[name])));
   }
 
@@ -134,8 +147,13 @@ export class Settings {
 }
 
 // Who never said a zone is where the browser is.
-function zoneOf({ time_zone, quiet_hours }) {
-  return time_zone === "UTC" && !quiet_hours ? here() : time_zone;
+function zoneOf({ time_zone, quiet_hours, volume }) {
+  return time_zone === "UTC" && !quiet_hours && volume !== "digest" ? here() : time_zone;
+}
+
+function hoursOf(lang, chosen) {
+  const clock = new Intl.DateTimeFormat(lang, { hour: "numeric", minute: "2-digit", timeZone: "UTC" });
+  return Array.from({ length: 24 }, (_, hour) => el("option", { value: hour, selected: hour === chosen }, clock.format(Date.UTC(2000, 0, 1, hour))));
 }
 
 function zones(stands) {

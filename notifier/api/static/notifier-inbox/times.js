@@ -12,6 +12,7 @@ export class Times {
     this.relative = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
     this.date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
     this.list = new Intl.ListFormat(texts, { type: "unit" }); // "ada, bob, eve": there may be more
+    this.lang = lang;
     this.full = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
   }
 

@@ -67,7 +67,7 @@ export class View {
 
   add(burst) {
     const row = new Row(this.words, this.times);
-    row.button.addEventListener("click", () => this.act.open(burst));
+    row.button.addEventListener("click", () => (row.inside?.fold(), this.act.open(burst)));
     row.more.addEventListener("click", () => this.act.menuOf(burst, row.more));
     row.node.addEventListener("focusin", () => this.lead(burst));
     this.rows.set(burst, row);

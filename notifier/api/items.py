@@ -1,0 +1,115 @@
+"""Items as JSON: what a list says of a burst, and of a digest."""
+
+from datetime import date, datetime
+from typing import TypedDict
+
+import msgspec
+
+from notifier.api.wording import digest_sentence, sentence
+from notifier.domain.digest import date_in
+from notifier.flow.page import DigestItem, Item, Shown
+
+NAMES_SHOWN = 3
+ACCOUNTS_TOLD = 16
+"""Of a digest, the most mentioned."""
+
+
+class AccountBody(msgspec.Struct, kw_only=True):
+    account: str
+    count: int
+    """Mentions."""
+
+
+class InsideBody(msgspec.Struct, kw_only=True):
+    """What an item of its own would say. It is no item: nothing is marked or counted of it singly."""
+
+    subject: str
+    opened_at: datetime
+    count: int
+    names: list[str]
+    more: bool
+    text: str
+    tweet: str | None
+
+
+class DigestBody(msgspec.Struct, kw_only=True):
+    date: date
+    """By the person's own calendar."""
+    accounts: list[AccountBody]
+    """The most mentioned first, 16 at most."""
+    inside: list[InsideBody]
+    """The newest, 16 at most."""
+    more: bool
+    """There were more of them than the digest tells of."""
+
+
+class ItemBody(msgspec.Struct, kw_only=True):
+    burst: str
+    """Opaque; the same for this person for ever, and another one for everybody else."""
+    subject: str
+    opened_at: datetime
+    count: int
+    names: list[str]
+    more: bool
+    """Others mentioned the subject too."""
+    text: str
+    tweet: str | None
+    """The opener's tweet; null where the viewer blocked the opener or was blocked by the opener."""
+    unread: bool
+    digest: DigestBody | None
+    """Where the item is one of a whole day; then `count` are its mentions, and `names` the accounts."""
+
+
+class Said(TypedDict):
+    subject: str
+    opened_at: datetime
+    count: int
+    names: list[str]
+    more: bool
+    text: str
+    tweet: str | None
+
+
+def item_body(item: Shown, id: str, now: datetime) -> ItemBody:
+    match item:
+        case Item():
+            return ItemBody(burst=id, **_said(item, now), unread=item.unread, digest=None)
+        case DigestItem():
+            return _digest_item_body(item, id, now)
+
+
+def _said(item: Item, now: datetime) -> Said:
+    burst = item.burst
+    return {
+        "subject": str(burst.key.subject),
+        # Those numbered together are a millisecond apart: the last of many may be ahead of the clock.
+        "opened_at": min(burst.opened_in, now.replace(microsecond=0)),
+        "count": burst.count,
+        "names": list(item.names[:NAMES_SHOWN]),
+        "more": burst.more_mentioners or len(item.names) > NAMES_SHOWN,
+        "text": sentence(burst, item.names),
+        "tweet": item.tweet,
+    }
+
+
+def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
+    digest = item.digest
+    day = date_in(digest.key)
+    assert day is not None
+    return ItemBody(
+        burst=id,
+        subject=str(digest.key.subject),
+        opened_at=digest.opened_in,
+        count=digest.count,
+        names=[name for name, _ in digest.accounts[:NAMES_SHOWN]],
+        more=digest.more or len(digest.accounts) > NAMES_SHOWN,
+        text=digest_sentence(digest),
+        tweet=None,
+        unread=item.unread,
+        digest=DigestBody(
+            date=day,
+            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_TOLD]],
+            inside=[InsideBody(**_said(each, now)) for each in item.inside],
+            more=digest.more,
+        ),
+    )

@@ -1,0 +1,45 @@
+// Less of an account, and more of it again: said to the server, and to the person.
+
+export class Muting {
+  constructor(inbox) {
+    Object.assign(this, { inbox, answered: Promise.resolve() });
+  }
+
+  mute(subject, account, until) {
+    const { words } = this.inbox;
+    this.less(subject, { muted_until: until }, words.muted(account), [words.unmute, () => this.more(subject, account, { muted_until: null })]);
+  }
+
+  digest(subject, account) {
+    const { words } = this.inbox;
+    this.less(subject, { volume: "digest" }, words.digested(account), [words.undo, () => this.more(subject, account, { volume: "default" })]);
+  }
+
+  less(subject, change, said, back) {
+    this.inbox.store.silence(subject);
+    this.inbox.show();
+    this.prefer(subject, change, [said, ...back], back);
+  }
+
+  // What opened before doesn't come back.
+  more(subject, account, change) {
+    this.prefer(subject, change, [this.inbox.words.unmuted(account)], [this.inbox.words.retry, () => this.more(subject, account, change)]);
+  }
+
+  // One after the other: on two connections the later could arrive first, and a mute would outlast its end.
+  prefer(subject, change, said, unsure) {
+    this.inbox.deeds.say(...said);
+    this.answered = this.answered.then(() => this.send(subject, change, unsure));
+  }
+
+  async send(subject, change, unsure) {
+    const { api, deeds, ended, store, words } = this.inbox;
+    try {
+      await api.prefer(subject, change);
+    } catch {
+      if (!ended.signal.aborted) deeds.say(words.unsure, ...unsure); // it may have been heard
+    }
+    store.silenced.delete(subject);
+    if (!ended.signal.aborted) this.inbox.load(); // what came meanwhile
+  }
+}

@@ -1,0 +1,100 @@
+"""Digests: a walk through a person's days, newest first, each gathered from the canonical bursts as it is passed."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import groupby
+
+from notifier.domain.burst import Burst, expires_at
+from notifier.domain.digest import GATHERED, Digest, Schedule, date_in, digest_of, named
+from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.flow.page import Look
+from notifier.flow.walk import BEFORE_ALL
+from notifier.ports.timeline import Place, Timeline
+
+A_DAY = GATHERED + 1
+"""Bursts a read: a day's worth, and the one that says whether there are more. Quiet days share a read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Digests:
+    """Only days that are due and not older than is kept. Who wants no digest has none, and nothing is read."""
+
+    timeline: Timeline
+    look: Look
+    after: Place | None
+    """Behind this place; afterwards right before the next day's."""
+    ended: bool = False
+    subjects: Collection[Subject] = field(init=False)
+    schedule: Schedule = field(init=False)
+    day: date = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.subjects = self.look.digested
+        self.ended = not self.subjects
+        if not self.ended:
+            self.schedule = Schedule.of(self.look.viewer.overall)
+            self._go_to(self._first())
+
+    async def step(self) -> Sequence[Digest]:
+        """The next days', possibly none. Raises StoreUnavailable."""
+        place = Place(self.schedule.moment(self.day), BEFORE_ALL)
+        run = await self.timeline.before(self.subjects, place, A_DAY, self.look.viewer.authors)
+        days = [
+            (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
+        ]
+        if len(run) < A_DAY:
+            self.ended = True
+        elif len(days) > 1:  # the last one is cut off, and read whole by the next step
+            self._go_to(days.pop()[0])
+        else:
+            self._go_to(self.schedule.before(days[0][0]))
+        return [digest for day, bursts in days if (digest := self._of(day, bursts))]
+
+    def _of(self, day: date, bursts: Sequence[Burst]) -> Digest | None:
+        return digest_of(self.look.viewer, day, bursts, self.look.now)
+
+    def _first(self) -> date:
+        day = self.schedule.last(self.look.now if self.after is None else min(self.look.now, self.after.opened_at))
+        while self.after is not None and self._place(day) >= self.after:
+            day = self.schedule.before(day)
+        return day
+
+    def _go_to(self, day: date) -> None:
+        self.day, key = day, named(self.look.viewer.user, day)
+        due = self.schedule.moment(day)
+        self.after = Place(due, BurstKey(key.subject, key.seq + 1))
+        self.ended = expires_at(due) <= self.look.now
+
+    def _place(self, day: date) -> Place:
+        return Place(self.schedule.moment(day), named(self.look.viewer.user, day))
+
+
+async def digests_by(timeline: Timeline, look: Look, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
+    """Those of the viewer's own that there are, hidden ones as well: one read each. Raises StoreUnavailable."""
+    found = [await _digest(timeline, look, day) for day in _days(look, keys)]
+    return {digest.key: digest for digest in found if digest}
+
+
+def _days(look: Look, keys: Collection[BurstKey]) -> Iterator[date]:
+    """That are due and kept."""
+    schedule, own = Schedule.of(look.viewer.overall), Subject(Kind.DIGEST, look.viewer.user)
+    if not look.digested:
+        return
+    for key in keys:
+        day = date_in(key) if key.subject == own else None
+        due = None if day is None else schedule.due(day)
+        if day is not None and due is not None and due <= look.now < expires_at(due):
+            yield day
+
+
+async def _digest(timeline: Timeline, look: Look, day: date) -> Digest | None:
+    schedule = Schedule.of(look.viewer.overall)
+    since, until = schedule.moment(schedule.before(day)), Place(schedule.moment(day), BEFORE_ALL)
+    opened = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
+    return digest_of(look.viewer, day, opened, look.now)
+
+
+def due_next(look: Look, after: datetime) -> datetime | None:
+    """When the viewer's next digest falls due, after a moment; None for who has none."""
+    return Schedule.of(look.viewer.overall).due_of(after) if look.digested else None

@@ -1,0 +1,270 @@
+"""Digests in the tab: busy days and quiet ones, their marks, what they cost, and what becomes of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier.domain.burst import Burst
+from notifier.domain.digest import GATHERED, INSIDE, named
+from notifier.domain.errors import NotFound, StoreUnavailable
+from notifier.domain.marks import Mark
+from notifier.domain.overall import OverallWish
+from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.want import Volume
+from notifier.flow.page import DigestItem, Opened, Page
+from notifier.flow.tab import Tab
+from notifier.ports.timeline import Place
+from notifier.testing.memory.clock import START
+from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.simulator.visits import driven
+from tests.flow.failing import Refusing
+from tests.flow.stage import LYRA, NOVA, Stage
+from tests.properties.test_digests import drifts
+from tests.unit.examples import EVE, burst
+
+LEE = UserId("lee")
+HOUR = timedelta(hours=1)
+DUE = START.replace(hour=18, minute=0, second=0, microsecond=0)
+"""Of the first day's digest."""
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Reads:
+    """A timeline that counts."""
+
+    port: MemoryTimeline
+    n: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    async def before(self, *given: Any) -> Sequence[Burst]:
+        self.n += 1
+        return await self.port.before(*given)
+
+
+@dataclass
+class Digesting:
+    """Lee wants lyra by digest, and nova singly; the clock stands at the first day's 17:00."""
+
+    stage: Stage = field(default_factory=Stage)
+    answers: list[Opened] = field(default_factory=list)
+    reads: Reads = field(init=False)
+
+    def __post_init__(self) -> None:
+        g = self.stage.ground
+        self.reads = Reads(g.timeline)
+        g.people.volume(LEE, LYRA, Volume.DIGEST)
+        g.people.volume(LEE, NOVA, Volume.ALL)
+        self.to(17)
+
+    def to(self, hours: float) -> None:
+        """So many hours after the first day's midnight."""
+        self.stage.ground.clock.advance(DUE - 18 * HOUR + hours * HOUR - self.stage.ground.clock.now())
+
+    def opened(self, number: int, *, ago: timedelta = HOUR, **fields: Any) -> None:
+        """A millisecond apart each, from so long ago on."""
+        bursts = self.stage.ground.bursts.by_key
+        subject = fields.pop("subject", LYRA)
+        first = sum(key.subject == subject for key in bursts) + 1
+        for n in range(number):
+            at = self.stage.ground.clock.now() - ago + n * timedelta(milliseconds=1)
+            made = burst(subject=subject, seq=first + n, opened_at=at, **fields)
+            bursts[made.key] = made
+
+    def tab(self) -> Tab:
+        return replace(self.stage.tab(), timeline=self.reads, watch=self.answers.append)
+
+    def page(self, limit: int = 20, after: Place | None = None) -> Page:
+        """Its badge is audited, and agrees with the list."""
+        page, badge = driven(self.tab().open(LEE, limit=limit, after=after))
+        if not page.partial:
+            assert badge is not None
+            assert drifts(self.stage, self.answers[-1]) == 0
+        return page
+
+    def badge(self) -> int:
+        return driven(self.tab().badge(LEE)).count
+
+    def keys(self) -> list[str]:
+        return [str(item.entry.key) for item in self.page().items]
+
+    def mark(self, day: str, mark: Mark) -> None:
+        driven(self.tab().mark(LEE, [BurstKey(named(LEE, DUE.date()).subject, int(day))], mark))
+
+
+def digest_in(page: Page) -> DigestItem:
+    [found] = [item for item in page.items if isinstance(item, DigestItem)]
+    return found
+
+
+def first_day() -> str:
+    return f"{DUE:%Y%m%d}"
+
+
+def test_it_is_there_from_its_hour_on_and_never_before() -> None:
+    lee = Digesting()
+    lee.opened(3)
+    lee.opened(1, subject=NOVA)
+    assert (lee.keys(), lee.badge()) == (["mention:nova#1"], 1)
+    lee.to(18 - 1 / 3600)
+    assert (lee.keys(), lee.badge()) == (["mention:nova#1"], 1)
+    lee.to(18)
+    assert (lee.keys(), lee.badge()) == ([f"digest:lee#{first_day()}", "mention:nova#1"], 2)
+    item = digest_in(lee.page())
+    assert (item.digest.opened_at, item.digest.accounts, item.unread) == (DUE, ((LYRA.owner, 3),), True)
+    assert [each.burst.key.seq for each in item.inside] == [3, 2, 1]
+
+
+def test_a_busy_day_and_quiet_ones_each_have_one_on_pages_of_any_length() -> None:
+    lee = Digesting()
+    for day, number in enumerate((3 * GATHERED, 1, 0, GATHERED, GATHERED + 1, 2)):
+        lee.to(24 * day + 17)
+        lee.opened(number)
+        lee.opened(1, subject=NOVA, ago=HOUR / 2)
+    lee.to(24 * 5 + 19)
+    for limit in (1, 2, 3, 20):
+        found, page = list[Any](), lee.page(limit)
+        while page.next is not None:
+            found += page.items
+            page = lee.page(limit, page.next)
+        found += page.items
+        days = [item for item in found if isinstance(item, DigestItem)]
+        told = [(item.digest.count, item.digest.more, len(item.inside)) for item in days]
+        assert told == [
+            (2, False, 2),
+            (GATHERED, True, INSIDE),
+            (GATHERED, False, INSIDE),
+            (1, False, 1),
+            (GATHERED, True, INSIDE),
+        ]
+        assert len(found) == 5 + 6
+    assert lee.badge() == 5 + 6
+
+
+def test_whoever_wants_no_digest_pays_no_read_for_it() -> None:
+    lee = Digesting()
+    lee.opened(1, subject=NOVA)
+    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    lee.page()
+    without, lee.reads.n = lee.reads.n, 0
+    lee.stage.ground.people.volume(LEE, LYRA, Volume.DIGEST)
+    lee.page()
+    assert lee.reads.n == without + 2  # one for the page, one for the badge
+
+
+def test_once_it_was_seen_the_badge_reads_nothing_of_it_any_more() -> None:
+    lee = Digesting()
+    lee.opened(2)
+    lee.to(19)
+    token = lee.page().seen
+    assert token is not None
+    driven(lee.tab().see(LEE, token))
+    lee.reads.n = 0
+    assert lee.badge() == 0
+    once, lee.reads.n = lee.reads.n, 0
+    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    assert lee.badge() == 0
+    assert once == lee.reads.n
+
+
+def test_what_was_seen_right_at_its_hour_was_seen() -> None:
+    lee = Digesting()
+    lee.opened(2)
+    lee.to(18)
+    token = lee.page().seen
+    assert token is not None
+    assert named(LEE, DUE.date()) in token.newer
+    driven(lee.tab().see(LEE, token))
+    assert lee.badge() == 0
+
+
+def test_it_is_marked_as_any_item_is() -> None:
+    lee = Digesting()
+    lee.opened(2)
+    lee.to(18 + 24)
+    for mark, listed, unread in (
+        (Mark.READ, True, 0),
+        (Mark.UNREAD, True, 1),
+        (Mark.HIDDEN, False, 0),
+        (Mark.NONE, True, 1),
+    ):
+        lee.mark(first_day(), mark)
+        assert (len(lee.page().items), lee.badge()) == (int(listed), unread)
+
+
+def test_one_that_is_kept_unread_counts_however_old_it_is() -> None:
+    lee = Digesting()
+    for day in range(4):
+        lee.to(24 * day + 17)
+        lee.opened(GATHERED)
+    lee.to(24 * 4)
+    lee.mark(first_day(), Mark.UNREAD)
+    token = lee.page(limit=1).seen
+    assert token is not None
+    driven(lee.tab().see(LEE, token))
+    assert lee.badge() == 1
+    lee.page(limit=1)
+
+
+@pytest.mark.parametrize("day", ["20260230", "19700102", "99980101", "1"])
+def test_what_isn_t_there_can_t_be_marked(day: str) -> None:
+    lee = Digesting()
+    lee.opened(1)
+    lee.to(19)
+    with pytest.raises(NotFound):
+        lee.mark(day, Mark.READ)
+    lee.mark(first_day(), Mark.READ)
+    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    with pytest.raises(NotFound):
+        lee.mark(first_day(), Mark.READ)
+
+
+def test_another_zone_or_hour_moves_it_and_its_marks_stand() -> None:
+    lee = Digesting()
+    lee.opened(2)
+    lee.to(19)
+    lee.mark(first_day(), Mark.READ)
+    lee.stage.ground.people.arrange(LEE, OverallWish(digest_hour=20))
+    assert lee.keys() == []
+    lee.to(20)
+    item = digest_in(lee.page())
+    assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
+    lee.stage.ground.people.arrange(LEE, OverallWish(zone="Asia/Tokyo", digest_hour=18))  # 09:00: it was tomorrow's
+    assert lee.keys() == []
+    lee.to(24 + 9)
+    assert lee.keys() == [f"digest:lee#{DUE + DAY:%Y%m%d}"]
+
+
+def test_what_a_block_or_a_protected_author_keeps_away_is_in_none() -> None:
+    lee = Digesting()
+    lee.opened(1, mentioners=(UserId("bob"),))
+    lee.opened(1, restricted_to=EVE)
+    lee.opened(1, mentioners=(UserId("bob"), UserId("ada")))
+    lee.stage.ground.people.block(LEE, UserId("bob"))
+    lee.to(19)
+    item = digest_in(lee.page())
+    assert [each.burst.key.seq for each in item.inside] == [3]
+    assert item.inside[0].names == (UserId("ada"),)
+    lee.stage.ground.people.block(LEE, UserId("ada"))
+    assert lee.keys() == []
+
+
+def test_while_the_store_is_away_it_is_what_it_was_as_far_as_its_line_goes() -> None:
+    lee = Digesting()
+    lee.opened(2)
+    lee.to(19)
+    tab = lee.tab()
+    before, _ = driven(tab.open(LEE))
+    away = replace(tab, timeline=Refusing(lee.stage.ground.timeline, StoreUnavailable))
+    page, badge = driven(away.open(LEE))
+    assert (page.partial, badge) == (True, None)
+    [item], [was] = page.items, before.items
+    assert isinstance(item, DigestItem)
+    assert isinstance(was, DigestItem)
+    assert (item.digest.key, item.digest.count, item.digest.accounts) == (was.digest.key, 2, was.digest.accounts)
+    assert item.inside == ()
