@@ -12,9 +12,7 @@ from notifier.ports.edges import Batch
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 
-_OF_EVERYTHING = (Volume.ALL, Volume.FIRST, Volume.OFF)
-_OF_ONE = (Volume.DEFAULT, *_OF_EVERYTHING)
-"""There is no digest yet."""
+_OF_EVERYTHING = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
 def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[PreferenceRow]:
@@ -24,7 +22,7 @@ def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) 
 def _preference(values: Iterable[object]) -> PreferenceRow:
     who, account, volume, muted, push, quiet, at = values
     of = None if account is None or account == "" else user(ACCOUNT, account)
-    said = one_of(VOLUME, volume, _OF_EVERYTHING if of is None else _OF_ONE)
+    said = one_of(VOLUME, volume, _OF_EVERYTHING if of is None else tuple(Volume))
     row = PreferenceRow(
         user=user(USER, who),
         account=of,
