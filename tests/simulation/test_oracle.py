@@ -133,7 +133,7 @@ def test_somebody_in_two_tiers_in_none_or_in_another_than_the_person_could_be_in
         possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
     ) -> list[str]:
         found = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
-        return list(misplaced(ORACLE, found, BURST, 0, {"kim": possible}))
+        return list(misplaced(ORACLE, found, [BURST], 0, {"kim": possible}))
 
     me = frozenset({KIM.member})
     assert wrong([KIM], p1=me) == wrong([KIM, left]) == wrong([KIM, left], p1=me) == wrong([KIM, vip], p0=me) == []

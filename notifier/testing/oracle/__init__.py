@@ -11,8 +11,8 @@ from notifier.testing.oracle.promises import (
     Marked,
     Oracle,
     Seen,
-    Tweet,
 )
+from notifier.testing.oracle.withdrawn import State, Tweet, Withdrawn
 
 __all__ = [
     "BEFORE_ALL",
@@ -31,6 +31,8 @@ __all__ = [
     "Person",
     "Saying",
     "Seen",
+    "State",
     "Told",
     "Tweet",
+    "Withdrawn",
 ]

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Self
 
 from notifier.testing.oracle.person import Person
+from notifier.testing.oracle.withdrawn import State, Tweet, Withdrawn, state, text
 
 SHARD = 131_072
 RETENTION = timedelta(days=90)
@@ -30,14 +31,6 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tweet:
-    id: str
-    author: str
-    mentioned: tuple[str, ...]
-    protected: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A burst as it was observed: its number, its opening, and the tweets in it, in order."""
 
@@ -48,6 +41,12 @@ class Seen:
     """Left to the pull path from the start: nobody is written to."""
     standard: bool = False
     """It has the standard lane: rows for everybody."""
+    secret: bool = False
+    """It opened for its author's followers alone."""
+    left_to: str = ""
+    """Whose followers have it since nothing of it is public any more."""
+    first: bool = False
+    """It was taken for the first of its day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +73,9 @@ class Oracle:
     people: Mapping[str, Person]
     tweets: Mapping[str, Tweet]
     bursts: Mapping[Key, Seen]
+    words: Collection[Withdrawn] = ()
+    unsettled: Collection[str] = ()
+    """Tweets that go on as if nothing was said of them."""
 
     def of(self, person: Person) -> Self:
         """The same with another person of the name."""
@@ -83,7 +85,8 @@ class Oracle:
         """What is wrong with the grouping: every accepted tweet's every account in exactly one burst of each kind."""
         found = Counter((kind, owner, tweet) for (kind, owner, _), b in self.bursts.items() for tweet in b.tweets)
         wanted = {(kind, name, id) for id in accepted for name in self._reached(id) for kind in ("mention", "self")}
-        yield from (f"{tweet} is in no burst of {kind}:{owner}" for kind, owner, tweet in sorted(wanted - set(found)))
+        needed = {(kind, owner, id) for kind, owner, id in wanted if self.state(id, owner) is not State.GONE}
+        yield from (f"{tweet} is in no burst of {kind}:{owner}" for kind, owner, tweet in sorted(needed - set(found)))
         yield from (f"{tweet} is in {n} bursts of {kind}:{owner}" for (kind, owner, tweet), n in found.items() if n > 1)
         yield from (f"{tweet} has no business in {kind}:{owner}" for kind, owner, tweet in sorted(set(found) - wanted))
         yield from self._lonely()
@@ -91,24 +94,28 @@ class Oracle:
     def spacing(self, window: timedelta, budgeted: Collection[str]) -> Iterator[str]:
         """Public bursts of a subject closer than the collapse window, or more fan-outs than one of its budgets has."""
         for kind, owner in sorted({key[:2] for key in self.bursts}):
-            opened = [b.opened_at for b in self._public(kind, owner)]
+            public = self._public(kind, owner)
             numbered = [b.opened_at for k, b in sorted(self.bursts.items()) if k[:2] == (kind, owner)]
             if any(later <= sooner for sooner, later in pairwise(numbered)):
                 yield f"the times of {kind}:{owner} don't rise with the numbers"
-            if any(later - sooner < window for sooner, later in pairwise(opened)):
+            if any(b.opened_at - a.opened_at < window and self.shared(a) for a, b in pairwise(public)):
                 yield f"two bursts of {kind}:{owner} are closer than {window}"
             if kind == "mention" and owner in budgeted:
-                yield from self._overspent(owner, opened)
+                yield from self._overspent(owner, [b.opened_at for b in public if not b.spared])
                 yield from self._overspent(owner, [b.opened_at for b in self._restricted(owner) if not b.spared])
 
     def sparing(self, budgeted: Collection[str]) -> Iterator[str]:
-        """Bursts that were kept from being fanned out without need: each follows six that were, at the least."""
+        """Bursts that were kept from being fanned out without need: each follows six that were, at the least. A public
+        one would have joined the one before it, unless that was taken back."""
         for (kind, owner, n), burst in sorted(self.bursts.items()):
             if not burst.spared:
                 continue
-            if kind != "mention" or owner not in budgeted or not self.tweets[burst.tweets[0]].protected:
+            of_its_kind = self._restricted(owner) if self._secret(burst) else self._public(kind, owner)
+            before = [b for b in of_its_kind if b.key[2] < n]
+            joins = not self._secret(burst) and (not before or bool(self.shared(before[-1])))
+            if kind != "mention" or owner not in budgeted or joins:
                 yield f"{burst.key} is not fanned out, and has every right to be"
-            elif sum(not b.spared for b in self._restricted(owner) if b.key[2] < n) < FANOUTS_AT_ONCE:
+            elif sum(not b.spared for b in before) < FANOUTS_AT_ONCE:
                 yield f"{burst.key} is not fanned out, though the budget isn't spent"
 
     def list(self, name: str, marked: Marked, now: datetime, *, of: Collection[Key] | None = None) -> list[Key]:
@@ -146,8 +153,8 @@ class Oracle:
     def _allowed(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
         """Whether the person would see it, if all of its account were wanted."""
         kind, owner, _ = burst.key
-        first = self.tweets[burst.tweets[0]]
-        if burst.opened_at + RETENTION <= now or marked.marks.get(burst.key) == "hidden":
+        left = self.left(burst)
+        if not left or burst.opened_at + RETENTION <= now or marked.marks.get(burst.key) == "hidden":
             return False
         if kind == "self" and owner != person.name:
             return False
@@ -157,9 +164,9 @@ class Oracle:
             return False
         if kind == "mention" and burst.opened_at < person.wants_since(owner):
             return False
-        if first.protected and not self._follows(person, first.author):
+        if not self.shared(burst) and not self._follows(person, self.tweets[left[0]].author):
             return False
-        names, more = self._names(burst)
+        names, more = self._names(left)
         return more or not names <= person.blocked
 
     def unread(self, burst: Seen, marked: Marked) -> bool:
@@ -168,8 +175,9 @@ class Oracle:
         return not any(burst.opened_at <= until or burst.key in newer for until, newer in marked.seen)
 
     def rings(self, person: Person, burst: Seen, marked: Marked, now: datetime) -> bool:
-        """Whether the phone may ring: it is in a list, nothing was done with it, and its opener isn't blocked."""
-        if person.deleted or not person.alerts:
+        """Whether the phone may ring: it is in a list, nothing was done with it, its opener isn't blocked, and the
+        tweet that it opened with stands as it was."""
+        if person.deleted or not person.alerts or self.silent(burst):
             return False
         opener = self.tweets[burst.tweets[0]].author
         touched = burst.key in marked.marks or not self.unread(burst, marked)
@@ -203,16 +211,60 @@ class Oracle:
         return tier, person.push and person.alerts and tier in ("p0", "p1")
 
     def first_of_day(self, burst: Seen) -> bool:
-        """The first public one of its day; a protected author's is never it."""
+        """The first public one of its day; a protected author's is never it.
+
+        Where all before it were taken back, it is so if that was known as it opened, which is observed.
+        """
         public = self._public(burst.key[0], burst.key[1])
-        today = [b for b in public if b.opened_at.date() == burst.opened_at.date()]
-        return bool(today) and min(today, key=lambda b: b.opened_at).key == burst.key
+        if self._secret(burst):
+            return False
+        today = [b for b in public if b.opened_at.date() == burst.opened_at.date() and b.opened_at < burst.opened_at]
+        return not today or (burst.first and not any(self.shared(b) for b in today))
+
+    def state(self, id: str, account: str) -> State:
+        return state(self.tweets[id], account, () if id in self.unsettled else self.words)
+
+    def text(self, id: str) -> str:
+        return text(self.tweets[id], () if id in self.unsettled else self.words)
+
+    def shared(self, burst: Seen) -> Sequence[str]:
+        """The tweets in it that everybody may see."""
+        return [] if self._secret(burst) else self._that(burst, State.PUBLIC)
+
+    def left(self, burst: Seen) -> Sequence[str]:
+        """The tweets in it that somebody may see."""
+        if self._secret(burst):
+            return [id for id in burst.tweets if self.state(id, burst.key[1]) is not State.GONE]
+        private = self._that(burst, State.PRIVATE)
+        return self.shared(burst) or [id for id in private if self.tweets[id].author == burst.left_to]
+
+    def silent(self, burst: Seen) -> bool:
+        return burst.tweets[0] not in (self.left(burst) if self._secret(burst) else self.shared(burst))
+
+    def leaving(self) -> Iterator[str]:
+        """What is wrong with whom the bursts are left to. Who was protected before the last public mention was taken
+        back may have left already; what one author alone has said, and nobody took back, is kept for the followers."""
+        for key, burst in sorted(self.bursts.items()):
+            authors = {self.tweets[id].author for id in self._that(burst, State.PRIVATE)}
+            if burst.left_to and (self.shared(burst) or self._secret(burst) or burst.left_to not in authors):
+                yield f"{key} is left to the followers of {burst.left_to}"
+            alone = len(authors) == 1 and len(self._that(burst, State.PRIVATE)) == len(burst.tweets)
+            if alone and not self._secret(burst) and not burst.left_to:
+                yield f"{key} is lost to the followers of {authors}"
+            if burst.secret and (len(burst.tweets) > 1 or self._that(burst, State.PUBLIC)):
+                yield f"{key} opened for a few, and is for all"
+
+    def _that(self, burst: Seen, wanted: State) -> Sequence[str]:
+        return [id for id in burst.tweets if self.state(id, burst.key[1]) is wanted]
+
+    def _secret(self, burst: Seen) -> bool:
+        return burst.secret or self.tweets[burst.tweets[0]].protected
 
     def _entitled(self, person: Person, burst: Seen) -> bool:
         kind, owner, _ = burst.key
-        first = self.tweets[burst.tweets[0]]
         allowed = person.name == owner if kind == "self" else owner in person.follows
-        return allowed and not (first.protected and first.author not in person.follows)
+        author = self.tweets[burst.tweets[0]].author if self._secret(burst) else burst.left_to
+        return allowed and (not author or author in person.follows)
 
     def _suppressed(self, person: Person, burst: Seen) -> bool:
         owner = burst.key[1]
@@ -231,17 +283,17 @@ class Oracle:
         """Who muted the author has not left him."""
         return author in person.follows
 
-    def _names(self, burst: Seen) -> tuple[set[str], bool]:
-        names = list(dict.fromkeys(self.tweets[id].author for id in burst.tweets))
+    def _names(self, tweets: Sequence[str]) -> tuple[set[str], bool]:
+        names = list(dict.fromkeys(self.tweets[id].author for id in tweets))
         return set(names[:NAMES_KEPT]), len(names) > NAMES_KEPT
 
     def _public(self, kind: str, owner: str) -> Sequence[Seen]:
         found = [b for key, b in sorted(self.bursts.items()) if key[:2] == (kind, owner)]
-        return [b for b in found if b.tweets and not self.tweets[b.tweets[0]].protected]
+        return [b for b in found if not self._secret(b)]
 
     def _restricted(self, owner: str) -> Sequence[Seen]:
         found = [b for key, b in sorted(self.bursts.items()) if key[:2] == ("mention", owner)]
-        return [b for b in found if b.tweets and self.tweets[b.tweets[0]].protected]
+        return [b for b in found if self._secret(b)]
 
     def _reached(self, id: str) -> Iterator[str]:
         tweet = self.tweets[id]

@@ -26,6 +26,7 @@ from notifier.testing.simulator.script import (
     Tweeted,
     Wiped,
 )
+from notifier.testing.simulator.taking_back import taking_back
 from notifier.testing.simulator.trial import Trial, trial
 
 BACK_AFTER = timedelta(seconds=1)
@@ -243,6 +244,7 @@ COURSES = {
     "crossing": a_crossing,
     "hold": a_hold,
     "days": some_days,
+    "back": taking_back,
 }
 
 

@@ -1,5 +1,6 @@
 """The dice: a script of inputs and faults from a seed, mild or wild."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -23,6 +24,7 @@ from notifier.testing.simulator.script import (
     Resized,
     Script,
     Stalled,
+    TakenBack,
     Throttled,
     Tweeted,
     Wiped,
@@ -33,6 +35,8 @@ LANES = ("router", "celebrity", "standard", "dispatcher", "reconciler", "monitor
 POOLS = ("p0", "p1", "p2", "push")
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
+ENDS = ("protect", "erase")
+"""Of all that an author has written, in the order in which it may be said."""
 HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
 
 
@@ -60,7 +64,8 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
     )
     moving = _moving(script, Random(f"graph {seed}"))
     crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
-    return _holding(crossing, Random(f"holding {seed}"))
+    taking_back = _taking_back(crossing, Random(f"retractions {seed}"))
+    return _holding(taking_back, Random(f"holding {seed}"))
 
 
 def _parting(script: Script, random: Random) -> Script:
@@ -114,6 +119,49 @@ def _moving(script: Script, random: Random) -> Script:
         whats += [Stalled(name=random.choice(sleepers), lasting=lasting) for _ in range(random.randint(1, 3))]
     more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
     return replace(script, graph=True).with_more(*more)
+
+
+def _taking_back(script: Script, random: Random) -> Script:
+    """In a third of the scripts tweets are taken back, and authors, before they come or after; who hears of it is
+    struck, too. Nobody is protected once erased."""
+    if random.random() < 0.67:
+        return script
+    tweets = [one.what for one in script.happenings if isinstance(one.what, Tweeted)]
+    words = [word for tweet in tweets if random.random() < 0.6 for word in _withdrawn(random, tweet)]
+    author, steps = random.choice(AUTHORS), sorted(random.randint(1, script.steps) for _ in range(2))
+    ends = [
+        Happening(step=step, what=TakenBack(what=what, author=author)) for step, what in zip(steps, ENDS, strict=True)
+    ]
+    more = [Happening(step=random.randint(1, script.steps), what=word) for word in words]
+    more += random.choice(([], ends[:1], ends[1:], ends))
+    if random.random() < 0.5:
+        threads = ["api/retractions", *(f"pump-{n + 1}/retractor" for n in range(script.pumps))]
+        faults = [_strikes(random, random.choice(threads)) for _ in range(random.randint(1, 3))]
+        more += [Happening(step=random.randint(1, script.steps), what=fault) for fault in faults]
+    return script.with_more(*more)
+
+
+def _withdrawn(random: Random, tweet: Tweeted) -> Sequence[Input]:
+    """Whom an edit leaves out stays out: of who is named again it says nothing whether it is told."""
+    if random.random() < 0.6:
+        return [TakenBack(what="delete", author=tweet.author, tweet=tweet.id)]
+    fewer = [tweet.mentioned[: random.randint(0, len(tweet.mentioned))] for _ in range(random.choice((1, 1, 2)))]
+    return [
+        TakenBack(what="edit", author=tweet.author, tweet=tweet.id, mentioned=names, sequence=n)
+        for n, names in enumerate(sorted(fewer, key=len, reverse=True), start=1)
+    ]
+
+
+def _strikes(random: Random, thread: str) -> Fault:
+    lasting = timedelta(seconds=random.choice((0.3, 3, 7, 40)))
+    process = thread.partition("/")[0]
+    return random.choice(
+        (
+            Stalled(name=thread, lasting=lasting),
+            Failing(thread=thread, how=random.choice(list(How))),
+            Killed(process=process, back_after=lasting),
+        )
+    )
 
 
 def _tweeted(random: Random, n: int) -> Input:

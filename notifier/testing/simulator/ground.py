@@ -1,8 +1,10 @@
 """The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from notifier import topics
+from notifier.domain.burst import Burst
+from notifier.domain.head import Sequenced
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 from notifier.ports.log import Record
@@ -46,6 +48,8 @@ class WatchedLog(MemoryLog):
         super().__init__(clock)
         self.hears: Callable[[str, int, Record], None] = lambda partition, offset, record: None
         """Told of what is said of follows and wants, as it comes to be in the log."""
+        self.withdraws: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """The same of what is taken back."""
         self._told: dict[str, int] = {}
 
     def uncommitted(self) -> int:
@@ -55,15 +59,44 @@ class WatchedLog(MemoryLog):
 
     def append(self, records: Sequence[Record]) -> None:
         super().append(records)
-        for partition in (name for name in list(self.partitions) if name.startswith(f"{topics.FOLLOWS}/")):
-            for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
-                self.hears(partition, offset, self.partitions[partition][offset])
-            self._told[partition] = len(self.partitions[partition])
+        for stream, hears in ((topics.FOLLOWS, self.hears), (topics.RETRACTIONS, self.withdraws)):
+            for partition in self._of(stream):
+                for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
+                    hears(partition, offset, self.partitions[partition][offset])
+                self._told[partition] = len(self.partitions[partition])
 
     def indexed(self, partition: str, offset: int) -> bool:
         """Whether the indexer has done with the record, for good."""
-        group = self._groups[topics.FOLLOWS, topics.GROUPS[topics.FOLLOWS]]
-        return offset <= group.commits.get(partition, -1)
+        return offset <= self._commits(topics.FOLLOWS).get(partition, -1)
+
+    def settled(self, partition: str, offset: int) -> bool:
+        """The same of the retractor."""
+        return offset <= self._commits(topics.RETRACTIONS).get(partition, -1)
+
+    def undone(self, stream: str) -> Iterator[Record]:
+        """What its readers haven't done with for good."""
+        commits = self._commits(stream)
+        for partition in self._of(stream):
+            yield from self.partitions[partition][commits.get(partition, -1) + 1 :]
+
+    def _commits(self, stream: str) -> Mapping[str, int]:
+        return self._groups[stream, topics.GROUPS[stream]].commits
+
+    def _of(self, stream: str) -> Sequence[str]:
+        return [name for name in self.partitions if name.startswith(f"{stream}/")]
+
+
+class WatchedBursts(MemoryBursts):
+    """Remembers whom each burst was for when it opened: for all, or for its author's followers alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secret: dict[BurstKey, bool] = {}
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+        for burst in bursts:
+            self.secret.setdefault(burst.key, burst.restricted_to is not None)
+        super().write(bursts, mentions, changed)
 
 
 class Ground:
@@ -74,7 +107,7 @@ class Ground:
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
         self.heads = MemoryHeads()
-        self.bursts = MemoryBursts()
+        self.bursts = WatchedBursts()
         self.retractions = MemoryRetractions(self.bursts)
         self.claims = MemoryClaims()
         self.ledger = MemoryLedger(self.claims)

@@ -36,19 +36,23 @@ class Ringing:
             if window is None or (window.burst, window.shard) != (burst, shard_of(member)):
                 self.wrong.append(f"{member} was alerted of {burst} without an intent")
         for member in sorted(set(members) - self.taken.get(owner, frozenset()) - self._may(burst)):
-            self.wrong.append(f"{member} was alerted of {burst} after having seen, muted or blocked")
+            self.wrong.append(
+                f"{member} was alerted of {burst} after having seen, muted or blocked, or once it was taken back"
+            )
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""
         oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
         seen = oracle.bursts[key_of(burst)]
         found = self._may(burst)
+        if oracle.silent(seen):
+            return frozenset()
         for people in self.sight.scene.history:
             found &= {p.member for p in people.values() if oracle.rings(p, seen, self._marked(p.name), now)}
         return found
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
-        oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
+        oracle, now = self.sight.lenient(), self.sight.ground.clock.now()
         seen, possible = oracle.bursts[key_of(burst)], self.sight.scene.possible().values()
         return frozenset(
             p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)

@@ -36,6 +36,7 @@ READS = {
     "celebrity": topics.MENTIONS_CELEBRITY,
     "standard": topics.MENTIONS_STANDARD,
     "indexer": topics.FOLLOWS,
+    "retractor": topics.RETRACTIONS,
 }
 """The loops that read the log, and what each reads."""
 
@@ -77,6 +78,7 @@ class Roles:
     ringing: Ringing
     watching: Watching
     graph: bool = False
+    takes_back: bool = False
     anew: bool = False
     """Sizes are read for each mention."""
     metrics: Metrics = field(default_factory=Metrics)
@@ -102,7 +104,7 @@ class Roles:
         threads = {
             f"{name}/{loop}": self._loop(loop, self._pump(system, stream).step, POLLS_EVERY)
             for loop, stream in READS.items()
-            if self.graph or stream != topics.FOLLOWS
+            if {topics.FOLLOWS: self.graph, topics.RETRACTIONS: self.takes_back}.get(stream, True)
         }
         monitor = system.monitor()
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)

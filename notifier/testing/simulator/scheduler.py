@@ -32,6 +32,7 @@ from notifier.testing.simulator.script import (
     Resized,
     Script,
     Stalled,
+    TakenBack,
     Throttled,
     Tweeted,
     Wiped,
@@ -167,7 +168,7 @@ class Scheduler:
 
     def _happens(self, happening: Happening) -> None:
         match happening.what:
-            case Tweeted() | Changed() | Resized() | Opened() | Throttled() | Judged():
+            case Tweeted() | TakenBack() | Changed() | Resized() | Opened() | Throttled() | Judged():
                 self.tell(f"{happening.what}")
                 self._inputs(happening.what)
             case fault:

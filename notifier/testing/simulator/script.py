@@ -53,6 +53,26 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """Delete or edit of a tweet, protect or erase of an author: whoever wrote it, and whom an edit still names."""
+
+    what: str
+    author: str
+    tweet: str = ""
+    mentioned: tuple[str, ...] = ()
+    sequence: int = 0
+    """Of the tweet's edits."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.what} {self.tweet or self.author} {self.sequence}"
+
+    @property
+    def text(self) -> str:
+        return f"edited {self.sequence}" if self.what == "edit" else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
     """So many follow the account, as is claimed of it."""
 
@@ -140,7 +160,7 @@ class Frozen:
     lasting: timedelta
 
 
-Input = Tweeted | Changed | Resized | Opened | Throttled | Judged
+Input = Tweeted | TakenBack | Changed | Resized | Opened | Throttled | Judged
 Fault = Killed | Stalled | Lost | Failing | Outage | Wiped | Meddled | Frozen
 
 
@@ -182,6 +202,11 @@ class Script:
 
     desk: bool = False
     """There is an operator, who lets go again and again what is held."""
+
+    @property
+    def takes_back(self) -> bool:
+        """Then there is a retractor, and somebody who says so to the API."""
+        return any(isinstance(happening.what, TakenBack) for happening in self.happenings)
 
     def with_more(self, *more: Happening) -> "Script":
         return replace(self, happenings=(*self.happenings, *more))

@@ -1,13 +1,14 @@
 """The sight from above: what stands in the ground at one moment, in the oracle's words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier.domain.subject import BurstKey, Lane
 from notifier.testing.oracle import Key, Marked, Oracle, Seen, Tweet
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import Scene
+from notifier.testing.simulator.withdrawals import Withdrawals
 
 
 def key_of(burst: BurstKey) -> Key:
@@ -36,8 +37,10 @@ class Sight:
     ground: Ground
     scene: Scene
     tweets: Mapping[str, Tweet]
+    withdrawals: Withdrawals
 
     def oracle(self) -> Oracle:
+        """By all that was said."""
         mentions: dict[BurstKey, list[str]] = {}
         for (key, event), _ in self.ground.bursts.mentions.items():
             mentions.setdefault(key, []).append(event.id)
@@ -48,14 +51,26 @@ class Sight:
                 tweets=tuple(mentions.get(key, [burst.tweet])),
                 spared=burst.pull_only,
                 standard=burst.lane is Lane.STANDARD,
+                secret=self.ground.bursts.secret[key],
+                left_to=burst.restricted_to or "" if not self.ground.bursts.secret[key] else "",
+                first=burst.first_of_day,
             )
             for key, burst in self.ground.bursts.by_key.items()
         }
-        return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts)
+        words = self.withdrawals.said()
+        return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts, words=words)
+
+    def lenient(self) -> Oracle:
+        """As if nothing had come of what was taken back but what must have."""
+        oracle = self.oracle()
+        if not oracle.words:
+            return oracle
+        return replace(oracle, words=self.withdrawals.sure(), unsettled=self.withdrawals.unsettled())
 
     def look(self, person: str, marked: Marked) -> Look:
         oracle, now = self.oracle(), self.ground.clock.now()
-        could_be = (oracle.of(one) for one in self.scene.possible()[person])
+        words = [oracle, self.lenient()] if oracle.words else [oracle]
+        could_be = (each.of(one) for each in words for one in self.scene.possible()[person])
         lists = [frozenset(one.list(person, marked, now)) for one in could_be]
         heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
         return Look(

@@ -1,7 +1,7 @@
 """Watching: what each worker read as it sealed, held against what everybody was at that very moment."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,11 +83,13 @@ class OwnSeals:
         return self.seals.insert(burst, seals)
 
 
-def misplaced(oracle: Oracle, found: Division, burst: Seen, shard: int, possible: Possible) -> Iterator[str]:
-    """What is wrong with a seal that was made when each person was one of these: everybody is in one place, which is
-    one of the person's own, and so many are left out as that allows."""
+def misplaced(
+    oracle: Oracle, found: Division, burst: Collection[Seen], shard: int, possible: Possible
+) -> Iterator[str]:
+    """What is wrong with a seal that was made when each person, and the burst, was one of these: everybody is in one
+    place, which is one of the person's own, and so many are left out as that allows."""
     here = [people for people in possible.values() if people[0].member // SHARD == shard]
-    places = {people[0].member: {oracle.place(person, burst) for person in people} for people in here}
+    places = {people[0].member: {oracle.place(person, one) for person in people for one in burst} for people in here}
     times = Counter(member for of in found.tiers.values() for member in of)
     yield from (f"{member} is in {n} tiers" for member, n in sorted(times.items()) if n > 1)
     yield from (f"{member} is nobody" for member in sorted((set(times) | found.push) - set(places)))

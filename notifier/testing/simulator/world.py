@@ -1,22 +1,23 @@
 """One run: the processes on their ground, the script's inputs, and the time until all is quiet."""
 
-import json
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from notifier.config import Settings
 from notifier.domain.activity import hour_of
 from notifier.domain.audience import Tier
 from notifier.domain.errors import Full, Unavailable
-from notifier.domain.event import EVENT_TYPE
+from notifier.domain.retraction import Retraction
 from notifier.domain.slice import Pool
 from notifier.domain.throttle import Throttle
-from notifier.flow.gateway import Answer
+from notifier.flow.gateway import Answer, Gateway
 from notifier.flow.page import Opened as Shown
 from notifier.flow.tab import unwatched
-from notifier.testing.oracle import Tweet
+from notifier.testing.oracle import Tweet, Withdrawn
+from notifier.testing.simulator.bodies import TEXT, body, withdrawal
 from notifier.testing.simulator.changes import SAID, Mouth, Said
 from notifier.testing.simulator.desk import operator
 from notifier.testing.simulator.ground import Ground
@@ -25,10 +26,21 @@ from notifier.testing.simulator.ringing import Ringing
 from notifier.testing.simulator.roles import Roles, Threads
 from notifier.testing.simulator.scene import VIEWERS, Scene
 from notifier.testing.simulator.scheduler import Scheduler
-from notifier.testing.simulator.script import Changed, Input, Judged, Opened, Resized, Script, Throttled, Tweeted
+from notifier.testing.simulator.script import (
+    Changed,
+    Input,
+    Judged,
+    Opened,
+    Resized,
+    Script,
+    TakenBack,
+    Throttled,
+    Tweeted,
+)
 from notifier.testing.simulator.sight import Sight
 from notifier.testing.simulator.visits import Visits, driven
 from notifier.testing.simulator.watching import Watching
+from notifier.testing.simulator.withdrawals import Withdrawals
 
 DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
@@ -59,9 +71,13 @@ class World:
         """Events with their bodies, which stay the same however often they are sent."""
         self.unsaid: deque[Said] = deque()
         self.judged: deque[Judged] = deque()
+        self.undone: deque[tuple[str, bytes]] = deque()
+        """What is taken back, as `unsent` is."""
+        self.withdrawals = Withdrawals(self.ground)
+        self.ground.log.withdraws = self.withdrawals.hear
         self.complaints = Complaints()
         self.scheduler = Scheduler(script, self.ground, self._input)
-        self.sight = Sight(self.ground, self.scene, self.tweets)
+        self.sight = Sight(self.ground, self.scene, self.tweets, self.withdrawals)
         self.ringing = Ringing(self.sight)
         self.watching = Watching(self.scene, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
@@ -72,6 +88,7 @@ class World:
             self.ringing,
             self.watching,
             graph=script.graph,
+            takes_back=script.takes_back,
             anew=script.resizes,
         )
         reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
@@ -99,6 +116,7 @@ class World:
         """What keeps it from being quiet."""
         yield from (f"{id} isn't accepted" for id, _ in self.unsent)
         yield from (f"{said.changed} isn't heard" for said in self.unsaid)
+        yield from (f"{id} isn't heard" for id, _ in self.undone)
         yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
         if left := self.ground.log.uncommitted():
             yield f"{left} records aren't committed"
@@ -114,7 +132,8 @@ class World:
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        if self.unsent or self.unsaid or self.judged or visiting or not self.ground.at_rest():
+        undone = self.unsent or self.unsaid or self.undone or self.judged
+        if undone or visiting or not self.ground.at_rest():
             return False
         return not any(self.waiting())
 
@@ -131,27 +150,42 @@ class World:
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = self.roles.system(process).gateway()
+        threads = {"api/gateway": self._sends(gateway, self.unsent, self.accepted.add)}
+        if self.script.graph:
+            threads["api/graph"] = self._says(self.roles.mouth(process))
+        if self.script.takes_back:
+            threads["api/retractions"] = self._sends(self._watched(gateway), self.undone, lambda id: None)
+        return threads
 
+    def _watched(self, gateway: Gateway) -> Gateway:
+        """It tells when it has settled something by itself, which it leaves to the retractor in an outage."""
+
+        def settle(retractions: Collection[Retraction]) -> None:
+            gateway.settle(retractions)
+            self.withdrawals.settles(retractions)
+
+        return replace(gateway, settle=settle)
+
+    def _sends(
+        self, gateway: Gateway, waiting: deque[tuple[str, bytes]], accepted: Callable[[str], None]
+    ) -> Callable[[], None]:
         def send() -> None:
             while True:
-                if not self.unsent:
+                if not waiting:
                     self.scheduler.rest()
                     continue
                 try:
-                    receipts = gateway(self.unsent[0][1])
+                    receipts = gateway(waiting[0][1])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue
+                id, _ = waiting.popleft()
                 if receipts[0].answer in (Answer.ACCEPTED, Answer.DUPLICATE):
-                    self.accepted.add(self.unsent.popleft()[0])
+                    accepted(id)
                 else:
-                    self.complaints.found.append(f"the gateway refused {self.unsent.popleft()[0]}: {receipts[0].error}")
+                    self.complaints.found.append(f"the gateway refused {id}: {receipts[0].error}")
 
-        return (
-            {"api/gateway": send, "api/graph": self._says(self.roles.mouth(process))}
-            if self.script.graph
-            else {"api/gateway": send}
-        )
+        return send
 
     def _says(self, mouth: Mouth) -> Callable[[], None]:
         """One after another, and each until it is heard."""
@@ -198,11 +232,9 @@ class World:
     def _input(self, given: Input) -> None:
         match given:
             case Tweeted():
-                self.tweets[given.id] = Tweet(
-                    id=given.id, author=given.author, mentioned=given.mentioned, protected=given.protected
-                )
-                self.unsent.append((given.id, body(given, self.ground.clock.now().isoformat())))
-                self.scheduler.wake("api/gateway")
+                self._tweets(given)
+            case TakenBack():
+                self._takes_back(given)
             case Changed():
                 self._changes(given)
             case Resized():
@@ -214,6 +246,33 @@ class World:
                 self._throttle(given)
             case Judged():
                 self.judged.append(given)
+
+    def _tweets(self, given: Tweeted) -> None:
+        now = self.ground.clock.now()
+        self.tweets[given.id] = Tweet(
+            id=given.id,
+            author=given.author,
+            mentioned=given.mentioned,
+            protected=given.protected,
+            text=TEXT,
+            at=now,
+        )
+        self.unsent.append((given.id, body(given, now.isoformat())))
+        self.scheduler.wake("api/gateway")
+
+    def _takes_back(self, given: TakenBack) -> None:
+        now = self.ground.clock.now()
+        self.withdrawals.given[given.id] = Withdrawn(
+            what=given.what,
+            author=given.author,
+            tweet=given.tweet,
+            at=now,
+            mentioned=given.mentioned,
+            sequence=given.sequence,
+            text=given.text,
+        )
+        self.undone.append((given.id, withdrawal(given, now.isoformat())))
+        self.scheduler.wake("api/retractions")
 
     def _changes(self, given: Changed) -> None:
         if not self.script.graph or given.what.partition(":")[0] not in SAID:
@@ -253,15 +312,3 @@ class World:
                 logger.removeHandler(self.complaints)
                 logger.propagate = propagate
                 logger.setLevel(level)
-
-
-def body(tweeted: Tweeted, time: str) -> bytes:
-    data = {
-        "tweet": tweeted.id,
-        "author": tweeted.author,
-        "mentions": list(tweeted.mentioned),
-        "text": "hello",
-        "protected": tweeted.protected,
-    }
-    event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "id": tweeted.id, "time": time, "data": data}
-    return json.dumps(event).encode()
