@@ -245,12 +245,13 @@ class Oracle:
         """What is wrong with whom the bursts are left to. Who was protected before the last public mention was taken
         back may have left already; what one author alone has said, and nobody took back, is kept for the followers."""
         for key, burst in sorted(self.bursts.items()):
-            authors = {self.tweets[id].author for id in self._that(burst, State.PRIVATE)}
-            if burst.left_to and (self.shared(burst) or self._secret(burst) or burst.left_to not in authors):
+            hidden = {self.tweets[id].author for id in burst.tweets if id not in self.shared(burst)}
+            protected = hidden & {word.author for word in self.words if word.what == "protect"}
+            if burst.left_to and (self.shared(burst) or self._secret(burst) or burst.left_to not in protected):
                 yield f"{key} is left to the followers of {burst.left_to}"
-            alone = len(authors) == 1 and len(self._that(burst, State.PRIVATE)) == len(burst.tweets)
+            alone = len(hidden) == 1 and len(self._that(burst, State.PRIVATE)) == len(burst.tweets)
             if alone and not self._secret(burst) and not burst.left_to:
-                yield f"{key} is lost to the followers of {authors}"
+                yield f"{key} is lost to the followers of {hidden}"
             if burst.secret and (len(burst.tweets) > 1 or self._that(burst, State.PUBLIC)):
                 yield f"{key} opened for a few, and is for all"
 

@@ -219,8 +219,10 @@ def _alerted(world: World) -> Iterator[str]:
     for (burst, member), n in sorted(told.items()):
         if n > 1 and not faulty:
             yield f"{member} was alerted {n} times of {burst}"
+    bursts = world.sight.oracle().bursts
     for sent, _ in ground.phones.arrived:
-        if sent.collapse_id != alert(ground.bursts.by_key[sent.burst]).collapse_id:
+        opened = replace(ground.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
+        if sent.collapse_id != alert(opened).collapse_id:
             yield f"an alert of {sent.burst} has another collapse id"
     yield from world.ringing.wrong
     for account in ground.archive.accounts():

@@ -25,4 +25,4 @@ def taking_back() -> Script:
     ends = [(400, "protect", "eve"), (700, "protect", "bob"), (1_050, "erase", "eve")]
     takes += [Happening(step=step, what=TakenBack(what=what, author=author)) for step, what, author in ends]
     looks = [Happening(step=55 * n, what=Opened(person=("kim", "max", "nova")[n % 3])) for n in range(1, 22)]
-    return Script(seed=1, steps=1_200, happenings=[*tweets, *takes, *looks], collapse=timedelta(seconds=4))
+    return Script(seed=1, steps=1_200, happenings=[*tweets, *takes, *looks], collapse=timedelta(seconds=0.15))
