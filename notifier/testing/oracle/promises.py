@@ -74,8 +74,8 @@ class Oracle:
     tweets: Mapping[str, Tweet]
     bursts: Mapping[Key, Seen]
     words: Collection[Withdrawn] = ()
-    unsettled: Collection[str] = ()
-    """Tweets that go on as if nothing was said of them."""
+    unsettled: Collection[tuple[str, str]] = ()
+    """Tweets and whom they mention, where it goes on as if nothing was said."""
 
     def of(self, person: Person) -> Self:
         """The same with another person of the name."""
@@ -222,10 +222,10 @@ class Oracle:
         return not today or (burst.first and not any(self.shared(b) for b in today))
 
     def state(self, id: str, account: str) -> State:
-        return state(self.tweets[id], account, () if id in self.unsettled else self.words)
+        return state(self.tweets[id], account, () if (id, account) in self.unsettled else self.words)
 
     def text(self, id: str) -> str:
-        return text(self.tweets[id], () if id in self.unsettled else self.words)
+        return text(self.tweets[id], self.words)
 
     def shared(self, burst: Seen) -> Sequence[str]:
         """The tweets in it that everybody may see."""

@@ -20,6 +20,7 @@ class Look:
     """One person's list at one moment."""
 
     oracle: Oracle
+    lenient: Oracle
     published: frozenset[Key]
     moving: frozenset[Key]
     """Bursts that a head is publishing: their place and names may change under a page."""
@@ -69,12 +70,14 @@ class Sight:
 
     def look(self, person: str, marked: Marked) -> Look:
         oracle, now = self.oracle(), self.ground.clock.now()
-        words = [oracle, self.lenient()] if oracle.words else [oracle]
+        lenient = self.lenient() if oracle.words else oracle
+        words = [oracle, lenient] if oracle.words else [oracle]
         could_be = (each.of(one) for each in words for one in self.scene.possible()[person])
         lists = [frozenset(one.list(person, marked, now)) for one in could_be]
         heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
         return Look(
             oracle=oracle,
+            lenient=lenient,
             published=frozenset(map(key_of, self.ground.published())),
             moving=frozenset(key_of(burst.key) for head in heads for burst in head.outbox),
             refused=frozenset(map(key_of, self.ground.unannounced)),

@@ -165,9 +165,22 @@ def wrong(walk: Walk, before: Look, after: Look, marked: Marked, shown_before: C
         yield f"{key} is shown, which the predicate denies"
     if walk.partial:
         return
+    yield from _left(walk, before.lenient, after.lenient, moving)
     for key in sorted(must - set(shown)):
         yield f"{key} is missing, which was published before"
     if walk.badge is not None:
         least, most = (_unread(after.oracle, keys, marked) for keys in (must, may))
         if not least <= walk.badge.count <= most:
             yield f"the badge says {walk.badge.count}, and {least} to {most} are unread"
+
+
+def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) -> Iterator[str]:
+    """Where the page says of a burst what was taken back before it was opened."""
+    for burst, names in ((item.burst, item.names) for page in walk.pages for item in page.items):
+        if (key := key_of(burst.key)) in moving or not after.words:
+            continue
+        left = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}
+        if burst.tweet not in left:
+            yield f"{key} shows {burst.tweet}, which was taken back"
+        if unnamed := set(names) - {after.tweets[id].author for id in left}:
+            yield f"{key} names {sorted(unnamed)}, who have nothing in it"
