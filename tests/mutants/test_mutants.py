@@ -13,10 +13,14 @@ import pytest
 from tests.repo.sources import ROOT
 
 PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
-SEEDS = {"quarrel": 1, "moving": 3, "retries": 3, "pause": 2, "look": 2, "first": 6, "zombies": 4}
+SEEDS = {"back": 1, "quarrel": 1, "moving": 3, "retries": 3, "pause": 2, "look": 2, "first": 6, "zombies": 4}
 """Of the courses; then the dice's own."""
 OWN_SEEDS = 250
-REASONS = {"head_before_blob": "doesn't name shard", "set_written_without_stamp": "the bitmap followers of"}
+REASONS = {
+    "head_before_blob": "doesn't name shard",
+    "set_written_without_stamp": "the bitmap followers of",
+    "retraction_after_the_trails": "which was taken back",
+}
 """What is said of a fault that could be found by what it isn't."""
 
 

@@ -6,7 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.testing.oracle import FOR_EVER, Asked, Division, Marked, Oracle, Parted, Person, Seen, Told, Tweet
+from notifier.testing.oracle import (
+    FOR_EVER,
+    Asked,
+    Division,
+    Marked,
+    Oracle,
+    Parted,
+    Person,
+    Seen,
+    State,
+    Told,
+    Tweet,
+    Withdrawn,
+)
 from notifier.testing.simulator.watching import misplaced
 from tests.repo.sources import modules
 
@@ -219,3 +232,36 @@ def test_bursts_closer_than_the_window_or_beyond_the_budget_are_wrong() -> None:
     assert list(apart(minute, 6).spacing(minute, ["nova"])) == []
     assert list(apart(minute / 2, 2).spacing(minute, ())) == ["two bursts of mention:nova are closer than 0:01:00"]
     assert list(apart(minute, 9).spacing(minute, ["nova"])) == ["mention:nova had 8 fan-outs within 0:07:00"]
+
+
+def test_what_is_taken_back_is_so_for_its_author_and_what_was_written_until_then() -> None:
+    tweet = Tweet(id="e1", author="ada", mentioned=("nova", "lyra"), at=NOON)
+    delete = Withdrawn(what="delete", author="ada", tweet="e1")
+    protect = Withdrawn(what="protect", author="ada", at=NOON)
+    edits = [Withdrawn(what="edit", author="ada", tweet="e1", mentioned=("lyra",), sequence=n) for n in (1, 2)]
+
+    def states(*words: Withdrawn) -> list[State]:
+        return [replace(ORACLE, tweets={"e1": tweet}, words=words).state("e1", name) for name in ("nova", "lyra")]
+
+    assert states(delete) == states(protect, replace(protect, what="erase")) == [State.GONE] * 2
+    assert states(protect) == [State.PRIVATE] * 2
+    assert states(edits[0]) == [State.GONE, State.PUBLIC]
+    assert states(edits[1], replace(edits[0], mentioned=())) == [State.GONE, State.PUBLIC]
+    assert states(replace(delete, author="bob"), replace(protect, at=NOON - timedelta(minutes=1))) == [State.PUBLIC] * 2
+
+
+def test_a_phone_rings_no_more_once_the_tweet_was_taken_back_that_opened_the_burst() -> None:
+    tweets = {**ORACLE.tweets, "e2": Tweet(id="e2", author="bob", mentioned=("nova",))}
+    joined = replace(BURST, tweets=("e1", "e2"))
+    oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
+    first, second = (Withdrawn(what="delete", author=tweets[id].author, tweet=id) for id in ("e1", "e2"))
+    assert replace(oracle, words=[second]).rings(KIM, joined, Marked(), NOON)
+    assert not replace(oracle, words=[first]).rings(KIM, joined, Marked(), NOON)
+    assert seen_by(KIM, replace(oracle, words=[first])) == [KEY]
+    assert seen_by(KIM, replace(oracle, words=[first, second])) == []
+
+
+def test_a_taken_back_mention_need_not_be_in_a_burst_and_one_that_stands_must() -> None:
+    nowhere = replace(ORACLE, bursts={})
+    assert len(list(nowhere.sequencing(["e1"]))) == 2
+    assert list(replace(nowhere, words=[Withdrawn(what="delete", author="ada", tweet="e1")]).sequencing(["e1"])) == []
