@@ -140,12 +140,18 @@ def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced]
     """
     assert head.published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
+    if any(burst.first_of_day and not _for_all(burst) for burst in bursts):
+        after = replace(after, open_before=None)
     left = {burst.key: burst for burst in bursts}
     if head.open is None or (current := left.get(head.open.key)) is None:
         return after
-    if current.retracted or current.restricted_to is not None:
-        return replace(after, open=None, open_before=None if current.first_of_day else current.opened_at)
-    return replace(after, open=current)
+    if _for_all(current):
+        return replace(after, open=current)
+    return replace(after, open=None, open_before=None if current.first_of_day else current.opened_at)
+
+
+def _for_all(burst: Burst) -> bool:
+    return not burst.retracted and burst.restricted_to is None
 
 
 def published(head: Head, *, nonce: str) -> Head:

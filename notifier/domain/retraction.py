@@ -50,7 +50,7 @@ class Retraction:
 
     @property
     def trail(self) -> Trail:
-        return tweet_trail(self.tweet) if self.tweet else author_trail(self.author)
+        return tweet_trail(self.author, self.tweet) if self.tweet else author_trail(self.author)
 
     @property
     def rank(self) -> int:
@@ -75,8 +75,9 @@ class Retraction:
                 return replace(mention, retracted=True, text="")
 
 
-def tweet_trail(tweet: str) -> Trail:
-    return Trail(f"tweet/{tweet}")
+def tweet_trail(author: UserId, tweet: str) -> Trail:
+    """Of the author alone: what somebody else says of the tweet stands beside it, and counts nothing."""
+    return Trail(f"tweet/{len(author)}/{author}/{tweet}")
 
 
 def author_trail(author: UserId) -> Trail:
@@ -91,12 +92,14 @@ def day_trails(author: UserId, first: datetime, last: datetime) -> Sequence[Trai
 
 def stands_under(mention: Mention) -> Collection[Trail]:
     """The retractions that may be about it."""
-    return tweet_trail(mention.tweet), author_trail(mention.author)
+    return tweet_trail(mention.author, mention.tweet), author_trail(mention.author)
 
 
 def found_by(mention: Mention) -> Collection[Trail]:
     """The trails that lead to it."""
-    return tweet_trail(mention.tweet), *day_trails(mention.author, mention.accepted_at, mention.accepted_at)
+    return tweet_trail(mention.author, mention.tweet), *day_trails(
+        mention.author, mention.accepted_at, mention.accepted_at
+    )
 
 
 def as_it_stands(mention: Mention, said: Mapping[Trail, Retraction]) -> Mention:

@@ -34,8 +34,8 @@ class Coordinator:
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Every mention of the records has its burst, durable and announced, when it returns; or was taken back."""
-        numbered = self._standing(_numbered(records))
-        waiting = _by_subject(numbered)
+        numbered = _numbered(records)
+        waiting = _by_subject(self._standing(numbered))
         while waiting:
             heads = self._heads(waiting)
             known = self.bursts.known({s: [record.mention.event for record in waiting[s]] for s in heads})
@@ -46,8 +46,9 @@ class Coordinator:
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
         # Once more, now that they are written: who took one back meanwhile has not seen it, and is seen here. A crash
-        # before this line repeats the batch, and comes here again.
-        self.settling.about([one.mention for one in numbered if not one.mention.retracted])
+        # before this line repeats the batch and comes here again, with those that a predecessor wrote, too, though by
+        # now they are taken for what never came.
+        self.settling.about([one.mention for one in numbered])
 
     def _standing(self, records: Sequence[Numbered]) -> Sequence[Numbered]:
         """What was taken back before it came gets no burst, and keeps its place in the log."""

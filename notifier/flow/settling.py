@@ -54,7 +54,7 @@ class Settling:
     def about(self, mentions: Sequence[Mention]) -> None:
         """Settles the bursts of those that stand as something else than they say."""
         standing = zip(mentions, self.standing(mentions), strict=True)
-        self({tweet_trail(mention.tweet) for mention, after in standing if after != mention})
+        self({tweet_trail(mention.author, mention.tweet) for mention, after in standing if after != mention})
 
     def __call__(self, trails: Collection[Trail]) -> set[BurstKey]:
         """Every burst that the trails lead to is settled when it returns; which they are."""

@@ -14,7 +14,7 @@ from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
 
 ADA = UserId("ada")
-T1 = tweet_trail("t1")
+T1 = tweet_trail(ADA, "t1")
 [TODAY] = day_trails(ADA, START, START)
 
 
@@ -46,11 +46,11 @@ def test_of_a_tweets_edits_the_highest_sequence_stands_and_its_deletion_above_al
         for word in order:
             store.retractions.write([replace(word, tweet=f"t{n}")])
     with reopened(store) as again:
-        found = again.retractions.standing([tweet_trail(f"t{n}") for n in range(24)])
+        found = again.retractions.standing([tweet_trail(ADA, f"t{n}") for n in range(24)])
         assert [one.cause for one in found.values()] == [Cause.DELETE] * 24
     store.retractions.write([said(Cause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
-    assert store.retractions.standing([tweet_trail("e")]) == {
-        tweet_trail("e"): said(Cause.EDIT, tweet="e", sequence=9),
+    assert store.retractions.standing([tweet_trail(ADA, "e")]) == {
+        tweet_trail(ADA, "e"): said(Cause.EDIT, tweet="e", sequence=9),
     }
 
 

@@ -51,6 +51,19 @@ class Unswapped:
 
 
 @dataclass(frozen=True)
+class Unwritten:
+    """Bursts that can be read, and go out of reach when one is to change."""
+
+    port: object
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def write(self, *_: object) -> None:
+        raise StoreUnavailable()
+
+
+@dataclass(frozen=True)
 class Broken:
     """Every write fails in a way that no second try mends."""
 

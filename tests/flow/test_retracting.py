@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from notifier.domain.reach import Refusal
 from notifier.domain.subject import Kind, Subject, UserId
-from tests.flow.failing import Unswapped
+from tests.flow.failing import Unswapped, Unwritten
 from tests.flow.stage import NOVA, Stage
 from tests.flow.stalling import Stalling
 
@@ -110,12 +110,14 @@ def test_the_same_said_twice_or_read_again_takes_one_away_once() -> None:
     assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
 
 
-def test_nobody_takes_back_what_somebody_else_has_written() -> None:
+def test_nobody_takes_back_what_somebody_else_has_written_nor_keeps_its_author_from_it() -> None:
     stage = Stage()
     stage.mention("nova")
     delete(stage, "t1", "bob")
     stage.sequence()
     assert stage.sees("kim") == ["mention:nova#1"]
+    delete(stage, "t1")
+    assert stage.sees("kim") == []
 
 
 def test_where_more_mentioned_than_are_kept_by_name_somebody_is_still_named() -> None:
@@ -271,19 +273,6 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
 
 def delete_in_the_log_alone(stage: Stage) -> None:
     stage.say(DELETED_TYPE, stage.system(heads=Unswapped(stage.ground.heads)), tweet="t1", author="ada")
-
-
-class Unwritten:
-    """Bursts that can be read, and go out of reach when one is to change."""
-
-    def __init__(self, port: object) -> None:
-        self.port = port
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.port, name)
-
-    def write(self, *_: object) -> None:
-        raise StoreUnavailable()
 
 
 def test_a_mention_that_comes_with_its_own_retraction_in_flight_is_counted_right() -> None:

@@ -1,5 +1,5 @@
--- core.db: what was taken back, and the trails that lead to the mentions it is about. A trail is `tweet/T`, `author/A`
--- or `day/D/A` (what A has written on a day, of which there may be much).
+-- core.db: what was taken back, and the trails that lead to the mentions it is about. A trail is `tweet/N/A/T` (T of the
+-- author A, whose name has N letters), `author/A` or `day/D/A` (what A has written on a day, of which there may be much).
 
 -- The highest rank stands.
 CREATE TABLE retractions (

@@ -1,16 +1,13 @@
 """The oracle: what people say, and what they must see; it shares no code with what it checks."""
 
+from notifier.testing.oracle.observed import Division, Key, Marked, Seen
 from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
 from notifier.testing.oracle.promises import (
     DORMANT,
     OUTSIDE,
     SHARD,
     SUPPRESSED,
-    Division,
-    Key,
-    Marked,
     Oracle,
-    Seen,
 )
 from notifier.testing.oracle.withdrawn import State, Tweet, Withdrawn
 

@@ -6,11 +6,12 @@ observed, and checked for what it may be.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Self
 
+from notifier.testing.oracle.observed import Division, Key, Marked, Seen
 from notifier.testing.oracle.person import Person
 from notifier.testing.oracle.withdrawn import State, Tweet, Withdrawn, state, text
 
@@ -25,47 +26,6 @@ DIGEST_HOUR = 18
 
 DORMANT, SUPPRESSED, OUTSIDE = "dormant", "suppressed", "outside"
 """Where somebody is who is in no tier."""
-
-Key = tuple[str, str, int]
-"""Kind, owner and number of a burst; of a digest the person and the date, as in 20260105."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A burst as it was observed: its number, its opening, and the tweets in it, in order."""
-
-    key: Key
-    opened_at: datetime
-    tweets: tuple[str, ...]
-    spared: bool = False
-    """Left to the pull path from the start: nobody is written to."""
-    standard: bool = False
-    """It has the standard lane: rows for everybody."""
-    secret: bool = False
-    """It opened for its author's followers alone."""
-    left_to: str = ""
-    """Whose followers have it since nothing of it is public any more."""
-    first: bool = False
-    """It was taken for the first of its day."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
-    """What a person did with the list."""
-
-    seen: Collection[tuple[datetime, Collection[Key]]] = ()
-    """Tokens handed in: up to when, and which newer ones."""
-    marks: Mapping[Key, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """One shard's people of a burst."""
-
-    tiers: Mapping[str, frozenset[int]]
-    dormant: int
-    suppressed: int
-    push: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

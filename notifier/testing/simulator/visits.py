@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
-from notifier.flow.page import Badge, Page
+from notifier.flow.page import Badge, Item, Page
 from notifier.flow.tab import Tab
 from notifier.testing.oracle import Key, Marked, Oracle
 from notifier.testing.simulator.script import Opened
@@ -176,7 +176,8 @@ def wrong(walk: Walk, before: Look, after: Look, marked: Marked, shown_before: C
 
 def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) -> Iterator[str]:
     """Where the page says of a burst what was taken back before it was opened."""
-    for burst, names in ((item.burst, item.names) for page in walk.pages for item in page.items):
+    items = [item for page in walk.pages for item in page.items if isinstance(item, Item)]
+    for burst, names in ((item.burst, item.names) for item in items):
         if (key := key_of(burst.key)) in moving or not after.words:
             continue
         left = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}

@@ -1,9 +1,7 @@
 """One run: the processes on their ground, the script's inputs, and the time until all is quiet."""
 
-import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from notifier.config import Settings
@@ -19,6 +17,7 @@ from notifier.flow.tab import unwatched
 from notifier.testing.oracle import Tweet, Withdrawn
 from notifier.testing.simulator.bodies import TEXT, body, withdrawal
 from notifier.testing.simulator.changes import SAID, Mouth, Said
+from notifier.testing.simulator.complaints import Complaints
 from notifier.testing.simulator.desk import operator
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
@@ -46,18 +45,6 @@ DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
 SLOWER = 4.0
 """While nothing new comes, everybody looks less often: there is less to order."""
-
-
-class Complaints(logging.Handler):
-    """What the loops log as an error: a bug, because outages are warnings."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.found: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        cause = record.exc_info[1] if record.exc_info else ""
-        self.found.append(f"{record.getMessage()} {cause!r}")
 
 
 class World:
@@ -100,7 +87,7 @@ class World:
 
     def run(self) -> None:
         """Plays the script, then lets everybody finish; `quiet` says whether they did."""
-        with self._listening():
+        with self.complaints.listening():
             self._populate()
             self.scheduler.advance(self.script.steps)
             self.scheduler.calm()
@@ -296,19 +283,3 @@ class World:
             ends_at=now + given.lasting,
         )
         self.ground.throttles.put(throttle)
-
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        loggers = [logging.getLogger(name) for name in ("notifier.pump", "workers.runner")]
-        before = [(logger, logger.propagate, logger.level) for logger in loggers]
-        for logger in loggers:
-            logger.addHandler(self.complaints)
-            logger.propagate = False
-            logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, propagate, level in before:
-                logger.removeHandler(self.complaints)
-                logger.propagate = propagate
-                logger.setLevel(level)
