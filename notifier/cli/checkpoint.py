@@ -49,6 +49,10 @@ class Checkpoint:
         """Nothing of an earlier one is left. Cut off before this, it begins anew."""
         self._begun.write_text(self._words(how))
 
+    def leave(self) -> None:
+        """The next one begins anew, whatever the file is by then."""
+        self._begun.unlink(missing_ok=True)
+
     def seen(self) -> str:
         """The file as it is now."""
         if self.stdin:

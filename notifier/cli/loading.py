@@ -95,6 +95,8 @@ class Loading(Generic[S]):
     def _leave(self, work: Import[S]) -> None:
         """What was read of a file that isn't gone on with. Rows that stand are to be in the bitmaps."""
         if self.freight.as_read:
+            # First: whoever went on reading would have keys that lie before what is taken by then.
+            self.checkpoint.leave()
             work.write()
 
     def _read(self, work: Import[S], edges: SpilledEdges) -> int:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import subprocess
 import sys
@@ -160,6 +161,23 @@ def test_what_was_asked_for_of_a_refused_file_is_done_though_it_never_comes_agai
     other = lines(tmp_path / "other.csv", ["user,vip", "v1,1"])
     assert notifier("import", "users", str(other), "--data", str(data)).exit_code == 0
     assert flags(data)["vip"] == {"v1", *(f"u{n}" for n in range(200))}
+
+
+def test_a_refused_file_that_comes_again_with_the_same_size_and_time_is_in_the_bitmaps_as_a_whole(
+    tmp_path: Path, notifier: Notifier
+) -> None:
+    """As a broken copy that is copied anew."""
+    data, file = tmp_path / "data", tmp_path / "users.csv"
+    head, rest = "user,vip\n" + "".join(f"u{n},1\n" for n in range(200)), "".join(f"v{n},1\n" for n in range(10_000))
+    file.write_text(head + "x" * len(rest))
+    at, words = file.stat().st_mtime_ns, ("import", "users", str(file), "--at-once", "100", "--data", str(data))
+    assert notifier(*words).exit_code == 2
+    other = lines(tmp_path / "other.csv", ["user,vip", "ada,1"])  # does what was asked for, as a service would
+    assert notifier("import", "users", str(other), "--data", str(data)).exit_code == 0
+    file.write_text(head + rest)
+    os.utime(file, ns=(at, at))
+    assert notifier(*words).exit_code == 0
+    assert flags(data)["vip"] == {"ada", *(f"u{n}" for n in range(200)), *(f"v{n}" for n in range(10_000))}
 
 
 @pytest.mark.parametrize(
