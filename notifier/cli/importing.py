@@ -121,9 +121,9 @@ def preferences(**given: Any) -> None:
     """Import what people want: rows with `user`, and with what is known of `account`, `volume`, `muted`, `push`,
     `quiet` and `zone`.
 
-    A row with an account is of that one: its `volume` is default, all, first or off; `muted` is true, or the moment
-    until which. A row without is of everything: `volume` is all, first or off; `push` is true or false; `quiet` is two
-    local times, 22:00-07:00, in a `zone` of the IANA. What is empty isn't said.
+    A row with an account is of that one: its `volume` is default, all, first, digest or off; `muted` is true, or the
+    moment until which. A row without is of everything: `volume` is all, first, digest or off; `push` is true or false;
+    `quiet` is two local times, 22:00-07:00, in a `zone` of the IANA. What is empty isn't said.
 
     FILE is read as by `notifier import followers`. Whatever a person says, or has said, counts more. A running notifier
     may go on.

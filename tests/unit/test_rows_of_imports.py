@@ -108,6 +108,18 @@ def test_a_table_may_have_moments_as_such(tmp_path: Path) -> None:
     assert row.visible_from == until
 
 
+def test_a_moment_of_a_table_that_no_calendar_has_is_told_and_a_very_exact_one_is_taken(tmp_path: Path) -> None:
+    for unit, moment in (("ns", 1_893_456_000_000_000_001), ("ms", 10**17)):
+        muted = pa.array([moment, None], pa.timestamp(unit, "UTC"))
+        table = pa.table({"user": [unit, "bob"], "account": ["nova", "nova"], "muted": muted})
+        pq.write_table(table, tmp_path / f"{unit}.parquet")
+    [exact, _], told = read(tmp_path / "ns.parquet", PREFERENCES)
+    assert (exact.visible_from, told) == (datetime(2030, 1, 1, tzinfo=UTC), [])
+    found, [(line, why)] = read(tmp_path / "ms.parquet", PREFERENCES)
+    assert ([row.user for row in found], line) == (["bob"], 1)
+    assert why.endswith("true, or a moment as 2026-01-31T09:00:00Z is needed.")
+
+
 BAD: list[tuple[Mapping[str, object], str]] = [
     ({"account": "nova", "volume": "loud"}, "volume is 'loud'; default, all, first, digest, off or nothing is needed."),
     ({"volume": "default"}, "volume is 'default'; all, first, digest, off or nothing is needed."),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from notifier.adapters.tables.layout import Layout, Reject
@@ -43,7 +44,7 @@ class Columns(Generic[T]):
 
     def _taken(self, some: Any, first: int, passed: int) -> T:
         columns = [
-            some.column(name).to_pylist() if name in some.schema.names else [None] * some.num_rows
+            _values(some.column(name)) if name in some.schema.names else [None] * some.num_rows
             for name in self.layout.columns
         ]
         return self.layout.taken(enumerate(zip(*columns, strict=True), first + 1), passed, self.reject)
@@ -56,6 +57,15 @@ class Columns(Generic[T]):
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 raise BadImport(f"Its column {name} is of type {kind}; text or whole numbers are needed.")
+
+
+def _values(column: Any) -> list[Any]:
+    """As text where one of them is a moment that has no date, or is more exact than ours are."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        found = pc.cast(column, pa.string()).to_pylist()
+    return found
 
 
 def count(file: Path) -> int:
