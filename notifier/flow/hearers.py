@@ -12,7 +12,7 @@ from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.domain.visible import Viewer, unread
 from notifier.flow.digests import digests_by, due_next
-from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
+from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, moved_inside, sight, told
 from notifier.flow.page import Entry, Look
 from notifier.flow.tab import Tab
 from notifier.flow.walk import YOUNG
@@ -56,7 +56,7 @@ class Hearers:
         for listener in self.following.get(burst.key.subject, {}).values():
             listener.hear(burst, before, now)
         for listener in self.digesting.get(burst.key.subject, {}).values():
-            listener.hear_inside(burst, before)
+            listener.hear_inside(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
         """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
@@ -83,7 +83,7 @@ class Hearers:
             return False
         schedule = Schedule.of(look.viewer.overall)
         inside = (burst for burst in self.memory.after(moment) if burst.key.subject in subjects)
-        return any(schedule.due_of(burst.opened_at) <= moment for burst in inside)
+        return any(schedule.due_of(burst.opened_at) <= moment and moved_inside(burst, None, look) for burst in inside)
 
     async def remind(self) -> None:
         """Tells the digests that have fallen due, once all that opened before is readable. One after another: at the
@@ -99,10 +99,14 @@ class Hearers:
                 return
             look = listener.look(self.clock.now())
             day = Schedule.of(look.viewer.overall).last(due)
-            for digest in (await digests_by(self.tab.timeline, look, [named(listener.user, day)])).values():
+            found = await digests_by(self.tab.timeline, look, [named(listener.user, day)])
+            listener.digested_at, listener.due_at = due, due_next(look, due)
+            if self._told_in_digest(look, look.now):  # while it was read: it may have something that was taken back
+                listener.reset()
+                return
+            for digest in found.values():
                 if look.admits(digest):
                     listener.hear_digest(digest, look.now)
-            listener.digested_at, listener.due_at = due, due_next(look, due)
         for stream in listener.streams:
             stream.wake.set()
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Self
 
 from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest, Schedule
+from notifier.domain.digest import Digest, Schedule, gathered
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
@@ -81,11 +81,20 @@ def _taken_from(look: Look, burst: Burst, before: Burst | None) -> bool:
     """Whether the viewer may have it on the page, and it was taken back since. Who could never see it hears nothing."""
     if before is not None:
         return look.admits(before)
-    return burst.silent and look.admits(replace(burst, count=1, restricted_to=_once_restricted_to(burst)))
+    return burst.silent and look.admits(_before_it_was_silent(burst))
 
 
-def _once_restricted_to(burst: Burst) -> UserId | None:
-    return None if burst.narrowed else burst.restricted_to
+def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
+    """Whether something was taken from what a digest tells the viewer, or came to it late; not where it grows, which is
+    on the next page. Who could never see it hears nothing."""
+    if before is not None and burst.count >= before.count and burst.silent is before.silent:
+        return False
+    once = before or (_before_it_was_silent(burst) if burst.silent else burst)
+    return gathered(once, look.viewer, look.now)
+
+
+def _before_it_was_silent(burst: Burst) -> Burst:
+    return replace(burst, count=1, restricted_to=None if burst.narrowed else burst.restricted_to)
 
 
 def sight(viewer: Viewer) -> bytes:
@@ -271,13 +280,15 @@ class Listener:
                 stream.put(event, burst)
         self._count(burst, look)
 
-    def hear_inside(self, burst: Burst, before: Burst | None) -> None:
-        """Of what a digest tells: where something was taken from one that streams have, they load the page again. That
-        it grows is on the next page."""
-        grown = before is not None and burst.count >= before.count and burst.silent is before.silent
-        assert self.viewer is not None
-        if grown or Schedule.of(self.viewer.overall).due_of(burst.opened_at) > self.digested_at:
-            return
+    def hear_inside(self, burst: Burst, before: Burst | None, now: datetime) -> None:
+        """Of what a digest tells that streams have: where it moves they load the page again."""
+        look = self.look(now)
+        due = Schedule.of(look.viewer.overall).due_of(burst.opened_at)
+        if due <= self.digested_at and moved_inside(burst, before, look):
+            self.reset()
+
+    def reset(self) -> None:
+        """Of its streams and its badge."""
         for stream in self.streams:
             stream.reset()
         self.uncounted, self.loaded_at = True, LONG_AGO
