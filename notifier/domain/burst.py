@@ -84,6 +84,13 @@ class Burst:
         return self.restricted_to is not None and self.silent and not self.retracted
 
     @property
+    def once(self) -> Self:
+        """As it may have been before it was silent, as far as that says who could see it."""
+        if not self.silent:
+            return self
+        return replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
+
+    @property
     def opener(self) -> UserId:
         return self.mentioners[0]
 

@@ -53,37 +53,44 @@ class Audit:
         self.metrics.audits.inc()
 
     async def _wrong(self, opened: Opened) -> Sequence[str]:
-        bursts, digests = await self._bursts(opened), await self._digests(opened)
+        look, bursts, digests = opened.look, await self._bursts(opened), await self._digests(opened)
         if bursts is None or digests is None:
             return ()
-        kept = [key for key in _kept(opened.look) if key.subject.kind is not Kind.DIGEST]
-        found = (await self.timeline.bursts(kept)).values() if kept else ()
-        listed: list[Entry] = [*bursts, *digests]
+        keys = [key for key in _kept(look) if key.subject.kind is not Kind.DIGEST]
+        kept = [*(await self.timeline.bursts(keys)).values()] if keys else []
+        listed: list[Entry] = [burst for burst in bursts if look.admits(burst)]
+        gone: list[Entry] = [burst for burst in (*bursts, *kept) if not look.admits(burst) and look.admits(burst.once)]
+        for stands, once in digests:
+            (listed if stands else gone).append(stands or once)
         listed.sort(key=place_of, reverse=True)
-        return list(differences(opened, listed, [burst for burst in found if opened.look.admits(burst)]))
+        return list(differences(opened, listed, [burst for burst in kept if look.admits(burst)], gone))
 
     async def _bursts(self, opened: Opened) -> Sequence[Burst] | None:
-        """All that the viewer sees, newest first, as far down as list and badge reach; None when that is too far."""
+        """All that the viewer sees, or did before it was taken back, newest first, as far down as list and badge reach;
+        None when that is too far."""
         found, place = list[Burst](), None
         for _ in range(STEPS):
             run = await self.timeline.before(opened.look.subjects, place, RUN)
-            found += [burst for burst in run if opened.look.admits(burst)]
+            found += [burst for burst in run if opened.look.admits(burst.once)]
             if len(run) < RUN or _reached(opened, place_of(run[-1]), found):
                 return found
             place = place_of(run[-1])
         return None
 
-    async def _digests(self, opened: Opened) -> Sequence[Digest] | None:
-        """The same of what a digest tells of, day by day; a day counts once all of it was read."""
+    async def _digests(self, opened: Opened) -> Sequence[tuple[Digest | None, Digest]] | None:
+        """The same of what a digest tells of, day by day, as it stands and as it may have; a day counts once all of it
+        was read."""
         look, found, place = opened.look, list[Burst](), None
         kept = [key.seq for key in _kept(look) if key.subject.kind is Kind.DIGEST]
         while look.digested and len(found) < STEPS * RUN:
             run = await self.timeline.before(look.digested, place, RUN)
             found += run
-            days = [*_by_day(look, found)]
+            days, once = [*_by_day(look, found)], [*_by_day(look, [burst.once for burst in found])]
             ended = len(run) < RUN
-            whole = [digest for _, digest in (days if ended else days[:-1]) if digest and look.admits(digest)]
-            if ended or (_reached(opened, days[-1][0], whole) and days[-1][0].burst.seq < min(kept, default=LATER)):
+            both = [(stands, digest) for (_, stands), (_, digest) in zip(days, once, strict=True)]
+            whole = [(stands, ever) for stands, ever in (both if ended else both[:-1]) if ever and look.admits(ever)]
+            listed = [digest for _, digest in whole]
+            if ended or (_reached(opened, days[-1][0], listed) and days[-1][0].burst.seq < min(kept, default=LATER)):
                 return whole
             place = place_of(run[-1])
         return None if look.digested else ()
@@ -97,32 +104,36 @@ def _kept(look: Look) -> Iterator[BurstKey]:
     return (key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
 
 
-def differences(opened: Opened, listed: Sequence[Entry], kept: Collection[Burst]) -> Iterator[str]:
-    """`kept` are those marked unread, however old."""
+def differences(
+    opened: Opened, listed: Sequence[Entry], kept: Collection[Burst], gone: Collection[Entry]
+) -> Iterator[str]:
+    """`kept` are those marked unread, however old; `gone` what was taken back: the answer may have had it."""
     if opened.page is not None:
-        yield from _of_list(opened, opened.page, listed)
+        yield from _of_list(opened, opened.page, listed, {entry.key for entry in gone})
     if opened.badge is not None:
-        yield from _of_badge(opened.look, opened.badge, {entry.key: entry for entry in (*listed, *kept)}.values())
+        counted = {entry.key: entry for entry in (*listed, *kept)}
+        yield from _of_badge(opened.look, opened.badge, counted.values(), {entry.key: entry for entry in gone}.values())
 
 
-def _of_list(opened: Opened, page: Page, listed: Sequence[Entry]) -> Iterator[str]:
+def _of_list(opened: Opened, page: Page, listed: Sequence[Entry], gone: Collection[BurstKey]) -> Iterator[str]:
     look, after, end = opened.look, opened.after, page.next
     within = [b for b in listed if (after is None or place_of(b) < after) and (end is None or place_of(b) >= end)]
     given = [item.entry for item in page.items]
     # A burst that was re-stamped meanwhile stands elsewhere, and rightly so.
     shown_at, stands_at = ({entry.key: entry.opened_at for entry in some} for some in (given, listed))
     moved = {key for key, at in shown_at.items() if stands_at.get(key, at) != at}
-    skipped = moved | {entry.key for entry in (*given, *within) if not _settled(look, entry)}
+    skipped = moved | {*gone} | {entry.key for entry in (*given, *within) if not _settled(look, entry)}
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
     stored = [(entry.key, unread(entry, look.viewer)) for entry in within if entry.key not in skipped]
     if shown != stored:
         yield f"the list is [{_told(shown)}], and must be [{_told(stored)}]"
 
 
-def _of_badge(look: Look, badge: Badge, listed: Collection[Entry]) -> Iterator[str]:
-    """What isn't settled may have been counted, or not."""
+def _of_badge(look: Look, badge: Badge, listed: Collection[Entry], gone: Collection[Entry]) -> Iterator[str]:
+    """What isn't settled, or is gone, may have been counted, or not."""
     counted = [entry for entry in listed if unread(entry, look.viewer)]
     least, most = sum(_settled(look, entry) for entry in counted), len(counted)
+    most += sum(unread(entry, look.viewer) for entry in gone)
     says = BADGE_MOST + 1 if badge.more else badge.count
     if not min(least, BADGE_MOST + 1) <= says <= min(most, BADGE_MOST + 1):
         yield f"the badge is {says}, and must be {least} to {most}"

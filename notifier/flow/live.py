@@ -4,7 +4,7 @@ from asyncio import Event as Wake
 from asyncio import Lock
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -81,7 +81,7 @@ def _taken_from(look: Look, burst: Burst, before: Burst | None) -> bool:
     """Whether the viewer may have it on the page, and it was taken back since. Who could never see it hears nothing."""
     if before is not None:
         return look.admits(before)
-    return burst.silent and look.admits(_before_it_was_silent(burst))
+    return burst.silent and look.admits(burst.once)
 
 
 def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
@@ -89,12 +89,7 @@ def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
     on the next page. Who could never see it hears nothing."""
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False
-    once = before or (_before_it_was_silent(burst) if burst.silent else burst)
-    return gathered(once, look.viewer, look.now)
-
-
-def _before_it_was_silent(burst: Burst) -> Burst:
-    return replace(burst, count=1, restricted_to=None if burst.narrowed else burst.restricted_to)
+    return gathered(before or burst.once, look.viewer, look.now)
 
 
 def sight(viewer: Viewer) -> bytes:

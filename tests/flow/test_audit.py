@@ -10,8 +10,10 @@ import pytest
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.event import DELETED_TYPE, PROTECTED_TYPE
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.want import Volume
 from notifier.flow.audit import Audit
 from notifier.flow.page import Badge, Opened, Page
 from notifier.telemetry import Metrics
@@ -257,3 +259,22 @@ def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
         if len(waiting) > 3:
             assert audited.drifts(waiting.pop(0)) == 0
     assert audited.count("audits") > 5
+
+
+@pytest.mark.parametrize("what", [DELETED_TYPE, PROTECTED_TYPE])
+@pytest.mark.parametrize("volume", [Volume.ALL, Volume.DIGEST])
+@pytest.mark.parametrize("mark", [None, Mark.UNREAD])
+def test_what_is_taken_back_behind_the_answer_is_no_difference(what: str, volume: Volume, mark: Mark | None) -> None:
+    audited = Audited()
+    audited.stage.ground.people.volume(KIM, NOVA, volume)
+    audited.mentions(3).stage.pass_time(days=1)
+    if mark:
+        driven(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
+    opened = audited.open()
+    audited.stage.say(what, **({"tweet": "t1", "author": "ada"} if what == DELETED_TYPE else {"user": "ada"}))
+    later = audited.open()
+    assert page_of(opened).items
+    assert not page_of(later).items
+    assert [audited.drifts(one) for one in (opened, later)] == [0, 0]
+    wrong = replace(later, badge=Badge(count=4, more=False))
+    assert audited.drifts(wrong) == 1
