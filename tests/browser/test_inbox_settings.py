@@ -78,6 +78,17 @@ def test_a_digest_comes_at_the_hour_of_the_place_where_the_person_is(abroad: Ope
     assert inbox.calls(PATH)[1:] == [{"time_zone": "UTC"}]
 
 
+def test_who_left_an_account_to_the_digest_may_say_by_which_clock_it_comes(abroad: Opened, inbox: Inbox) -> None:
+    nova = {"subject": "mention:nova", "volume": "digest", "muted_until": None}
+    inbox.everything |= {"preferences": [nova]}
+    gear(abroad.live()).click()
+    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("UTC")
+    dialog(abroad).get_by_label("Time zone").select_option("Asia/Tokyo")
+    dialog(abroad).get_by_role("button", name="Save").click()
+    expect(dialog(abroad)).to_have_count(0)
+    assert inbox.calls(PATH) == [{"time_zone": "Asia/Tokyo"}]
+
+
 def test_a_zone_that_was_said_stays_wherever_the_browser_is(abroad: Opened, inbox: Inbox) -> None:
     inbox.everything |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
     gear(abroad.live()).click()

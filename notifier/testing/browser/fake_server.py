@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
             case "/v1/inbox/stream":
                 return self._stream()
             case "/v1/preferences":
-                return self._answer(200, self.inbox.everything | {"preferences": []})
+                return self._answer(200, {"preferences": []} | self.inbox.everything)
         return self._answer(404, {"code": "not_found"})
 
     def do_PUT(self) -> None:

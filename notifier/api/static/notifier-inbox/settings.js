@@ -99,7 +99,7 @@ export class Settings {
 
   // Whether anything goes by the clock on the person's wall.
   timed() {
-    return this.quiet.checked || this.volume() === "digest" || Number(this.hour.value) !== this.stands.digest_hour;
+    return this.quiet.checked || this.volume() === "digest" || digests(this.stands) || Number(this.hour.value) !== this.stands.digest_hour;
   }
 
   volume() {
@@ -147,8 +147,14 @@ export class Settings {
 }
 
 // Who never said a zone is where the browser is.
-function zoneOf({ time_zone, quiet_hours, volume }) {
-  return time_zone === "UTC" && !quiet_hours && volume !== "digest" ? here() : time_zone;
+function zoneOf(stands) {
+  const { time_zone, quiet_hours } = stands;
+  return time_zone === "UTC" && !quiet_hours && !digests(stands) ? here() : time_zone;
+}
+
+// Of everything, or of some account alone.
+function digests({ volume, preferences = [] }) {
+  return [volume, ...preferences.map((one) => one.volume)].includes("digest");
 }
 
 function hoursOf(lang, chosen) {
