@@ -278,8 +278,10 @@ class Listener:
     def hear_inside(self, burst: Burst, before: Burst | None, now: datetime) -> None:
         """Of what a digest tells that streams have: where it moves they load the page again."""
         look = self.look(now)
-        due = Schedule.of(look.viewer.overall).due_of(burst.opened_at)
-        if due <= self.digested_at and moved_inside(burst, before, look):
+        if (
+            moved_inside(burst, before, look)  # first: what grows does so often, and for many listeners
+            and Schedule.of(look.viewer.overall).due_of(burst.opened_at) <= self.digested_at
+        ):
             self.reset()
 
     def reset(self) -> None:
