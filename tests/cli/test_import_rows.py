@@ -186,6 +186,11 @@ def test_a_refused_file_that_comes_again_with_the_same_size_and_time_is_in_the_b
         ("users", "name,vip\nada,1\n", "The first line names name, vip; user is needed."),
         ("vip", "", "The first line names nothing; user is needed."),
         ("preferences", "person,volume\nada,off\n", "The first line names person, volume; user is needed."),
+        (
+            "preferences",
+            "user,account,vol\nada,nova,off\n",
+            "The first line names user, account, vol; volume or muted or push or quiet or zone is needed.",
+        ),
     ],
 )
 def test_wrong_columns_are_named(what: str, content: str, why: str, tmp_path: Path, notifier: Notifier) -> None:

@@ -167,3 +167,8 @@ def test_a_column_that_has_to_be_there_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"name": ["ada"]}), tmp_path / "rows.parquet")
     with pytest.raises(BadImport, match="Its columns are name; user is missing"):
         read(tmp_path / "rows.parquet", VIPS)
+    pq.write_table(pa.table({"user": ["ada"], "vol": ["off"]}), tmp_path / "rows.parquet")
+    with pytest.raises(
+        BadImport, match="Its columns are user, vol; volume or muted or push or quiet or zone is missing"
+    ):
+        read(tmp_path / "rows.parquet", PREFERENCES)

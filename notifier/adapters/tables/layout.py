@@ -36,6 +36,8 @@ class Layout(Generic[T_co]):
     needed: Sequence[str]
     """Ids: text, or whole numbers."""
     optional: Sequence[str] = ()
+    any_of: Sequence[str] = ()
+    """Without one of them at least no row would say anything."""
     taken: Taken[T_co]
     quick: Callable[[], Quick[T_co]] | None = None
     """Asked for where there is a table: it needs the extra."""
@@ -46,7 +48,9 @@ class Layout(Generic[T_co]):
 
     def missing(self, names: Iterable[str]) -> str:
         """Of a file's columns those that are needed and aren't there, as words."""
-        return " and ".join(name for name in self.needed if name not in {*names})
+        there = {*names}
+        lacking = " and ".join(name for name in self.needed if name not in there)
+        return lacking or ("" if there.intersection(self.any_of or there) else " or ".join(self.any_of))
 
 
 def plain(value: object) -> bool:

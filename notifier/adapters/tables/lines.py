@@ -3,7 +3,7 @@
 import csv
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from gzip import BadGzipFile
@@ -64,9 +64,10 @@ def _csv(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
-        if layout.missing(header):
-            named, needed = ", ".join(header) or "nothing", " and ".join(layout.needed)
-            raise BadImport(f"The first line names {named}; {needed} {_are(layout.needed)} needed.")
+        if missing := layout.missing(header):
+            raise BadImport(
+                f"The first line names {', '.join(header) or 'nothing'}; {_needed(layout, missing)} needed."
+            )
         # A column that isn't there is the one behind the last, which each row is given: empty.
         places = [header.index(name) if name in header else -1 for name in layout.columns]
         pick, wide = itemgetter(*places), max(places)
@@ -99,5 +100,8 @@ def _object(layout: Layout[Any]) -> type[msgspec.Struct]:
     return msgspec.defstruct("Row", [*ids, *((name, str | int | bool | None, None) for name in layout.optional)])
 
 
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _needed(layout: Layout[Any], missing: str) -> str:
+    """All that are, so that one needn't look for the next."""
+    if missing == " or ".join(layout.any_of):
+        return f"{missing} is"
+    return f"{' and '.join(layout.needed)} {'is' if len(layout.needed) == 1 else 'are'}"

@@ -51,5 +51,6 @@ PREFERENCES: Layout[Batch[PreferenceRow]] = Layout(
     of="a preference",
     needed=(USER,),
     optional=(ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE),
+    any_of=(VOLUME, MUTED, PUSH, QUIET, ZONE),
     taken=_preferences,
 )
