@@ -6,7 +6,7 @@ from datetime import date, datetime
 from itertools import groupby
 
 from notifier.domain.burst import Burst, expires_at
-from notifier.domain.digest import GATHERED, Digest, Schedule, date_in, digest_of, named
+from notifier.domain.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
 from notifier.domain.subject import BurstKey, Kind, Subject
 from notifier.flow.page import Look
 from notifier.flow.walk import BEFORE_ALL
@@ -98,3 +98,16 @@ async def _digest(timeline: Timeline, look: Look, day: date) -> Digest | None:
 def due_next(look: Look, after: datetime) -> datetime | None:
     """When the viewer's next digest falls due, after a moment; None for who has none."""
     return Schedule.of(look.viewer.overall).due_of(after) if look.digested else None
+
+
+def told_at(burst: Burst, look: Look) -> datetime:
+    """When the digest that tells of it falls due."""
+    return Schedule.of(look.viewer.overall).due_of(burst.opened_at)
+
+
+def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
+    """Whether something was taken from what a digest tells the viewer, or came to it late; where it grows is on the
+    next page. Who could never see it hears nothing. `before` is None for what is heard of for the first time."""
+    if before is not None and burst.count >= before.count and burst.silent is before.silent:
+        return False
+    return gathered(before or burst.once, look.viewer, look.now)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.burst import Burst
-from notifier.domain.digest import Schedule, named
-from notifier.domain.errors import NotFound
+from notifier.domain.digest import Digest, Schedule, named
+from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.domain.visible import Viewer, unread
-from notifier.flow.digests import digests_by, due_next
-from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, moved_inside, sight, told
+from notifier.flow.digests import digests_by, due_next, moved_inside, told_at
+from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
 from notifier.flow.page import Entry, Look
 from notifier.flow.tab import Tab
 from notifier.flow.walk import YOUNG
@@ -79,11 +79,9 @@ class Hearers:
 
     def _told_in_digest(self, look: Look, moment: datetime) -> bool:
         """Whether something has moved since then in a digest that had fallen due before."""
-        if not (subjects := {*look.digested}):
-            return False
-        schedule = Schedule.of(look.viewer.overall)
+        subjects = {*look.digested}
         inside = (burst for burst in self.memory.after(moment) if burst.key.subject in subjects)
-        return any(schedule.due_of(burst.opened_at) <= moment and moved_inside(burst, None, look) for burst in inside)
+        return any(told_at(burst, look) <= moment and moved_inside(burst, None, look) for burst in inside)
 
     async def remind(self) -> None:
         """Tells the digests that have fallen due, once all that opened before is readable. One after another: at the
@@ -91,7 +89,22 @@ class Hearers:
         settled = self.clock.now() - YOUNG
         for listener in [*self.listeners.values()]:
             if listener.due_at is not None and listener.due_at <= settled:
-                await self._remind(listener)
+                try:
+                    await self._remind(listener)
+                except StoreUnavailable:
+                    self._put_last(listener)
+                    raise
+
+    def _outdated(self, digest: Digest, look: Look) -> bool:
+        """Whether something of it was taken back while it was read. What grew is on the next page."""
+        told, subjects = {burst.key: burst.count for burst in digest.newest}, {*look.digested}
+        heard = (burst for burst in self.memory.after(look.now) if burst.key.subject in subjects)
+        return any(burst.silent or burst.count < told.get(burst.key, 0) for burst in heard)
+
+    def _put_last(self, listener: Listener) -> None:
+        """Where it alone can't be read, those behind it have their turn first."""
+        if self.listeners.get(listener.user) is listener:
+            self.listeners[listener.user] = self.listeners.pop(listener.user)
 
     async def _remind(self, listener: Listener) -> None:
         async with listener.lock:  # so that the viewer stays who it is
@@ -101,11 +114,10 @@ class Hearers:
             day = Schedule.of(look.viewer.overall).last(due)
             found = await digests_by(self.tab.timeline, look, [named(listener.user, day)])
             listener.digested_at, listener.due_at = due, due_next(look, due)
-            if self._told_in_digest(look, look.now):  # while it was read: it may have something that was taken back
-                listener.reset()
-                return
             for digest in found.values():
-                if look.admits(digest):
+                if self._outdated(digest, look):
+                    listener.reset()
+                elif look.admits(digest):
                     listener.hear_digest(digest, look.now)
         for stream in listener.streams:
             stream.wake.set()

@@ -11,10 +11,11 @@ from hashlib import blake2b
 from typing import Self
 
 from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest, Schedule, gathered
+from notifier.domain.digest import Digest
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer, unread, visible
+from notifier.flow.digests import moved_inside, told_at
 from notifier.flow.page import Badge, Entry, Look, Shown, badge_of
 
 REMEMBERED = 10_000
@@ -82,14 +83,6 @@ def _taken_from(look: Look, burst: Burst, before: Burst | None) -> bool:
     if before is not None:
         return look.admits(before)
     return burst.silent and look.admits(burst.once)
-
-
-def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
-    """Whether something was taken from what a digest tells the viewer, or came to it late; not where it grows, which is
-    on the next page. Who could never see it hears nothing."""
-    if before is not None and burst.count >= before.count and burst.silent is before.silent:
-        return False
-    return gathered(before or burst.once, look.viewer, look.now)
 
 
 def sight(viewer: Viewer) -> bytes:
@@ -278,10 +271,7 @@ class Listener:
     def hear_inside(self, burst: Burst, before: Burst | None, now: datetime) -> None:
         """Of what a digest tells that streams have: where it moves they load the page again."""
         look = self.look(now)
-        if (
-            moved_inside(burst, before, look)  # first: what grows does so often, and for many listeners
-            and Schedule.of(look.viewer.overall).due_of(burst.opened_at) <= self.digested_at
-        ):
+        if moved_inside(burst, before, look) and told_at(burst, look) <= self.digested_at:
             self.reset()
 
     def reset(self) -> None:

@@ -1,19 +1,16 @@
 """A digest at the edge: of an account or of everything, one item a date, its marks, and what a stream is told."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from notifier.domain.burst import Burst
 from notifier.domain.digest import Schedule
 from notifier.domain.event import DELETED_TYPE
 from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.subject import UserId
 from notifier.domain.want import Volume
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem, event
@@ -284,70 +281,5 @@ def test_what_grows_in_a_digest_or_opens_for_the_next_one_moves_no_stream() -> N
         assert len(ear.said) == ear.taken
         [item] = (await studio.as_user("u1", "GET", "/v1/inbox"))["items"]
         assert item["count"] == 2
-
-    on_air(play)
-
-
-@dataclass(frozen=True)
-class Then:
-    """A timeline, and what happens behind each of its reads, before whoever asked has the answer."""
-
-    port: Any
-    work: Callable[[], None]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.port, name)
-
-    async def before(self, *given: Any) -> Any:
-        found = await self.port.before(*given)
-        self.work()
-        return found
-
-
-def of_nova(studio: Studio) -> Burst:
-    [found] = [one for key, one in studio.house.bursts.by_key.items() if str(key.subject) == NOVA]
-    return found
-
-
-def taken_back(one: Burst) -> Burst:
-    return replace(one, version=one.version + 1, count=0, silent=True)
-
-
-def test_who_could_never_see_it_hears_nothing_of_it_in_a_digest_nor_when_coming_back() -> None:
-    async def play(studio: Studio) -> None:
-        clock, hearers = studio.house.clock, studio.hub.hearers
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await studio.mention("bob", protected=True)
-        await studio.quiet()
-        hidden = of_nova(studio)
-        clock.advance(DUE - clock.now() + 2 * SECOND)
-        await hearers.remind()
-        await studio.settle()
-        last = (await (await studio.listen("u1")).hear())[-1].id
-        for one in (taken_back(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
-            hearers.hear(one)
-        await studio.quiet()
-        assert events(ear.said) == ["count"]
-        assert events(await (await studio.listen("u1", last)).hear()) == ["count"]
-
-    on_air(play)
-
-
-def test_what_is_taken_back_while_a_digest_is_read_is_told_to_no_stream() -> None:
-    async def play(studio: Studio) -> None:
-        clock, hearers = studio.house.clock, studio.hub.hearers
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
-        await studio.mention()
-        await studio.quiet()
-        clock.advance(DUE - clock.now() + 2 * SECOND)
-        timeline = Then(hearers.tab.timeline, lambda: hearers.hear(taken_back(of_nova(studio))))
-        hearers.tab = replace(hearers.tab, timeline=timeline)
-        await hearers.remind()
-        assert events(await ear.hear())[0] == "reset"
-        await studio.quiet()
-        assert "row" not in events(ear.said)
 
     on_air(play)
