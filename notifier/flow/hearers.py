@@ -92,7 +92,7 @@ class Hearers:
                 try:
                     await self._remind(listener)
                 except StoreUnavailable:
-                    self._put_last(listener)
+                    self.put_last(listener)
                     raise
 
     def _outdated(self, digest: Digest, look: Look) -> bool:
@@ -101,7 +101,7 @@ class Hearers:
         heard = (burst for burst in self.memory.after(look.now) if burst.key.subject in subjects)
         return any(burst.silent or burst.count < told.get(burst.key, 0) for burst in heard)
 
-    def _put_last(self, listener: Listener) -> None:
+    def put_last(self, listener: Listener) -> None:
         """Where it alone can't be read, those behind it have their turn first."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)

@@ -14,7 +14,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from notifier.domain.burst import Burst
-from notifier.domain.errors import CacheUnavailable, NotFound, StreamsFull, TooManyStreams, Unavailable
+from notifier.domain.errors import (
+    CacheUnavailable,
+    NotFound,
+    StoreUnavailable,
+    StreamsFull,
+    TooManyStreams,
+    Unavailable,
+)
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, UserId
@@ -139,7 +146,11 @@ class Hub:
     async def refresh_old(self) -> None:
         for listener in [*self.hearers.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - FRESH_FOR:
-                await self._refreshed(listener)  # an outage ends the round: the others wait for the next
+                try:
+                    await self._refreshed(listener)
+                except StoreUnavailable:  # an outage ends the round: the others wait for the next
+                    self.hearers.put_last(listener)
+                    raise
 
     async def watch(self) -> None:
         """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""

@@ -12,6 +12,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.overall import OverallWish
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.want import Volume
+from notifier.flow.hub import FRESH_FOR
 from notifier.testing.memory.clock import START
 from tests.http.listening_client import Studio, events, on_air
 
@@ -122,5 +123,24 @@ def test_one_whose_digest_cannot_be_read_keeps_nobody_else_s_back() -> None:
         hearers.tab = replace(hearers.tab, timeline=timeline)
         await hearers.remind()
         assert events((await slow.hear(3))[1:]) == ["row", "count"]
+
+    on_air(play)
+
+
+def test_one_whose_badge_cannot_be_counted_keeps_nobody_else_s_block_unheard() -> None:
+    async def play(studio: Studio) -> None:
+        house, hearers, bob = studio.house, studio.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        slow, other = await studio.listen("u1"), await studio.listen("u2")
+        await slow.hear()
+        await other.hear()
+        house.people.follow(U1, bob, house.clock.now())
+        house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        house.people.block(UserId("u2"), UserId("ada"))
+        hearers.tab = replace(hearers.tab, timeline=Overdue(hearers.tab.timeline, bob))
+        house.clock.advance(FRESH_FOR)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await studio.hub.refresh_old()
+        assert events(await other.hear(2)) == ["reset", "count"]
 
     on_air(play)
