@@ -271,7 +271,10 @@ def test_what_is_taken_back_behind_the_answer_is_no_difference(what: str, volume
     if mark:
         driven(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
     opened = audited.open()
-    audited.stage.say(what, **({"tweet": "t1", "author": "ada"} if what == DELETED_TYPE else {"user": "ada"}))
+    if what == DELETED_TYPE:
+        audited.stage.say(what, tweet="t1", author="ada")
+    else:
+        audited.stage.say(what, user="ada")
     later = audited.open()
     assert page_of(opened).items
     assert not page_of(later).items
