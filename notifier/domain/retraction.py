@@ -127,26 +127,32 @@ class Change:
     def leaves(self, burst: Burst) -> bool:
         return counts(self.before, burst) and not counts(self.after, burst)
 
+    def enters(self, burst: Burst) -> bool:
+        """Of a burst that was left to its author's followers, by another of the author's mentions."""
+        return not counts(self.before, burst) and counts(self.after, burst)
+
 
 def amended(burst: Burst, changes: Collection[Change], rest: Mapping[UserId, Mention], *, version: int) -> Burst:
     """The burst once the changes are made; `rest` has a mention that stays, of every author who may come to be named.
 
     Its place, its moment and whom it was announced to are what they were. It names the mentioners that it still has,
-    and of those beyond the ones that it kept by name somebody where nobody else is left.
+    and of those beyond the ones that it kept by name somebody where nobody else is left, or shown. Who is named and has
+    none that stays is about to be settled, too.
     """
     leaving = [change for change in changes if change.leaves(burst)]
+    count = burst.count - len(leaving) + sum(change.enters(burst) for change in changes)
     gone = {change.before.author for change in leaving}
     names = [name for name in burst.mentioners if name not in gone or name in rest] or list(rest)[:1]
-    if len(leaving) >= burst.count or not names:
+    if count <= 0 or not names:
         return _emptied(burst, [change.after for change in leaving], version)
-    after = replace(burst, version=version, count=burst.count - len(leaving), mentioners=tuple(names))
+    after = replace(burst, version=version, count=count, mentioners=tuple(names))
     if all(change.before.tweet != burst.tweet for change in leaving):
         return next((replace(after, text=one.after.text) for one in changes if one.after.tweet == burst.tweet), after)
-    first = next((name for name in names if name in rest), None)
+    first = next((name for name in (*names, *rest) if name in rest), None)
     if first is None:
         return _emptied(burst, [change.after for change in leaving], version)
-    names.sort(key=lambda name: name != first)
-    return _shown_by(replace(after, silent=True, mentioners=tuple(names)), rest[first])
+    others = (name for name in names if name != first)
+    return _shown_by(replace(after, silent=True, mentioners=(first, *others)), rest[first])
 
 
 def _emptied(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:

@@ -98,12 +98,13 @@ class Settling:
         return amended(burst, changes, self._rest(burst, leaving), version=version)
 
     def _rest(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
-        """A mention that stays, of each author in question: the first, by when it was accepted."""
+        """A mention that stays, of each author in question: the first, by when it was accepted. Where none of those has
+        one, whoever said so and isn't named may have."""
         lost = {mention.author for mention in leaving}
         shown = any(mention.tweet == burst.tweet for mention in leaving)
         authors = [name for name in burst.mentioners if name in lost or shown]
         found = [mention for author in authors for mention in self._by(author, burst)]
-        if not found and lost.issuperset(burst.mentioners) and burst.count > len(leaving):
+        if not found and (shown or lost.issuperset(burst.mentioners)) and burst.count > len(leaving):
             found = list(islice(self._staying(burst, self.retractions.within(burst.key)), 1))
         return {mention.author: mention for mention in sorted(found, key=attrgetter("accepted_at"), reverse=True)}
 

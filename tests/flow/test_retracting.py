@@ -1,5 +1,6 @@
 """What is taken back is gone for whoever reads next, whenever it was said and whoever dies meanwhile."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,9 @@ from notifier import topics
 from notifier.domain.burst import KEPT_MENTIONERS, Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
+from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
+from notifier.domain.retraction import Cause, Retraction, tweet_trail
 from notifier.domain.subject import Kind, Subject, UserId
 from tests.flow.failing import Unswapped, Unwritten
 from tests.flow.stage import NOVA, Stage
@@ -23,6 +26,12 @@ def delete(stage: Stage, tweet: str = "t1", author: str = "ada") -> None:
 
 def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1) -> None:
     stage.say(EDITED_TYPE, tweet="t1", author="ada", mentions=[*mentioned], text=text, sequence=sequence)
+
+
+def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
+    """Said, and heard by nobody yet; by whom the tweet is called after where nobody else is named."""
+    now, by = stage.ground.clock.now(), UserId(author or tweet)
+    return Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
 
 
 def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
@@ -131,6 +140,21 @@ def test_where_more_mentioned_than_are_kept_by_name_somebody_is_still_named() ->
     assert (burst(stage).count, burst(stage).mentioners, burst(stage).tweet) == (1, (crowd[-1],), crowd[-1])
 
 
+def test_whoever_stays_unnamed_is_not_lost_with_the_named_whose_words_stand_already() -> None:
+    """As when a whole crowd is erased at once: all the words stand before the first of them is settled."""
+    stage = Stage()
+    crowd = [f"a{n}" for n in range(KEPT_MENTIONERS + 1)]
+    for author in crowd:
+        stage.mention("nova", author=author, of=author)
+    words = [deleted(stage, author) for author in crowd[1:-1]]
+    stage.ground.retractions.write(words)
+    delete(stage, crowd[0], crowd[0])
+    assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (KEPT_MENTIONERS, crowd[-1], crowd[-1])
+    stage.system().retractor().settle(words)
+    assert (burst(stage).count, burst(stage).mentioners) == (1, (crowd[-1],))
+    assert names(stage, "kim") == [(crowd[-1],)]
+
+
 def test_an_edited_tweet_says_what_it_says_now_to_those_it_still_names() -> None:
     stage = Stage()
     stage.mention("nova", "orion")
@@ -177,6 +201,21 @@ def test_restricted_never_leaks() -> None:
     assert stage.sees("lee") == ["mention:nova#2"]
     delete(stage, "t1", "eve")
     assert stage.sees("kim") == ["mention:nova#2"]
+
+
+def test_all_that_is_left_to_a_protected_author_s_followers_is_counted_however_it_is_settled() -> None:
+    """Some at a time, or because one is on no trail yet as the other is settled."""
+    stage = Stage()
+    for tweet in ("t1", "t2"):
+        stage.mention("nova", author="eve", of=tweet)
+    word = replace(deleted(stage, "", "eve"), cause=Cause.PROTECT)
+    stage.ground.retractions.write([word])
+    for tweet in ("t1", "t2"):
+        stage.system().settling()([tweet_trail(UserId("eve"), tweet)])
+    assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
+    delete(stage, "t1", "eve")
+    assert (burst(stage).count, burst(stage).tweet) == (1, "t2")
+    assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
 
 
 def test_a_mention_from_before_its_author_was_protected_is_restricted_when_it_comes() -> None:
