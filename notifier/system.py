@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from notifier import topics
 from notifier.config import Settings
@@ -15,7 +16,7 @@ from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
-from notifier.flow.gateway import Gateway
+from notifier.flow.gateway import PLACES_AT_ONCE, Gateway
 from notifier.flow.indexer import Indexer
 from notifier.flow.leadership import Leadership
 from notifier.flow.monitor import Monitor
@@ -85,7 +86,7 @@ class System:
 
     def gateway(self) -> Gateway:
         p = self.ports
-        settle = self.retractor().settle
+        settle = partial(self.retractor().settle, most=PLACES_AT_ONCE)
         return Gateway(log=p.log, recent=p.recent, clock=p.clock, metrics=self.metrics, settle=settle)
 
     def preview(self, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> Preview:

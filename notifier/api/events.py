@@ -30,6 +30,7 @@ from notifier.domain.event import (
     FOLLOWED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
+    TAKES_BACK,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
@@ -144,7 +145,7 @@ async def accept(
     if kind == BATCH:
         receipts = await edge.in_thread(edge.gateway, body, batch=True)
         return Response(_batch(receipts), headers=NOT_KEPT)
-    return Response(_one(await edge.gathering(body)), headers=NOT_KEPT)
+    return Response(_one(await _taken(edge, body)), headers=NOT_KEPT)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
@@ -155,6 +156,14 @@ async def fate(
     request.user.require(Scope.EVENTS)
     found = await edge.in_thread(edge.fates, source, written(request, PREFIX, id))
     return Response(_fate(found), headers=NOT_KEPT)
+
+
+async def _taken(edge: Edge, body: bytes) -> Receipt:
+    """What takes something back waits until that is done, and nobody else's event waits with it."""
+    if TAKES_BACK.isdisjoint(speaks_of(body, batch=False)):
+        return await edge.gathering(body)
+    [receipt] = await edge.in_thread(edge.gateway, body)
+    return receipt
 
 
 def _asked(request: Sent) -> list[str]:

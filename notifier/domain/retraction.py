@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NewType
 
 from notifier.domain.burst import RETENTION, Burst
+from notifier.domain.head import CLOCKS_APART
 from notifier.domain.mention import EventId, Mention
 from notifier.domain.subject import UserId
 
@@ -27,6 +28,9 @@ class Cause(StrEnum):
     """What the author has written so far is for the author's followers alone."""
     ERASE = "erase"
 
+
+WAITS_AT_MOST = timedelta(days=1)
+"""In the log: what is shown may have been accepted so long before it opened."""
 
 FINAL = (Cause.DELETE, Cause.ERASE)
 """Whatever else is said of the same tweet, or author, counts less."""
@@ -59,8 +63,10 @@ class Retraction:
         return order + _FINAL_RANK if self.cause in FINAL else order
 
     def leads_to(self, now: datetime) -> Collection[Trail]:
-        """Where the mentions are that it may be about."""
-        return [self.trail] if self.tweet else day_trails(self.author, now - RETENTION, now)
+        """Where the mentions are that it may be about, the latest first."""
+        if self.tweet:
+            return [self.trail]
+        return day_trails(self.author, now - RETENTION - WAITS_AT_MOST, now + CLOCKS_APART)[::-1]
 
     def of(self, mention: Mention) -> Mention:
         """The mention as this leaves it: nobody takes back what somebody else has written, or what came later."""

@@ -27,6 +27,8 @@ DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 AT_ONCE = 20
 """Retractions: some tens of milliseconds. Whoever sends more in one batch doesn't wait for them."""
+PLACES_AT_ONCE = 2_000
+"""Mentions that they are about, the latest ones of an author: a second or so. Nobody waits for a life's work."""
 
 
 class Answer(StrEnum):

@@ -30,10 +30,10 @@ class Retractor:
         # has heard is passed over.
         self.voice.publish([*self.bursts.read(touched).values()])
 
-    def settle(self, retractions: Collection[Retraction]) -> set[BurstKey]:
-        """They stand, and the bursts with them; which bursts they are about."""
+    def settle(self, retractions: Collection[Retraction], most: int | None = None) -> set[BurstKey]:
+        """They stand, and the bursts with them, or those of so many mentions; which bursts that is."""
         # The word first: a coordinator that writes a mention from here on finds it when it asks what stands, and what
         # it has written before is found by the trails.
         self.retractions.write(retractions)
         now = self.clock.now()
-        return self.settling({trail for one in retractions for trail in one.leads_to(now)})
+        return self.settling([trail for one in retractions for trail in one.leads_to(now)], most)

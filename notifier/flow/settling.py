@@ -6,7 +6,7 @@ again finds nothing to do.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -56,9 +56,10 @@ class Settling:
         standing = zip(mentions, self.standing(mentions), strict=True)
         self({tweet_trail(mention.author, mention.tweet) for mention, after in standing if after != mention})
 
-    def __call__(self, trails: Collection[Trail]) -> set[BurstKey]:
-        """Every burst that the trails lead to is settled when it returns; which they are."""
-        found, touched = self.retractions.along(trails), set[BurstKey]()
+    def __call__(self, trails: Iterable[Trail], most: int | None = None) -> set[BurstKey]:
+        """Every burst that the trails lead to is settled when it returns, or those of so many mentions; which they
+        are."""
+        found, touched = islice(self.retractions.along(list(dict.fromkeys(trails))), most), set[BurstKey]()
         while some := list(islice(found, AT_ONCE)):
             touched |= {place.burst for place in some}
             self._settle(some)

@@ -34,7 +34,8 @@ class Retractions(Protocol):
         ...
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
-        """All that they lead to, or what of it is in the burst; read as it is asked for, however much there is."""
+        """All that they lead to, one after another, or what of it is in the burst; read as it is asked for, however
+        much there is."""
         ...
 
     def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:

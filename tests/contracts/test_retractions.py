@@ -75,6 +75,8 @@ def test_a_mention_is_found_by_its_tweet_and_by_its_authors_day(store: Store) ->
         assert {*again.retractions.along([TODAY])} == of_one | {Place(BurstKey(NOVA, 1), event(2))}
         assert [*again.retractions.along(day_trails(ADA, START - timedelta(days=3), START - timedelta(days=1)))] == []
         assert [*again.retractions.along(day_trails(UserId("bob"), START, START))] == []
+        later, sooner = tweet_trail(ADA, "t2"), T1
+        assert [one.event for one in again.retractions.along([later, sooner])] == [event(2), event(1), event(1)]
 
 
 def test_a_trail_is_followed_within_one_burst_alone(store: Store) -> None:

@@ -238,6 +238,18 @@ def test_of_the_erased_nothing_is_left_of_what_they_have_said() -> None:
     assert all(one.text == "" for one in stage.ground.bursts.mentions.values())
 
 
+def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest() -> None:
+    stage = Stage()
+    for n in range(3):
+        stage.mention("nova", author="eve", of=f"t{n}", protected=True)
+        stage.pass_time(days=1)
+    word = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
+    stage.system().retractor().settle([word], most=4)  # both for nova and for her followers
+    assert stage.sees("kim") == ["mention:nova#1"]
+    stage.system().retractor().settle([word])
+    assert stage.sees("kim") == []
+
+
 def test_what_is_left_empty_is_joined_by_nobody() -> None:
     stage = Stage()
     stage.mention("nova")

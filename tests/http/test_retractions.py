@@ -1,12 +1,17 @@
 """What is taken back by `/v1/events`: hidden from pages and badges by the answer, and told to open streams."""
 
+import asyncio
 import json
+from collections.abc import Collection
+from threading import Event as Signal
 
 import pytest
 
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from tests.http.house import Edge, assert_problem, event
-from tests.http.listening_client import Studio, events, on_air
+from notifier.domain.retraction import Retraction, author_trail
+from notifier.domain.subject import UserId
+from tests.http.house import SERVICE_KEY, Edge, assert_problem, event
+from tests.http.listening_client import WITHIN, Studio, events, on_air
 
 T1 = {"tweet": "te1", "author": "ada"}
 DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
@@ -73,6 +78,34 @@ def test_a_batch_of_many_is_taken_at_once_and_done_from_the_log(edge: Edge) -> N
     edge.batch(*many, {**DELETED, "data": T1})
     edge.house.sequence()
     assert tweets(edge) == []
+
+
+def test_nobody_waits_behind_what_is_being_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that an author has written takes its time, and single events go through the gateway by two groups."""
+
+    async def play(studio: Studio) -> None:
+        retractions, going = studio.house.ports.retractions, Signal()
+        write, begun = retractions.write, list[object]()
+
+        def slowly(words: Collection[Retraction]) -> None:
+            begun.append(words)
+            going.wait(WITHIN)
+            write(words)
+
+        monkeypatch.setattr(retractions, "write", slowly)
+        said = [of(ERASED_TYPE, user=f"a{n}") | {"id": f"r{n}"} for n in range(3)]
+        answers = [asyncio.create_task(studio.ask("POST", "/v1/events", SERVICE_KEY, json=one)) for one in said]
+        try:
+            async with asyncio.timeout(WITHIN / 2):
+                while len(begun) < 2:
+                    await asyncio.sleep(0.001)
+                await studio.say()
+        finally:
+            going.set()
+        assert {answer.status_code for answer in await asyncio.gather(*answers)} == {202}
+        assert len(retractions.standing({author_trail(UserId(f"a{n}")) for n in range(3)})) == 3
+
+    on_air(play)
 
 
 def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:

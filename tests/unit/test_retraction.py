@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.burst import KEPT_MENTIONERS, Burst
+from notifier.domain.burst import KEPT_MENTIONERS, RETENTION, Burst
 from notifier.domain.mention import EventId, Mention
 from notifier.domain.reach import Verdict
 from notifier.domain.retraction import (
@@ -24,6 +25,7 @@ from notifier.domain.retraction import (
 from notifier.domain.subject import BurstKey, Lane, UserId
 from tests.unit.examples import ADA, BOB, EVE, NOON, OF_NOVA
 
+MIDNIGHT = NOON + timedelta(hours=12)
 NAMES = [UserId(f"a{n}") for n in range(KEPT_MENTIONERS + 4)]
 
 
@@ -126,6 +128,14 @@ def test_an_edit_is_the_text_of_the_tweet_that_is_shown_and_of_no_other() -> Non
     assert stored[1].text == "new"
     edit = said(Cause.EDIT, "t0", mentioned=(OF_NOVA.owner,), text="newer")
     assert settled(burst, stored, [edit]).text == "newer"
+
+
+@pytest.mark.parametrize("accepted_at", [MIDNIGHT + timedelta(seconds=3), MIDNIGHT - RETENTION - timedelta(hours=25)])
+def test_at_a_day_s_end_a_mention_is_found_by_any_clock(accepted_at: datetime) -> None:
+    """By a gateway's that is ahead; and what waited in the log is shown for as long as it opened late."""
+    word = said(Cause.ERASE)
+    led = word.leads_to(MIDNIGHT - timedelta(seconds=1))
+    assert not set(led).isdisjoint(found_by(replace(mention(0), accepted_at=accepted_at)))
 
 
 def test_a_mention_is_found_by_the_trails_that_its_retractions_follow() -> None:

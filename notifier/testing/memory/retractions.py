@@ -24,9 +24,10 @@ class MemoryRetractions:
         return {trail: self._standing[trail] for trail in trails if trail in self._standing}
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
-        for (key, event), mention in sorted(self._bursts.mentions.items()):
-            if burst in (None, key) and not set(trails).isdisjoint(found_by(mention)):
-                yield Place(key, event)
+        for trail in trails:
+            for (key, event), mention in sorted(self._bursts.mentions.items()):
+                if burst in (None, key) and trail in found_by(mention):
+                    yield Place(key, event)
 
     def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
         mentions = self._bursts.mentions
