@@ -42,12 +42,11 @@ all_by_option = click.option("--by", "by", default=None, help="Instead of ids: a
 def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_json: bool) -> None:
     """List the mentions that are held, those that wait longest first; each waits 30 days at most."""
     from notifier.cli.opening import opened
-    from notifier.flow.held import as_they_stand
 
     settings = settings_for(data)
     with opened(settings) as folder:
         longest = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
-        found = as_they_stand(_system(folder.ports, settings).settling(), longest)
+        found = _readable(folder.ports, settings, longest)
     if as_json:
         print_json([facts(hold) for hold in found])
     elif not found:
@@ -75,9 +74,11 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     from notifier.cli.opening import opened
     from notifier.flow.release import Release
 
-    with opened(settings_for(data)) as folder:
+    settings = settings_for(data)
+    with opened(settings) as folder:
         go = Release.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda some: go(some, who))
+        done = _readable(folder.ports, settings, done) if as_json else done
     _print(done, "on their way", as_json=as_json)
 
 
@@ -94,7 +95,8 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
     """
     from notifier.cli.opening import opened
 
-    with opened(settings_for(data)) as folder:
+    settings = settings_for(data)
+    with opened(settings) as folder:
         ports = folder.ports
         now = ports.clock.now()
 
@@ -102,7 +104,15 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
             return [hold for hold in some if ports.holds.decide(hold.id, Decision.DROPPED, who, now)]
 
         done = _decided(ports, ids, by, away)
+        done = _readable(ports, settings, done) if as_json else done
     _print(done, "dropped", as_json=as_json)
+
+
+def _readable(ports: Ports, settings: Settings, holds: Sequence[Hold]) -> Sequence[Hold]:
+    """Without the words of what was taken back meanwhile."""
+    from notifier.flow.held import as_they_stand
+
+    return as_they_stand(_system(ports, settings).settling(), holds)
 
 
 def _system(ports: Ports, settings: Settings) -> "System":

@@ -45,6 +45,10 @@ class Known:
         found = verdict(self.rule, mentioner, released=released)
         return BARRED.get(found, found)
 
+    def to_itself(self, event: Event, *, released: bool) -> Verdict:
+        """How far one that isn't barred carries to the account itself, of whose phone no cap counts anything."""
+        return verdict(self.rule, self._mentioner(event.author), released=released)
+
     def _mentioner(self, user: UserId) -> Mentioner:
         account, word = self.accounts.get(user), self.words.get(user)
         return Mentioner(

@@ -111,7 +111,8 @@ class Router:
             if isinstance(reach, Refusal):
                 yield Outcome(event=event.id, account=name, burst=None, refusal=reach)
             if reach is Refusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
-                yield Mention.of(event, Subject(Kind.SELF, name), Verdict.ALL, lane=Lane.STANDARD, followers=1)
+                own = known.to_itself(event, released=event.released)
+                yield Mention.of(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
             if isinstance(reach, Verdict):
                 followers, lane = self.sizes(subject)
                 yield Mention.of(event, subject, reach, lane=lane, followers=followers)

@@ -13,10 +13,12 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.holds import SqliteHolds
 from notifier.adapters.sqlite.log import SqliteLog
+from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
 from notifier.domain.hold import Hold
 from notifier.domain.mention import Arrival, Event, EventId
+from notifier.domain.retraction import Cause, Retraction
 from notifier.domain.subject import UserId
 from tests.cli.conftest import Notifier
 
@@ -164,6 +166,25 @@ def test_what_is_let_go_is_sent_again_and_waits_no_longer(held: list[str], reach
     assert held[1] in reach.refused("release", held[1])
     assert held[1] in reach.refused("release", held[0], held[1])
     assert [one["id"] for one in reach("held")] == [held[0], held[2]]
+
+
+def test_nobody_reads_what_was_taken_back_while_it_waited(held: list[str], reach: Reach, data: Path) -> None:
+    files = Files.at(data)
+    now, by = SystemClock().now(), UserId("u1")
+    SqliteRetractions(files.core).write(
+        [
+            Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
+            for tweet in ("t0", "t1")
+        ]
+    )
+    try:
+        assert [bool(one["text"]) for one in reach("held")] == [False, False, True]
+        shown = [*reach("release", held[0]), *reach("drop", *held[1:])]
+        assert [bool(one["text"]) for one in shown] == [False, False, True]
+    finally:
+        with files.core.write() as c:
+            c.execute("DELETE FROM retractions")
+        files.close()
 
 
 def test_all_of_one_account_s_are_let_go_together(held: list[str], reach: Reach, data: Path) -> None:

@@ -31,6 +31,18 @@ def test_a_standing_counts_from_the_next_mention_on_and_no_registrar_undoes_it()
     assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
 
 
+def test_whose_mentions_wake_no_phone_wakes_not_even_that_of_the_account_itself() -> None:
+    """As of a flood that is aimed at one account; another's rings it at once, and is no part of that."""
+    stage = Stage()
+    stage.reach("bob", Verdict.ROW)
+    stage.mention("nova", author="bob")
+    stage.deliver()
+    assert (stage.ground.phones.arrived, stage.sees("nova")) == ([], ["self:nova#1"])
+    stage.mention("nova", author="ada")
+    stage.deliver()
+    assert "self:nova#2" in {str(sent.burst) for sent, _ in stage.ground.phones.arrived}
+
+
 def test_a_mention_of_nobody_s_and_by_nobody_known_is_judged_all_the_same() -> None:
     """An operator may say something of who was never heard of: a flood comes from new accounts."""
     stage = Stage()
