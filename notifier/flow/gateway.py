@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.codec import Told, pack, read_events
 from notifier.domain.account import AccountChange, AccountRecord
 from notifier.domain.activity import Sighting
-from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError
+from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
 from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
 from notifier.domain.parting import PartingChange
@@ -83,9 +83,9 @@ class Gateway:
 
     def _settle(self, retractions: Collection[Retraction]) -> None:
         """At once, where they are few: the retractor, who reads them from the log, does it in any case. So an outage, a
-        crash, or a large batch costs time and loses nothing."""
+        crash, or a large batch costs time and loses nothing; what can't be read is for its dead letters to tell."""
         if 0 < len(retractions) <= AT_ONCE:
-            with suppress(*OUTAGES):
+            with suppress(*OUTAGES, Poison):
                 self.settle(retractions)
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:

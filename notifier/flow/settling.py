@@ -13,6 +13,7 @@ from itertools import islice
 from operator import attrgetter
 
 from notifier.domain.burst import Burst
+from notifier.domain.errors import OUTAGES
 from notifier.domain.head import Head, Sequenced, taken_back
 from notifier.domain.mention import Mention
 from notifier.domain.retraction import (
@@ -58,15 +59,29 @@ class Settling:
 
     def __call__(self, trails: Iterable[Trail], most: int | None = None) -> set[BurstKey]:
         """Every burst that the trails lead to is settled when it returns, or those of so many mentions; which they
-        are."""
+        are. Raises what keeps some from it, as a head that can't be read, once all the others are settled."""
         found, touched = islice(self.retractions.along(list(dict.fromkeys(trails))), most), set[BurstKey]()
+        wrong: Exception | None = None
         while some := list(islice(found, AT_ONCE)):
             touched |= {place.burst for place in some}
-            self._settle(some)
+            wrong = self._settle(_by_subject(some)) or wrong
+        if wrong:
+            raise wrong
         return touched
 
-    def _settle(self, places: Sequence[Place]) -> None:
-        waiting = _by_subject(places)
+    def _settle(self, waiting: Mapping[Subject, Sequence[Place]]) -> Exception | None:
+        try:
+            self._settle_together(waiting)
+        except OUTAGES:
+            raise
+        except Exception as wrong:
+            if len(waiting) == 1:
+                return wrong
+            alone = [self._settle({subject: places}) for subject, places in waiting.items()]
+            return next((each for each in alone if each), None)
+        return None
+
+    def _settle_together(self, waiting: Mapping[Subject, Sequence[Place]]) -> None:
         while waiting:
             heads = self.publisher.finish(waiting)
             decided = {subject: self._decided(head, waiting[subject]) for subject, head in heads.items()}

@@ -1,10 +1,13 @@
 """Ports that fail: out of reach, or broken for a reason of their own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.domain.errors import NotifierError, StoreUnavailable
+from notifier.domain.errors import NotifierError, Poison, StoreUnavailable
+from notifier.domain.head import Head
+from notifier.domain.subject import Subject
+from notifier.ports.heads import Heads
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,22 @@ class Unswapped:
 
     def swap(self, _: object) -> None:
         raise StoreUnavailable()
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Heads of which one isn't as it was written."""
+
+    port: Heads
+    subject: Subject
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        if self.subject in subjects:
+            raise Poison("A bit is another.")
+        return self.port.load(subjects)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.retraction import Cause, Retraction, tweet_trail
 from notifier.domain.subject import Kind, Subject, UserId
-from tests.flow.failing import Unswapped, Unwritten
-from tests.flow.stage import NOVA, Stage
+from tests.flow.failing import Unreadable, Unswapped, Unwritten
+from tests.flow.stage import LYRA, NOVA, Stage
 from tests.flow.stalling import Stalling
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
@@ -250,6 +250,19 @@ def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest(
     assert stage.sees("kim") == []
 
 
+def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it() -> None:
+    stage = Stage()
+    stage.mention("lyra", "nova", "orion", author="eve")
+    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
+    unread = Unreadable(stage.ground.heads, LYRA)
+    stage.pump(topics.RETRACTIONS, heads=unread).step()
+    assert stage.sees("kim") == stage.sees("nova") == []
+    assert stage.sees("lee") == ["mention:lyra#1"]
+    [letter] = stage.ground.dead_letters.list(9)
+    assert letter.stage == topics.GROUPS[topics.RETRACTIONS]
+    stage.say(ERASED_TYPE, stage.system(heads=unread), user="eve")  # which is answered all the same
+
+
 def test_what_is_left_empty_is_joined_by_nobody() -> None:
     stage = Stage()
     stage.mention("nova")
@@ -323,7 +336,11 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
 
 
 def delete_in_the_log_alone(stage: Stage) -> None:
-    stage.say(DELETED_TYPE, stage.system(heads=Unswapped(stage.ground.heads)), tweet="t1", author="ada")
+    say_in_the_log_alone(stage, DELETED_TYPE, tweet="t1", author="ada")
+
+
+def say_in_the_log_alone(stage: Stage, type: str, **data: object) -> None:
+    stage.say(type, stage.system(heads=Unswapped(stage.ground.heads)), **data)
 
 
 def test_a_mention_that_comes_with_its_own_retraction_in_flight_is_counted_right() -> None:
