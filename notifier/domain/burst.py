@@ -88,7 +88,10 @@ class Burst:
         """As it may have been before it was silent, as far as that says who could see it."""
         if not self.silent:
             return self
-        return replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
+        once = replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
+        # Others may have been in it, whom the viewer doesn't block as those who are left.
+        others = not (self.retracted or self.restricted_to)
+        return replace(once, more_mentioners=once.more_mentioners or others)
 
     @property
     def opener(self) -> UserId:

@@ -57,6 +57,16 @@ def test_what_was_taken_back_is_hidden_from_who_may_have_it() -> None:
     assert told(left, None, look(), SINCE) is Event.HIDDEN
 
 
+def test_what_is_left_to_those_whom_the_viewer_has_blocked_is_hidden_though_it_was_never_heard_of() -> None:
+    """Who was seen in it is named no longer: whoever comes back has it on the page as it was."""
+    blocking = look(replace(VIEWER, blocked=[ADA]))
+    left = replace(LATER, version=3, silent=True, mentioners=(ADA,))
+    assert told(left, grown(LATER), blocking, SINCE) is Event.HIDDEN
+    assert told(left, None, blocking, SINCE) is Event.HIDDEN
+    assert told(replace(left, silent=False), None, blocking, SINCE) is None
+    assert told(replace(left, restricted_to=ADA), None, blocking, SINCE) is None
+
+
 def test_who_could_never_see_it_is_not_told_that_it_is_gone() -> None:
     private = replace(LATER, restricted_to=ADA)
     assert told(taken_back(private), private, look(), SINCE) is None
