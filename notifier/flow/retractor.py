@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from notifier.codec import unpack
 from notifier.domain.retraction import Retraction
 from notifier.domain.subject import BurstKey
-from notifier.flow.settling import Settling
+from notifier.flow.settling import Settling, Then
 from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
@@ -25,15 +25,17 @@ class Retractor:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Nobody is shown what was taken back when it returns. Cut off anywhere, the records come again, to this reader
         or to another, and whoever does it again does the same."""
-        touched = self.settle([unpack(Retraction, logged.record.value) for logged in records])
-        # Also what somebody else has settled, who may have died before it was said: a word of a version that a listener
-        # has heard is passed over.
-        self.voice.publish([*self.bursts.read(touched).values()])
+        self.settle([unpack(Retraction, logged.record.value) for logged in records], then=self._tell)
 
-    def settle(self, retractions: Collection[Retraction], most: int | None = None) -> set[BurstKey]:
-        """They stand, and the bursts with them, or those of so many mentions; which bursts that is."""
+    def settle(self, retractions: Collection[Retraction], most: int | None = None, then: Then = len) -> None:
+        """They stand, and the bursts with them, or those of so many mentions."""
         # The word first: a coordinator that writes a mention from here on finds it when it asks what stands, and what
         # it has written before is found by the trails.
         self.retractions.write(retractions)
         now = self.clock.now()
-        return self.settling([trail for one in retractions for trail in one.leads_to(now)], most)
+        self.settling([trail for one in retractions for trail in one.leads_to(now)], most, then)
+
+    def _tell(self, settled: Collection[BurstKey]) -> None:
+        """Also what somebody else has settled, who may have died before it was said: a word of a version that a
+        listener has heard is passed over."""
+        self.voice.publish([*self.bursts.read(settled).values()])

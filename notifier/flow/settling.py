@@ -6,7 +6,7 @@ again finds nothing to do.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -39,6 +39,9 @@ JOINS_WITHIN = timedelta(days=2)
 """Before a burst opened, or after it, the mentions in it were accepted: a window lasts some hours, and a record waits
 in the log for a day at most."""
 
+Then = Callable[[Collection[BurstKey]], object]
+"""Is given the bursts that are settled, some at a time: an author may have written for years."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
@@ -57,17 +60,16 @@ class Settling:
         standing = zip(mentions, self.standing(mentions), strict=True)
         self({tweet_trail(mention.author, mention.tweet) for mention, after in standing if after != mention})
 
-    def __call__(self, trails: Iterable[Trail], most: int | None = None) -> set[BurstKey]:
-        """Every burst that the trails lead to is settled when it returns, or those of so many mentions; which they
-        are. Raises what keeps some from it, as a head that can't be read, once all the others are settled."""
-        found, touched = islice(self.retractions.along(list(dict.fromkeys(trails))), most), set[BurstKey]()
+    def __call__(self, trails: Iterable[Trail], most: int | None = None, then: Then = len) -> None:
+        """Every burst that the trails lead to is settled when it returns, or those of so many mentions. Raises what
+        keeps some from it, as a head that can't be read, once all the others are settled."""
+        found = islice(self.retractions.along(list(dict.fromkeys(trails))), most)
         wrong: Exception | None = None
         while some := list(islice(found, AT_ONCE)):
-            touched |= {place.burst for place in some}
             wrong = self._settle(_by_subject(some)) or wrong
+            then({place.burst for place in some})
         if wrong:
             raise wrong
-        return touched
 
     def _settle(self, waiting: Mapping[Subject, Sequence[Place]]) -> Exception | None:
         try:

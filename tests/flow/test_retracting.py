@@ -1,6 +1,7 @@
 """What is taken back is gone for whoever reads next, whenever it was said and whoever dies meanwhile."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from notifier.domain.mention import EventId
 from notifier.domain.reach import Refusal
 from notifier.domain.retraction import Cause, Retraction, tweet_trail
 from notifier.domain.subject import Kind, Subject, UserId
+from notifier.flow import settling
 from tests.flow.failing import Unreadable, Unswapped, Unwritten
 from tests.flow.stage import LYRA, NOVA, Stage
 from tests.flow.stalling import Stalling
@@ -32,6 +34,16 @@ def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
     """Said, and heard by nobody yet; by whom the tweet is called after where nobody else is named."""
     now, by = stage.ground.clock.now(), UserId(author or tweet)
     return Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
+
+
+@dataclass
+class Counting:
+    """A bus that is told so many words at a time."""
+
+    told: list[int]
+
+    def publish(self, words: Sequence[object]) -> None:
+        self.told.append(len(words))
 
 
 def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
@@ -261,6 +273,19 @@ def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it()
     [letter] = stage.ground.dead_letters.list(9)
     assert letter.stage == topics.GROUPS[topics.RETRACTIONS]
     stage.say(ERASED_TYPE, stage.system(heads=unread), user="eve")  # which is answered all the same
+
+
+def test_however_much_somebody_has_written_some_of_it_is_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, at_once = Stage(), 4
+    monkeypatch.setattr(settling, "AT_ONCE", at_once)
+    for n in range(at_once):
+        stage.mention("nova", author="eve", of=f"t{n}", protected=True)
+    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
+    told = list[int]()
+    stage.pump(topics.RETRACTIONS, bus=Counting(told)).step()
+    assert all(one.retracted for one in stage.ground.bursts.by_key.values())
+    assert max(told) <= at_once + 1  # and that something may have been missed
+    assert sum(told) >= len(stage.ground.bursts.by_key)
 
 
 def test_what_is_left_empty_is_joined_by_nobody() -> None:

@@ -1,5 +1,6 @@
 """What was taken back, in memory; the trails are walked by looking at every mention."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
 from notifier.domain.mention import Mention
@@ -24,10 +25,12 @@ class MemoryRetractions:
         return {trail: self._standing[trail] for trail in trails if trail in self._standing}
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+        led = defaultdict[Trail, list[Place]](list)
+        for (key, event), mention in sorted(self._bursts.mentions.items()):
+            for trail in found_by(mention) if burst in (None, key) else ():
+                led[trail].append(Place(key, event))
         for trail in trails:
-            for (key, event), mention in sorted(self._bursts.mentions.items()):
-                if burst in (None, key) and trail in found_by(mention):
-                    yield Place(key, event)
+            yield from led.get(trail, ())
 
     def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
         mentions = self._bursts.mentions
