@@ -96,6 +96,9 @@ def edge(
     """Starts no thread before the first request. Raises BadSetting."""
     ports, gateway = system.ports, system.gateway()
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
+    # What it has to say of what is taken back the retractor says again, so none of it is missed: or each that begins
+    # would have all open pages loaded anew.
+    system.voice.missed = False
 
     async def accept(body: bytes, batch: bool) -> Sequence[Receipt]:
         call = partial(gateway, body, batch=batch)

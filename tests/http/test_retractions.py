@@ -4,13 +4,16 @@ import asyncio
 import json
 from collections.abc import Collection
 from threading import Event as Signal
+from typing import Any, cast
 
 import pytest
+from litestar.testing import TestClient
 
+from notifier.domain.burst import Burst
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from notifier.domain.retraction import Retraction, author_trail
 from notifier.domain.subject import UserId
-from tests.http.house import SERVICE_KEY, Edge, assert_problem, event
+from tests.http.house import SERVICE_KEY, Edge, House, assert_problem, event
 from tests.http.listening_client import WITHIN, Studio, events, on_air
 
 T1 = {"tweet": "te1", "author": "ada"}
@@ -106,6 +109,19 @@ def test_nobody_waits_behind_what_is_being_taken_back(monkeypatch: pytest.Monkey
         assert len(retractions.standing({author_trail(UserId(f"a{n}")) for n in range(3)})) == 3
 
     on_air(play)
+
+
+def test_a_process_that_has_just_begun_has_nobody_load_the_page_again() -> None:
+    """A pump's has, for what a predecessor may have left unsaid; of what is taken back the retractor says that."""
+    house = House()
+    edge = Edge(house, TestClient(house.app()))
+    mentioned(edge)
+    house.system.voice.missed = True
+    line: asyncio.Queue[object] = asyncio.Queue()
+    with TestClient(house.app()) as client:
+        house.bus.lines.append(cast(Any, line))
+        Edge(house, client).post({**DELETED, "data": T1})
+    assert [type(line.get_nowait()) for _ in range(line.qsize())] == [Burst, Burst]
 
 
 def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
