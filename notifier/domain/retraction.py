@@ -32,10 +32,8 @@ class Cause(StrEnum):
 WAITS_AT_MOST = timedelta(days=1)
 """In the log: what is shown may have been accepted so long before it opened."""
 
-FINAL = (Cause.DELETE, Cause.ERASE)
-"""Whatever else is said of the same tweet, or author, counts less."""
 _FINAL_RANK = 1 << 60
-"""More than any sequence, and any moment in milliseconds."""
+"""Of a deletion: more than any edit's sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +52,16 @@ class Retraction:
 
     @property
     def trail(self) -> Trail:
-        return tweet_trail(self.author, self.tweet) if self.tweet else author_trail(self.author)
+        if self.tweet:
+            return tweet_trail(self.author, self.tweet)
+        return erased_trail(self.author) if self.cause is Cause.ERASE else author_trail(self.author)
 
     @property
     def rank(self) -> int:
         """Of two under one trail the higher stands, in whatever order they come."""
-        order = self.sequence if self.tweet else int(self.at.timestamp() * 1000)
-        return order + _FINAL_RANK if self.cause in FINAL else order
+        if not self.tweet:
+            return int(self.at.timestamp() * 1000)
+        return self.sequence + _FINAL_RANK if self.cause is Cause.DELETE else self.sequence
 
     def leads_to(self, now: datetime) -> Collection[Trail]:
         """Where the mentions are that it may be about, the latest first."""
@@ -90,6 +91,11 @@ def author_trail(author: UserId) -> Trail:
     return Trail(f"author/{author}")
 
 
+def erased_trail(author: UserId) -> Trail:
+    """Beside the other: each has a moment of its own, and who was erased may write again, and be protected."""
+    return Trail(f"erased/{author}")
+
+
 def day_trails(author: UserId, first: datetime, last: datetime) -> Sequence[Trail]:
     """An author's mentions lie by the day on which they were accepted: who writes for years fills no trail for ever."""
     days = (last.date() - first.date()).days
@@ -98,7 +104,7 @@ def day_trails(author: UserId, first: datetime, last: datetime) -> Sequence[Trai
 
 def stands_under(mention: Mention) -> Collection[Trail]:
     """The retractions that may be about it."""
-    return tweet_trail(mention.author, mention.tweet), author_trail(mention.author)
+    return tweet_trail(mention.author, mention.tweet), erased_trail(mention.author), author_trail(mention.author)
 
 
 def found_by(mention: Mention) -> Collection[Trail]:

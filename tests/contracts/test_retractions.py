@@ -6,7 +6,7 @@ from itertools import permutations
 
 from notifier.domain.head import Sequenced
 from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction, author_trail, day_trails, tweet_trail
+from notifier.domain.retraction import Cause, Retraction, author_trail, day_trails, erased_trail, tweet_trail
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.ports.retractions import Place
 from notifier.testing.memory.clock import START
@@ -54,15 +54,16 @@ def test_of_a_tweets_edits_the_highest_sequence_stands_and_its_deletion_above_al
     }
 
 
-def test_of_an_author_the_latest_moment_stands_and_erasure_above_all(store: Store) -> None:
+def test_of_an_author_the_latest_moment_stands_and_erasure_beside_it(store: Store) -> None:
     early, late = (said(Cause.PROTECT, tweet="", minutes=n) for n in (1, 2))
     store.retractions.write([late])
     store.retractions.write([early])
     assert store.retractions.standing([author_trail(ADA), T1]) == {author_trail(ADA): late}
     erased = said(Cause.ERASE, tweet="")
     store.retractions.write([erased])
-    store.retractions.write([late])
-    assert store.retractions.standing([author_trail(ADA)]) == {author_trail(ADA): erased}
+    store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
+    both = {author_trail(ADA): late, erased_trail(ADA): erased}
+    assert store.retractions.standing([author_trail(ADA), erased_trail(ADA)]) == both
 
 
 def test_a_mention_is_found_by_its_tweet_and_by_its_authors_day(store: Store) -> None:

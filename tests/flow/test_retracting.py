@@ -262,6 +262,21 @@ def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest(
     assert stage.sees("kim") == []
 
 
+@pytest.mark.parametrize("order", [(Cause.PROTECT, Cause.ERASE), (Cause.ERASE, Cause.PROTECT)])
+def test_who_was_erased_and_writes_again_is_protected_all_the_same(order: tuple[Cause, Cause]) -> None:
+    """In whatever order the two words come: each is about what was written until its own moment."""
+    stage = Stage()
+    erased = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
+    stage.pass_time(seconds=1)
+    stage.mention("nova", author="eve")
+    said = {Cause.ERASE: erased, Cause.PROTECT: replace(erased, cause=Cause.PROTECT, at=stage.ground.clock.now())}
+    for cause in order:
+        stage.system().retractor().settle([said[cause]])
+    assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
+    stage.mention("nova", author="eve", of="another")
+    assert stage.sees("lee") == []
+
+
 def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it() -> None:
     stage = Stage()
     stage.mention("lyra", "nova", "orion", author="eve")

@@ -11,7 +11,7 @@ from litestar.testing import TestClient
 
 from notifier.domain.burst import Burst
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from notifier.domain.retraction import Retraction, author_trail
+from notifier.domain.retraction import Retraction, erased_trail
 from notifier.domain.subject import UserId
 from tests.http.house import SERVICE_KEY, Edge, House, assert_problem, event
 from tests.http.listening_client import WITHIN, Studio, events, on_air
@@ -106,7 +106,7 @@ def test_nobody_waits_behind_what_is_being_taken_back(monkeypatch: pytest.Monkey
         finally:
             going.set()
         assert {answer.status_code for answer in await asyncio.gather(*answers)} == {202}
-        assert len(retractions.standing({author_trail(UserId(f"a{n}")) for n in range(3)})) == 3
+        assert len(retractions.standing({erased_trail(UserId(f"a{n}")) for n in range(3)})) == 3
 
     on_air(play)
 
