@@ -17,6 +17,7 @@ from litestar.params import SkipValidation
 
 from notifier.api.auditing import Auditing
 from notifier.api.gathering import Gathering
+from notifier.api.hiding import Hiding
 from notifier.api.identity import Identity, identity_of
 from notifier.api.keys import Keys
 from notifier.api.looking import Looking
@@ -30,6 +31,7 @@ from notifier.api.watching import Watchers
 from notifier.domain.allowance import Limit
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
+from notifier.domain.retraction import Retraction
 from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
@@ -68,6 +70,7 @@ class Edge:
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
+    hiding: Hiding
     hub: Hub
     pause: Pause
     roles: Roles
@@ -101,8 +104,11 @@ def edge(
     system.voice.missed = False
 
     async def accept(body: bytes, batch: bool) -> Sequence[Receipt]:
-        call = partial(gateway, body, batch=batch)
+        call = partial(gateway, body, batch=batch, settles=False)
         return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+    async def hide(retraction: Retraction) -> None:
+        await asyncio.get_running_loop().run_in_executor(threads, gateway.at_once, [retraction])
 
     async def append(record: Record) -> None:
         await asyncio.get_running_loop().run_in_executor(threads, ports.log.append, [record])
@@ -161,6 +167,7 @@ def edge(
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),
+        hiding=Hiding(settle=hide),
         hub=hub,
         pause=pause,
         roles=roles,

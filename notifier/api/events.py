@@ -30,7 +30,6 @@ from notifier.domain.event import (
     FOLLOWED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
-    TAKES_BACK,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
@@ -159,10 +158,9 @@ async def fate(
 
 
 async def _taken(edge: Edge, body: bytes) -> Receipt:
-    """What takes something back waits until that is done, and nobody else's event waits with it."""
-    if TAKES_BACK.isdisjoint(speaks_of(body, batch=False)):
-        return await edge.gathering(body)
-    [receipt] = await edge.in_thread(edge.gateway, body)
+    receipt = await edge.gathering(body)
+    if receipt.retraction:
+        await edge.hiding(receipt.retraction)
     return receipt
 
 

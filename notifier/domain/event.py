@@ -23,7 +23,6 @@ CHANGED_TYPE = "notifier.account.changed.v1"
 SEEN_TYPE = "notifier.account.seen.v1"
 DELETED_TYPE, EDITED_TYPE = "notifier.tweet.deleted.v1", "notifier.tweet.edited.v1"
 PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account.erased.v1"
-TAKES_BACK = frozenset({DELETED_TYPE, EDITED_TYPE, PROTECTED_TYPE, ERASED_TYPE})
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000

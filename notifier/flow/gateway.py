@@ -43,6 +43,8 @@ class Answer(StrEnum):
 class Receipt:
     answer: Answer
     event: EventId | None = None
+    retraction: Retraction | None = None
+    """To be settled; it is in the log."""
     error: NotifierError | None = None
 
 
@@ -55,8 +57,11 @@ class Gateway:
     settle: Callable[[Collection[Retraction]], object] = len
     """What was taken back is so when it returns, for whoever reads from then on."""
 
-    def __call__(self, body: bytes, *, batch: bool = False) -> Sequence[Receipt]:
-        """One receipt an event, in order. Raises LogUnavailable or Full; then nothing was accepted for certain."""
+    def __call__(self, body: bytes, *, batch: bool = False, settles: bool = True) -> Sequence[Receipt]:
+        """One receipt an event, in order. Raises LogUnavailable or Full; then nothing was accepted for certain.
+
+        What is taken back is settled before it returns, or else by whoever asked for it not to be.
+        """
         found = read_events(body, self.clock.now(), batch=batch)
         before = dict(self._digests([event.id for event in found if isinstance(event, Event)]))
         receipts, fresh = [], {}
@@ -66,7 +71,8 @@ class Gateway:
                 before[event.id] = fresh[event] = digest(event)
             receipts.append(receipt)
         self._accept(fresh, [record for one in found if (record := _of_change(one))])
-        self._settle([one for one in found if isinstance(one, Retraction)])
+        if settles:
+            self.at_once([one for one in found if isinstance(one, Retraction)])
         for receipt in receipts:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
@@ -81,7 +87,7 @@ class Gateway:
         with suppress(CacheUnavailable):
             self.recent.remember({event.id: known for event, known in fresh.items()})
 
-    def _settle(self, retractions: Collection[Retraction]) -> None:
+    def at_once(self, retractions: Collection[Retraction]) -> None:
         """At once, where they are few: the retractor, who reads them from the log, does it in any case. So an outage, a
         crash, or a large batch costs time and loses nothing; what can't be read is for its dead letters to tell."""
         if 0 < len(retractions) <= AT_ONCE:
@@ -124,7 +130,8 @@ def _receipt(event: Told | NotifierError, before: Mapping[EventId, str]) -> Rece
     if isinstance(event, NotifierError):
         return Receipt(answer=Answer.REFUSED, error=event)
     if not isinstance(event, Event):
-        return Receipt(answer=Answer.ACCEPTED, event=event.id)
+        retraction = event if isinstance(event, Retraction) else None
+        return Receipt(answer=Answer.ACCEPTED, event=event.id, retraction=retraction)
     match before.get(event.id):
         case None:
             return Receipt(answer=Answer.ACCEPTED, event=event.id)

@@ -1,0 +1,68 @@
+"""What takes something back is done by itself, a few at a time, and nobody waits for ever."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from notifier.api.hiding import AT_ONCE, Hiding
+from notifier.domain.mention import EventId
+from notifier.domain.retraction import Cause, Retraction
+from notifier.domain.subject import UserId
+from notifier.testing.memory.clock import START
+
+WORD = Retraction(id=EventId("s", "1"), cause=Cause.ERASE, author=UserId("eve"), at=START)
+
+
+@dataclass
+class SlowStore:
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: int = 0
+
+    async def __call__(self, _: Retraction) -> None:
+        self.begun += 1
+        await self.open.wait()
+        if self.begun == 1:
+            raise ZeroDivisionError
+
+
+def test_of_many_some_are_done_at_a_time_and_all_in_their_turn() -> None:
+    async def run() -> None:
+        store = SlowStore()
+        hiding = Hiding(settle=store)
+        asked = [asyncio.create_task(hiding(WORD)) for _ in range(3 * AT_ONCE)]
+        await asyncio.sleep(0.01)
+        assert store.begun == AT_ONCE
+        store.open.set()
+        await asyncio.gather(*asked)
+        assert store.begun == 3 * AT_ONCE
+
+    asyncio.run(run())
+
+
+def test_while_the_store_hangs_the_answer_doesn_t_wait_for_a_turn() -> None:
+    async def run() -> None:
+        store = SlowStore()
+        hiding = Hiding(settle=store, within=0.01)
+        asked = [asyncio.create_task(hiding(WORD)) for _ in range(AT_ONCE)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await hiding(WORD)
+        assert (store.begun, not any(task.done() for task in asked)) == (AT_ONCE, True)
+        store.open.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(run())
+
+
+def test_one_that_fails_gives_its_turn_back() -> None:
+    async def run() -> None:
+        store = SlowStore()
+        store.open.set()
+        hiding = Hiding(settle=store, turns=asyncio.Semaphore(1))
+        with pytest.raises(ZeroDivisionError):
+            await hiding(WORD)
+        await hiding(WORD)
+        assert store.begun == 2
+
+    asyncio.run(run())
