@@ -1,57 +1,20 @@
 """What is taken back is gone for whoever reads next, whenever it was said and whoever dies meanwhile."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 
 from notifier import topics
-from notifier.domain.burst import KEPT_MENTIONERS, Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from notifier.domain.mention import EventId
+from notifier.domain.event import ERASED_TYPE, PROTECTED_TYPE
 from notifier.domain.reach import Refusal
-from notifier.domain.retraction import Cause, Retraction, tweet_trail
 from notifier.domain.subject import Kind, Subject, UserId
-from notifier.flow import settling
-from tests.flow.failing import Unreadable, Unswapped, Unwritten
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.flow.failing import Unswapped, Unwritten
+from tests.flow.stage import Stage
 from tests.flow.stalling import Stalling
+from tests.flow.withdrawn import burst, delete, delete_in_the_log_alone, edit, names
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
-
-
-def delete(stage: Stage, tweet: str = "t1", author: str = "ada") -> None:
-    stage.say(DELETED_TYPE, tweet=tweet, author=author)
-
-
-def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1) -> None:
-    stage.say(EDITED_TYPE, tweet="t1", author="ada", mentions=[*mentioned], text=text, sequence=sequence)
-
-
-def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
-    """Said, and heard by nobody yet; by whom the tweet is called after where nobody else is named."""
-    now, by = stage.ground.clock.now(), UserId(author or tweet)
-    return Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
-
-
-@dataclass
-class Counting:
-    """A bus that is told so many words at a time."""
-
-    told: list[int]
-
-    def publish(self, words: Sequence[object]) -> None:
-        self.told.append(len(words))
-
-
-def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
-    return stage.ground.bursts.by_key[stage.bursts(subject)[-1]]
-
-
-def names(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
-    return [item.names for item in stage.items(person)]
 
 
 def test_retraction_hidden_at_once() -> None:
@@ -141,32 +104,6 @@ def test_nobody_takes_back_what_somebody_else_has_written_nor_keeps_its_author_f
     assert stage.sees("kim") == []
 
 
-def test_where_more_mentioned_than_are_kept_by_name_somebody_is_still_named() -> None:
-    stage = Stage()
-    crowd = [f"a{n}" for n in range(KEPT_MENTIONERS + 1)]
-    for author in crowd:
-        stage.mention("nova", author=author, of=author)
-    assert burst(stage).more_mentioners
-    for author in crowd[:-1]:
-        delete(stage, author, author)
-    assert (burst(stage).count, burst(stage).mentioners, burst(stage).tweet) == (1, (crowd[-1],), crowd[-1])
-
-
-def test_whoever_stays_unnamed_is_not_lost_with_the_named_whose_words_stand_already() -> None:
-    """As when a whole crowd is erased at once: all the words stand before the first of them is settled."""
-    stage = Stage()
-    crowd = [f"a{n}" for n in range(KEPT_MENTIONERS + 1)]
-    for author in crowd:
-        stage.mention("nova", author=author, of=author)
-    words = [deleted(stage, author) for author in crowd[1:-1]]
-    stage.ground.retractions.write(words)
-    delete(stage, crowd[0], crowd[0])
-    assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (KEPT_MENTIONERS, crowd[-1], crowd[-1])
-    stage.system().retractor().settle(words)
-    assert (burst(stage).count, burst(stage).mentioners) == (1, (crowd[-1],))
-    assert names(stage, "kim") == [(crowd[-1],)]
-
-
 def test_an_edited_tweet_says_what_it_says_now_to_those_it_still_names() -> None:
     stage = Stage()
     stage.mention("nova", "orion")
@@ -215,21 +152,6 @@ def test_restricted_never_leaks() -> None:
     assert stage.sees("kim") == ["mention:nova#2"]
 
 
-def test_all_that_is_left_to_a_protected_author_s_followers_is_counted_however_it_is_settled() -> None:
-    """Some at a time, or because one is on no trail yet as the other is settled."""
-    stage = Stage()
-    for tweet in ("t1", "t2"):
-        stage.mention("nova", author="eve", of=tweet)
-    word = replace(deleted(stage, "", "eve"), cause=Cause.PROTECT)
-    stage.ground.retractions.write([word])
-    for tweet in ("t1", "t2"):
-        stage.system().settling()([tweet_trail(UserId("eve"), tweet)])
-    assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
-    delete(stage, "t1", "eve")
-    assert (burst(stage).count, burst(stage).tweet) == (1, "t2")
-    assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
-
-
 def test_a_mention_from_before_its_author_was_protected_is_restricted_when_it_comes() -> None:
     stage = Stage()
     stage.tweet("nova", author="eve")
@@ -248,59 +170,6 @@ def test_of_the_erased_nothing_is_left_of_what_they_have_said() -> None:
     assert stage.sees("kim") == stage.sees("nova") == []
     assert all(one.text == "" for one in stage.ground.bursts.by_key.values())
     assert all(one.text == "" for one in stage.ground.bursts.mentions.values())
-
-
-def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest() -> None:
-    stage = Stage()
-    for n in range(3):
-        stage.mention("nova", author="eve", of=f"t{n}", protected=True)
-        stage.pass_time(days=1)
-    word = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
-    stage.system().retractor().settle([word], most=4)  # both for nova and for her followers
-    assert stage.sees("kim") == ["mention:nova#1"]
-    stage.system().retractor().settle([word])
-    assert stage.sees("kim") == []
-
-
-@pytest.mark.parametrize("order", [(Cause.PROTECT, Cause.ERASE), (Cause.ERASE, Cause.PROTECT)])
-def test_who_was_erased_and_writes_again_is_protected_all_the_same(order: tuple[Cause, Cause]) -> None:
-    """In whatever order the two words come: each is about what was written until its own moment."""
-    stage = Stage()
-    erased = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
-    stage.pass_time(seconds=1)
-    stage.mention("nova", author="eve")
-    said = {Cause.ERASE: erased, Cause.PROTECT: replace(erased, cause=Cause.PROTECT, at=stage.ground.clock.now())}
-    for cause in order:
-        stage.system().retractor().settle([said[cause]])
-    assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
-    stage.mention("nova", author="eve", of="another")
-    assert stage.sees("lee") == []
-
-
-def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it() -> None:
-    stage = Stage()
-    stage.mention("lyra", "nova", "orion", author="eve")
-    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
-    unread = Unreadable(stage.ground.heads, LYRA)
-    stage.pump(topics.RETRACTIONS, heads=unread).step()
-    assert stage.sees("kim") == stage.sees("nova") == []
-    assert stage.sees("lee") == ["mention:lyra#1"]
-    [letter] = stage.ground.dead_letters.list(9)
-    assert letter.stage == topics.GROUPS[topics.RETRACTIONS]
-    stage.say(ERASED_TYPE, stage.system(heads=unread), user="eve")  # which is answered all the same
-
-
-def test_however_much_somebody_has_written_some_of_it_is_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, at_once = Stage(), 4
-    monkeypatch.setattr(settling, "AT_ONCE", at_once)
-    for n in range(at_once):
-        stage.mention("nova", author="eve", of=f"t{n}", protected=True)
-    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
-    told = list[int]()
-    stage.pump(topics.RETRACTIONS, bus=Counting(told)).step()
-    assert all(one.retracted for one in stage.ground.bursts.by_key.values())
-    assert max(told) <= at_once + 1  # and that something may have been missed
-    assert sum(told) >= len(stage.ground.bursts.by_key)
 
 
 def test_what_is_left_empty_is_joined_by_nobody() -> None:
@@ -373,14 +242,6 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
     stage.sequence()
     assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
     assert stage.ground.heads.unpublished(9) == []
-
-
-def delete_in_the_log_alone(stage: Stage) -> None:
-    say_in_the_log_alone(stage, DELETED_TYPE, tweet="t1", author="ada")
-
-
-def say_in_the_log_alone(stage: Stage, type: str, **data: object) -> None:
-    stage.say(type, stage.system(heads=Unswapped(stage.ground.heads)), **data)
 
 
 def test_a_mention_that_comes_with_its_own_retraction_in_flight_is_counted_right() -> None:
