@@ -19,7 +19,7 @@ OWN_SEEDS = 250
 REASONS = {
     "head_before_blob": "doesn't name shard",
     "set_written_without_stamp": "the bitmap followers of",
-    "retraction_after_the_trails": "which was taken back",
+    "retraction_after_the_trails": "retracted: False",
 }
 """What is said of a fault that could be found by what it isn't."""
 
