@@ -50,7 +50,7 @@ def verdict(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     for package in ("notifier", "workers"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, tmp_path / package)  # with the bytecode: a plant is compiled anew alone
     return tmp_path
 
 
