@@ -178,6 +178,7 @@ def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="for a day").click()
     expect(opened.rows).to_have_count(0)
+    opened.until(lambda: bool(inbox.calls("PATCH /v1/preferences/mention%3Anova")))
     [change] = inbox.calls("PATCH /v1/preferences/mention%3Anova")
     away = datetime.fromisoformat(str(change["muted_until"])) - datetime.now(UTC)
     assert timedelta(hours=23) < away <= timedelta(days=1)

@@ -1,6 +1,7 @@
 // What the person wants of everything: a small dialog that asks what stands, and sends what was changed.
 
 import { el } from "./dom.js";
+import { SETTINGS_WORDS } from "./settings-words.js";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
@@ -30,10 +31,11 @@ const NIGHT = { from: "22:00", to: "07:00" };
 export class Settings {
   constructor(inbox) {
     this.inbox = inbox;
+    this.words = { ...SETTINGS_WORDS, ...inbox.words };
   }
 
   arrange() {
-    const { words, view, ended } = this.inbox;
+    const { words, inbox: { view, ended } } = this;
     if (this.dialog || ended.signal.aborted) return;
     this.body = el("div", { class: "fields" }, el("p", { class: "hint" }, words.settingsLoading));
     this.wrong = el("p", { class: "wrong", role: "alert" });
@@ -60,7 +62,7 @@ export class Settings {
   }
 
   async load() {
-    const { api, words } = this.inbox;
+    const { words, inbox: { api } } = this;
     const dialog = this.dialog;
     try {
       const stands = await api.preferences();
@@ -73,7 +75,7 @@ export class Settings {
   }
 
   fill(stands) {
-    const { words } = this.inbox;
+    const { words } = this;
     this.stands = stands;
     const volumes = VOLUMES.map((volume) => choice("radio", words.volumes[volume], { name: "volume", value: volume, checked: stands.volume === volume, onchange: () => this.opened() }));
     this.push = box(stands.push);
@@ -123,7 +125,7 @@ export class Settings {
 
   async send(event) {
     event.preventDefault();
-    const { api, deeds, ended, words } = this.inbox;
+    const { words, inbox: { api, deeds, ended } } = this;
     const [change, dialog] = [this.changes(), this.dialog];
     if (this.quiet.checked && this.from.value === this.to.value) return this.complain(words.quietSame);
     if (!Object.keys(change).length) return this.close();
