@@ -1,5 +1,6 @@
 """Asking Cassandra from a loop of coroutines: side by side, all pages, never for ever."""
 
+import gc
 from asyncio import gather, run
 from contextlib import closing
 from dataclasses import replace
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from cassandra import InvalidRequest
+from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
 from notifier.adapters.cassandra.reader import Reader
@@ -75,3 +77,15 @@ def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_ther
         assert early.ask("SELECT subject FROM heads") == []
         with pytest.raises(InvalidRequest):  # a mistake stays one
             early.prepared("SELECT nothing FROM heads")
+
+
+def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -> None:
+    """A worker reads gigabytes of bitmaps; else each answer stayed until the driver's timer of its question ran out."""
+    cluster.ask(SLOTS)
+    gc.collect()
+    gc.disable()
+    try:
+        cluster.ask_each(OF_BLOCK, [(block, 0) for block in range(100)])
+        assert [one for one in gc.get_objects() if isinstance(one, ResponseFuture)] == []
+    finally:
+        gc.enable()

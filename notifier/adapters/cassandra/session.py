@@ -21,6 +21,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement
 
+from notifier.adapters.cassandra.deadlines import Connection
 from notifier.adapters.cassandra.elsewhere import NextNode, is_read
 from notifier.adapters.cassandra.entry import refusal
 from notifier.adapters.cassandra.rows import rows
@@ -231,6 +232,7 @@ def _applied(future: Any) -> bool | None:
 
 def _connected(access: Access, keyspace: str | None) -> Session:
     driver = Driver(
+        connection_class=Connection,
         contact_points=list(access.hosts),
         port=access.port,
         protocol_version=PROTOCOL,
