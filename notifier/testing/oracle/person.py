@@ -90,6 +90,8 @@ class Person:
 
     def after(self, sayings: Collection[Saying]) -> Self:
         """With all that was said of the person, and by whom, in whatever order."""
+        if not sayings:
+            return self
         told = [one for one in sayings if isinstance(one, Told) and one.person == self.name]
         asked = [one for one in sayings if isinstance(one, Asked) and one.person == self.name]
         follows = dict(self.follows)

@@ -6,7 +6,7 @@ observed, and checked for what it may be.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Self
@@ -36,6 +36,8 @@ class Oracle:
     words: Collection[Withdrawn] = ()
     unsettled: Collection[tuple[str, str]] = ()
     """Tweets and whom they mention, where it goes on as if nothing was said."""
+    _states: dict[tuple[str, str], State] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Asked for of everybody, and the same for all."""
 
     def of(self, person: Person) -> Self:
         """The same with another person of the name."""
@@ -182,7 +184,10 @@ class Oracle:
         return not today or (burst.first and not any(self.shared(b) for b in today))
 
     def state(self, id: str, account: str) -> State:
-        return state(self.tweets[id], account, () if (id, account) in self.unsettled else self.words)
+        if (found := self._states.get((id, account))) is None:
+            words = () if (id, account) in self.unsettled else self.words
+            found = self._states[id, account] = state(self.tweets[id], account, words)
+        return found
 
     def text(self, id: str) -> str:
         return text(self.tweets[id], self.words)

@@ -44,12 +44,10 @@ class Ringing:
         """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""
         oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
         seen = oracle.bursts[key_of(burst)]
-        found = self._may(burst)
         if oracle.silent(seen):
             return frozenset()
-        for people in self.sight.scene.history:
-            found &= {p.member for p in people.values() if oracle.rings(p, seen, self._marked(p.name), now)}
-        return found
+        lives = self.sight.scene.lives()
+        return self._may(burst) - {p.member for p in lives if not oracle.rings(p, seen, self._marked(p.name), now)}
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
         oracle, now = self.sight.lenient(), self.sight.ground.clock.now()

@@ -55,7 +55,8 @@ class Rumours:
         unsure = [one for one in known if not self.ground.log.indexed(one.partition, one.offset)]
         sure = [one.saying for one in known if one not in unsure]
         found = [person.after([*sure, *(one.saying for one in some)]) for some in _choices(unsure)]
-        return [replace(one, idle=idle) for one in found for idle in self._idle(person)]
+        idle = self._idle(person)
+        return found if idle == [person.idle] else [replace(one, idle=lasting) for one in found for lasting in idle]
 
     def leaving(self, owner: str) -> set[str]:
         """Who may or may not have left."""

@@ -112,12 +112,13 @@ class Scene:
 
     def change(self, changed: Changed) -> None:
         self._set(self._changed(self.base[changed.person], changed))
-        if changed.what in ("block", "unblock"):
+        parts = changed.what in ("block", "unblock")
+        if parts:
             self._part(changed.person, changed.whom, blocks=changed.what == "block")
         self._tell_sets()
         if not self._graph:
             self._tell_subjects()
-        self._became()
+        self._became(changed.person, *([changed.whom] if parts else ()))
 
     def resize(self, account: str, followers: int) -> None:
         """By another size the subject may take the other lane; what is written of its followers stays."""
@@ -130,7 +131,7 @@ class Scene:
         if self.base[name].idle:
             self.rumours.looked(self.base[name])
             self.base = {**self.base, name: replace(self.base[name], idle=timedelta(0))}
-            self._became()
+            self._became(name)
 
     def possible(self) -> Mapping[str, Sequence[Person]]:
         """Everybody as rows and sets may say by now: what is on its way has come or hasn't."""
@@ -139,11 +140,16 @@ class Scene:
     def _hears(self, partition: str, offset: int, record: Record) -> None:
         for person in self.rumours.hear(partition, offset, record):
             self.changes[person] += 1
-            self._became()
+            self._became(person)
 
-    def _became(self) -> None:
-        self.people = {name: self.rumours.told(person) for name, person in self.base.items()}
+    def _became(self, *names: str) -> None:
+        """Nobody else did: they stay the same objects, of which each is judged once."""
+        self.people = {**self.people, **{name: self.rumours.told(self.base[name]) for name in names}}
         self.history.append(self.people)
+
+    def lives(self) -> Sequence[Person]:
+        """What everybody was at one moment or another, once each."""
+        return list({id(person): person for people in self.history for person in people.values()}.values())
 
     def _changed(self, person: Person, changed: Changed) -> Person:
         what, _, value = changed.what.partition(":")
