@@ -6,7 +6,7 @@ known to be published yet, so whoever finds the head after a crash can finish th
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Self
 
 from notifier.domain.budget import Budget, affords, window_over
@@ -37,6 +37,14 @@ class Sequenced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayFirst:
+    """The burst that whoever wants one a day of the subject has seen."""
+
+    seq: int
+    day: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     subject: Subject
     version: int = 0
@@ -45,8 +53,8 @@ class Head:
     seq: int = 0
     open: Burst | None = None
     """The shared burst that the next public mention may join."""
-    open_before: datetime | None = None
-    """When one had opened that isn't open to others any more, and wasn't its day's first: that one stands."""
+    first: DayFirst | None = None
+    """The latest day's, while it is for everybody; None before any, and when it was taken back."""
     last_opened_at: datetime | None = None
     budget: Budget | None = None
     """Of public fan-outs."""
@@ -121,6 +129,7 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
         return head
     version = head.version + 1
     outbox = _moved(head.outbox, {b.key.seq for b in movable if b.key.seq >= late[0]}, now=now, version=version)
+    firsts = [_day_first(burst) for burst in outbox if burst.first_of_day]
     latest = max(burst.opened_at for burst in outbox)
     renewed = {burst.key: burst for burst in outbox}
     return replace(
@@ -129,6 +138,7 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
         nonce=nonce,
         outbox=outbox,
         open=renewed.get(head.open.key, head.open) if head.open else None,
+        first=firsts[-1] if firsts else head.first,
         last_opened_at=max(latest, head.last_opened_at or latest),
     )
 
@@ -136,22 +146,22 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
 def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
     """The head once these bursts, of the version behind its own, are what is left of them.
 
-    Whatever isn't for everybody any more is joined by nobody: it was announced, and what comes now must be.
+    Whatever isn't for everybody any more is joined by nobody: it was announced, and what comes now must be. Nor is it
+    its day's first: that is the next public burst to open, also while a later one of the day is open.
     """
     assert head.published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
-    if any(burst.first_of_day and not _for_all(burst) for burst in bursts):
-        after = replace(after, open_before=None)
-    left = {burst.key: burst for burst in bursts}
-    if head.open is None or (current := left.get(head.open.key)) is None:
-        return after
-    if _for_all(current):
-        return replace(after, open=current)
-    return replace(after, open=None, open_before=None if current.first_of_day else current.opened_at)
+    left = {burst.key.seq: burst for burst in bursts}
+    if head.first and not _for_all(left.get(head.first.seq)):
+        after = replace(after, first=None)
+    if head.open and (current := left.get(head.open.key.seq)):
+        after = replace(after, open=current if _for_all(current) else None)
+    return after
 
 
-def _for_all(burst: Burst) -> bool:
-    return not burst.retracted and burst.restricted_to is None
+def _for_all(burst: Burst | None) -> bool:
+    """None is one of which nothing was taken back."""
+    return burst is None or not (burst.retracted or burst.restricted_to)
 
 
 def published(head: Head, *, nonce: str) -> Head:
@@ -212,13 +222,17 @@ def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = Fals
 
 
 def _at(head: Head, burst: Burst) -> Head:
-    return replace(head, seq=burst.key.seq, last_opened_at=burst.opened_at)
+    first = _day_first(burst) if burst.first_of_day else head.first
+    return replace(head, seq=burst.key.seq, last_opened_at=burst.opened_at, first=first)
+
+
+def _day_first(burst: Burst) -> DayFirst:
+    return DayFirst(seq=burst.key.seq, day=burst.opened_at.date())
 
 
 def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
     """Of the public bursts; a restricted one is never it, or those who may not see it would miss the day's first."""
-    last = head.open.opened_at if head.open else head.open_before
-    return not mention.protected and (last is None or last.date() < opened_at.date())
+    return not mention.protected and (head.first is None or head.first.day < opened_at.date())
 
 
 def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:
@@ -236,10 +250,10 @@ def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, ver
 
 
 def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool:
-    """Moved past midnight, a public burst is the new day's first unless one before it is there already."""
-    shared = [b.opened_at.date() for b in before if b.restricted_to is None]
+    """Moved past midnight, a public burst is the new day's first unless one before it is so already."""
+    firsts = [b.opened_at.date() for b in before if b.first_of_day]
     new_day = burst.restricted_to is None and stamp.date() > burst.opened_at.date()
-    return (burst.first_of_day or new_day) and stamp.date() not in shared
+    return (burst.first_of_day or new_day) and stamp.date() not in firsts
 
 
 def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, shared: bool) -> Head:

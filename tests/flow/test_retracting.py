@@ -193,6 +193,21 @@ def test_the_next_of_a_day_is_not_its_first_where_one_stands() -> None:
     assert [stage.ground.bursts.by_key[key].first_of_day for key in stage.bursts(orion)] == [True, False, False]
 
 
+def test_where_the_first_of_a_day_is_taken_back_while_a_later_one_is_open_the_next_is_the_first() -> None:
+    """Lee wants a day's first alone."""
+    stage = Stage()
+    stage.mention("nova", of="t1")
+    stage.pass_time(minutes=2)
+    stage.mention("nova", of="t2")
+    assert stage.sees("lee") == ["mention:nova#1"]
+    delete(stage, "t1")
+    stage.mention("nova", author="eve", of="t3")
+    assert (stage.sees("lee"), stage.sees("max")) == ([], ["mention:nova#2"])
+    stage.pass_time(minutes=2)
+    stage.mention("nova", of="t4")
+    assert stage.sees("lee") == ["mention:nova#3"]
+
+
 def test_who_takes_every_tweet_back_buys_no_more_fan_outs_than_the_budget_has() -> None:
     stage = Stage()
     for n in range(9):

@@ -1,6 +1,6 @@
 """The head keeps its word however its log is cut into batches, repeated, and interrupted."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.burst import KEPT_MENTIONERS, Burst
-from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped
+from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped, taken_back
 from notifier.domain.mention import EventId, Mention
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import POLICIES, UserId
@@ -71,6 +71,12 @@ class Story:
         self.asked |= {one.mention.event: one.mention for one in self.head.sequenced}
         if not self.head.published:
             self.head = published(self.head, nonce="p")
+
+    def take_back(self, seqs: Collection[int]) -> None:
+        gone = [replace(burst, count=0, version=self.head.version + 1) for s, burst in self.bursts.items() if s in seqs]
+        if gone:
+            self.head = published(taken_back(self.head, gone, [], nonce="t"), nonce="p")
+            self.bursts |= {burst.key.seq: burst for burst in gone}
 
     def contents(self) -> list[Burst]:
         return [replace(burst, version=0) for _, burst in sorted(self.bursts.items())]
@@ -211,6 +217,24 @@ def test_each_day_has_one_first_burst_and_it_is_the_first_public_one(story: Stor
 def test_no_day_has_two_first_bursts_whatever_was_restamped(story: Story) -> None:
     firsts = [burst.opened_at.date() for burst in story.bursts.values() if burst.first_of_day]
     assert len(firsts) == len(set(firsts))
+
+
+@given(mentions(), st.lists(st.tuples(GAPS, st.sets(st.integers(1, 6))), min_size=40, max_size=40), WISHES)
+@settings(max_examples=80)
+def test_a_public_burst_is_its_day_s_first_where_none_that_was_so_still_stands(
+    said: list[Mention], between: list[tuple[timedelta, set[int]]], collapse: timedelta | None
+) -> None:
+    story, now = Story(collapse), NOON
+    for record, (gap, back) in zip(numbered(*said), between, strict=False):
+        story.take_back({story.head.seq + 1 - n for n in back})
+        now += max(gap, MILLISECOND)
+        before = [burst for burst in story.bursts.values() if burst.first_of_day and burst.count]
+        known, seq = [event for event, _ in story.placed], story.head.seq
+        story.take([record], now, known=known)
+        if story.head.seq > seq:
+            one = story.bursts[story.head.seq]
+            stands = one.opened_at.date() in {burst.opened_at.date() for burst in before}
+            assert one.first_of_day is (one.restricted_to is None and not stands)
 
 
 @given(mentions(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))

@@ -173,6 +173,19 @@ def test_the_days_first_is_for_those_who_want_no_more() -> None:
     assert seen_by(replace(KIM, volume={"nova": "first"}), later) == [KEY]
 
 
+def test_where_the_days_first_is_taken_back_the_next_to_open_is_it() -> None:
+    keys = [("mention", "nova", n) for n in (1, 2, 3, 4)]
+    bursts = {k: Seen(key=k, opened_at=NOON + timedelta(hours=k[2]), tweets=("e1",), opened=2 * k[2]) for k in keys}
+
+    def firsts(**gone: int) -> list[int]:
+        told = {k: replace(b, gone=gone.get(f"of_{k[2]}")) for k, b in bursts.items()}
+        return [k[2] for k, b in told.items() if replace(ORACLE, bursts=told).first_of_day(b)]
+
+    assert (firsts(), firsts(of_2=5)) == ([1], [1])
+    assert (firsts(of_1=3), firsts(of_1=5), firsts(of_1=9)) == ([1, 2], [1, 3], [1])
+    assert firsts(of_1=3, of_2=7) == [1, 2, 4]
+
+
 def test_a_mark_speaks_before_what_was_seen() -> None:
     seen = Marked(seen=[(NOON, ())])
     assert ORACLE.unread(BURST, Marked())

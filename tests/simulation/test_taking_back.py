@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -81,3 +82,13 @@ def test_the_judge_notices_what_was_left_to_the_wrong_people() -> None:
     for left_to, text in (("", "is lost to the followers of"), ("ada", "is left to the followers of ada")):
         bursts = {**oracle.bursts, key: replace(oracle.bursts[key], left_to=left_to)}
         assert any(text in found for found in replace(oracle, bursts=bursts).leaving())
+
+
+def test_where_a_day_s_first_is_taken_back_the_next_one_is_it_though_another_is_open() -> None:
+    tweets = [Tweeted(id=f"e{n}", author="ada", mentioned=("orion",)) for n in (1, 2, 3, 4)]
+    said = [Happening(step=step, what=one) for step, one in zip((5, 300, 900, 1_200), tweets, strict=True)]
+    back = Happening(step=600, what=TakenBack(what="delete", author="ada", tweet="e1"))
+    world = played(Script(seed=1, steps=1_500, happenings=[*said, back], collapse=timedelta(0)))
+    bursts = sorted(world.ground.bursts.by_key.items())
+    found = [burst.first_of_day for key, burst in bursts if str(key.subject) == "mention:orion"]
+    assert found == [True, False, True, False]

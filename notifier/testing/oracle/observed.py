@@ -23,8 +23,10 @@ class Seen:
     """It opened for its author's followers alone."""
     left_to: str = ""
     """Whose followers have it since nothing of it is public any more."""
-    first: bool = False
-    """It was taken for the first of its day."""
+    opened: int = 0
+    """Where its opening stands in the order of what happened to its subject."""
+    gone: int | None = None
+    """Where in that order it came to be for nobody, or for its author's followers alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

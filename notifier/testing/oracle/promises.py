@@ -175,13 +175,16 @@ class Oracle:
     def first_of_day(self, burst: Seen) -> bool:
         """The first public one of its day; a protected author's is never it.
 
-        Where all before it were taken back, it is so if that was known as it opened, which is observed.
+        Where the first was taken back, it is the next one to open, whatever else had opened before.
         """
-        public = self._public(burst.key[0], burst.key[1])
-        if self._secret(burst):
-            return False
-        today = [b for b in public if b.opened_at.date() == burst.opened_at.date() and b.opened_at < burst.opened_at]
-        return not today or (burst.first and not any(self.shared(b) for b in today))
+        first: Seen | None = None
+        for one in self._public(burst.key[0], burst.key[1]):
+            today = one.opened_at.date() == burst.opened_at.date()
+            if today and (first is None or (first.gone is not None and first.gone < one.opened)):
+                first = one
+            if one.key == burst.key:
+                return one is first
+        return False
 
     def state(self, id: str, account: str) -> State:
         if (found := self._states.get((id, account))) is None:

@@ -87,15 +87,21 @@ class WatchedLog(MemoryLog):
 
 
 class WatchedBursts(MemoryBursts):
-    """Remembers whom each burst was for when it opened: for all, or for its author's followers alone."""
+    """Remembers whom each burst was for when it opened: for all, or for its author's followers alone; and by which
+    versions of the head it opened, and was for all no longer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.secret: dict[BurstKey, bool] = {}
+        self.opened: dict[BurstKey, int] = {}
+        self.gone: dict[BurstKey, int] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         for burst in bursts:
             self.secret.setdefault(burst.key, burst.restricted_to is not None)
+            self.opened.setdefault(burst.key, burst.version)
+            if burst.retracted or burst.restricted_to is not None:
+                self.gone.setdefault(burst.key, burst.version)
         super().write(bursts, mentions, changed)
 
 

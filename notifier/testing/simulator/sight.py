@@ -54,7 +54,8 @@ class Sight:
                 standard=burst.lane is Lane.STANDARD,
                 secret=self.ground.bursts.secret[key],
                 left_to=burst.restricted_to or "" if not self.ground.bursts.secret[key] else "",
-                first=burst.first_of_day,
+                opened=self.ground.bursts.opened[key],
+                gone=self.ground.bursts.gone.get(key),
             )
             for key, burst in self.ground.bursts.by_key.items()
         }
