@@ -137,7 +137,7 @@ class System:
 
     def reaching(self) -> Reaching:
         p = self.ports
-        return Reaching(directory=p.directory, reaches=p.reaches, overalls=p.overalls, follows=p.follows)
+        return Reaching(directory=p.directory, reaches=p.reaches, overalls=p.overalls, follows=p.follows, holds=p.holds)
 
     def coordinator(self) -> Coordinator:
         p = self.ports

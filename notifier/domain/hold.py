@@ -47,6 +47,11 @@ class Hold:
     def waits(self, now: datetime) -> bool:
         return self.decision is None and now < self.since + WAITS
 
+    def keeps(self, *, released: bool) -> bool:
+        """Whether its event, which comes again, is kept from its accounts: dropped it stays so, and not let go it waits
+        on, or has waited too long."""
+        return self.decision is Decision.DROPPED or (self.decision is None and not released)
+
     def refusal(self, now: datetime) -> Refusal | None:
         """Of its accounts, until the router has taken it again; None where somebody let it go."""
         if self.decision is Decision.RELEASED:

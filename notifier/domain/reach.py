@@ -104,7 +104,8 @@ class Mentioner:
 
 
 Rule = Callable[[Mentioner], Verdict]
-"""Pure. A mentioner is taken for one within the cap first, and only a mention that passes so is counted against it."""
+"""Pure. A mentioner is taken for one within the cap first, and only a mention that passes so is counted against it.
+Nobody is held of whom no operator has said anything: of the others alone it is asked whether they were held before."""
 
 
 def by_standing(mentioner: Mentioner) -> Verdict:

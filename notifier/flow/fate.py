@@ -147,9 +147,9 @@ class Fates:
             *self._routed(outcomes, now),
             *(
                 one
-                for hold in self.holds.of(source, id)
+                for hold in self.holds.of([id])
                 for one in held(hold, now)
-                if (hold.id, one.account) not in told
+                if source in (None, hold.id.source) and (hold.id, one.account) not in told
             ),
         ]
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from notifier.domain.mention import Event
+from notifier.domain.hold import Hold
+from notifier.domain.mention import Event, EventId
 from notifier.domain.overall import NOTHING_SAID, Overall
 from notifier.domain.reach import Mentioner, MentionsAllowed, ReachWord, Refusal, Rule, Verdict, by_standing, verdict
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account, Directory
 from notifier.ports.follows import Follows, Pair
+from notifier.ports.holds import Holds
 from notifier.ports.overalls import Overalls
 from notifier.ports.reaches import Reaches
 
@@ -24,6 +26,8 @@ class Known:
     overalls: Mapping[Member, Overall]
     following: Collection[Pair]
     """Who of the mentioned follows the mentioner; of those alone who ask for it."""
+    holds: Mapping[EventId, Hold]
+    """Of events that were held before, decided or not."""
     rule: Rule
 
     def verdict(
@@ -35,6 +39,9 @@ class Known:
         if (why := _nobody(event, account)) is not None:
             return why
         assert account is not None
+        # Whatever is said of its author by now: what waits, or was dropped, isn't told because it comes again.
+        if (hold := self.holds.get(event.id)) is not None and hold.keeps(released=released):
+            return Refusal.HELD
         mentioner = self._mentioner(event.author)
         if (why := BARRED.get(verdict(self.rule, mentioner, released=released))) is not None:
             return why
@@ -69,21 +76,28 @@ class Reaching:
     reaches: Reaches
     overalls: Overalls
     follows: Follows
+    holds: Holds
     rule: Rule = by_standing
 
     def __call__(self, events: Sequence[Event]) -> Known:
-        """Three look-ups, and one more where somebody wants mentions of those alone whom they follow. Raises
-        StoreUnavailable."""
+        """Three look-ups, and one more where an operator has spoken of an author, and where somebody wants mentions of
+        those alone whom they follow. Raises StoreUnavailable."""
         accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
         named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
         overalls = self.overalls.standing(named)
+        words = self.reaches.standing({event.author for event in events})
         return Known(
             accounts=accounts,
-            words=self.reaches.standing({event.author for event in events}),
+            words=words,
             overalls=overalls,
             following=self._following(events, accounts, overalls),
+            holds=self._held([event for event in events if event.author in words]),
             rule=self.rule,
         )
+
+    def _held(self, events: Sequence[Event]) -> Mapping[EventId, Hold]:
+        ids = {event.id.id for event in events}
+        return {hold.id: hold for hold in self.holds.of(ids)} if ids else {}
 
     def _following(
         self, events: Sequence[Event], accounts: Mapping[UserId, Account], overalls: Mapping[Member, Overall]

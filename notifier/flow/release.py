@@ -29,8 +29,8 @@ class Release:
         store does; then some may have been sent, and still wait.
 
         The log first. Whoever dies before the decision leaves a mention that waits and was sent all the same: it is let
-        go again, and the coordinator knows it by its event. The other way round it would never be sent. So it is when
-        somebody drops it in between: it was sent, and its burst is what became of it.
+        go again, and the coordinator knows it by its event. The other way round it would never be sent. Where somebody
+        drops it in between, it is dropped for a router that comes to it later; for one that came before, it was told.
         """
         now = self.clock.now()
         sent = [hold for hold in holds if hold.event and hold.waits(now)]

@@ -89,14 +89,16 @@ class Router:
         """All mentions of the records are in the log, and all refusals and holds in the store, when it returns.
 
         A crash before the commit sends them again; the coordinator knows mentions by their event, so twice is once.
-        What is held a second time waits as it did, or is decided as it was: a repetition undoes nobody's decision.
+        What comes a second time waits as it did, or is decided as it was, also where its author's mentions carry again
+        by then: a repetition undoes nobody's decision.
         """
         events = [unpack(Arrival, logged.record.value) for logged in records]
         known = self.reaching(events)
         routed = [(event, list(self._parts(event, known))) for event in events]
         mentions = [part for _, parts in routed for part in parts if isinstance(part, Mention)]
         refused = [part for _, parts in routed for part in parts if isinstance(part, Outcome)]
-        if held := [hold for event, parts in routed if (hold := _hold(event, parts))]:
+        new = [(event, parts) for event, parts in routed if event.id not in known.holds]
+        if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
             self.holds.put(held)
         if told := [outcome for outcome in refused if outcome.refusal is not Refusal.HELD]:
             self.bursts.refuse(told)

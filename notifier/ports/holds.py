@@ -25,8 +25,9 @@ class Holds(Protocol):
         """How many wait."""
         ...
 
-    def of(self, source: str | None, id: str) -> Sequence[Hold]:
-        """Of the event, or of every event with this id when no source is named; decided and lapsed ones as well."""
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        """Of every event with one of these ids, whatever its source, by id and source; decided and lapsed ones as well.
+        One look-up, for routers."""
         ...
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:

@@ -26,15 +26,15 @@ def test_what_is_held_waits_with_its_event(backend: Backend) -> None:
     held = [Hold.of(event("e1"), NOVA), Hold.of(event("e2"), NOVA)]
     backend.holds.put(held)
     assert (waiting(backend), backend.holds.count()) == (held, 2)
-    assert backend.holds.of("tweets", "e1") == held[:1]
+    assert backend.holds.of(["e1"]) == held[:1]
 
 
 def test_where_nothing_is_held_nothing_waits(backend: Backend) -> None:
     backend.holds.put([])
     assert (waiting(backend), backend.holds.count()) == ([], 0)
-    assert backend.holds.of(None, "e1") == []
+    assert backend.holds.of(["e1"]) == []
     assert not backend.holds.decide(EventId("tweets", "e1"), Decision.RELEASED, "grace", START)
-    assert (waiting(backend), backend.holds.count(), backend.holds.of("tweets", "e1")) == ([], 0, [])
+    assert (waiting(backend), backend.holds.count(), backend.holds.of(["e1"])) == ([], 0, [])
 
 
 def test_of_an_event_the_first_hold_stands(backend: Backend) -> None:
@@ -48,10 +48,18 @@ def test_of_an_event_the_first_hold_stands(backend: Backend) -> None:
 def test_an_event_is_known_by_its_source_and_id(backend: Backend) -> None:
     held = [Hold.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
     backend.holds.put(held)
-    assert backend.holds.of(None, "e1") == held
-    assert backend.holds.of("tweets", "e1") == held[1:]
-    assert backend.holds.of("nowhere", "e1") == []
+    assert backend.holds.of(["e1"]) == held
+    assert backend.holds.of(["e"]) == backend.holds.of([]) == backend.holds.of([""]) == []
     assert len({hold.key for hold in held}) == 2
+
+
+def test_of_many_events_each_is_found(backend: Backend) -> None:
+    held = [Hold.of(event(f"e{n:02}"), NOVA) for n in range(40)]
+    backend.holds.put(held[::2])
+    backend.holds.decide(held[4].id, Decision.DROPPED, "grace", START)
+    found = backend.holds.of({hold.id.id for hold in held})
+    assert [hold.id for hold in found] == [hold.id for hold in held[::2]]
+    assert [hold.id for hold in found if hold.decision] == [held[4].id]
 
 
 def test_it_is_decided_once_and_stays_so_however_often_it_is_held_again(backend: Backend) -> None:
@@ -63,7 +71,7 @@ def test_it_is_decided_once_and_stays_so_however_often_it_is_held_again(backend:
     backend.holds.put([held])
     assert [hold.id.id for hold in waiting(backend)] == ["e2"]
     assert backend.holds.count() == 1
-    [found] = backend.holds.of("tweets", "e1")
+    [found] = backend.holds.of(["e1"])
     assert found == replace(held, decision=Decision.RELEASED)
 
 
@@ -76,7 +84,7 @@ def test_what_nobody_decided_in_time_waits_no_longer_and_is_not_let_go(backend: 
     now = backend.clock.now()
     assert (waiting(backend), backend.holds.count()) == ([], 0)
     assert not backend.holds.decide(held.id, Decision.RELEASED, "grace", now)
-    [found] = backend.holds.of("tweets", "e1")
+    [found] = backend.holds.of(["e1"])
     assert (found.decision, found.refusal(now)) == (None, Refusal.DENIED)
 
 
@@ -92,11 +100,11 @@ def test_a_file_keeps_the_text_while_it_may_wait_and_the_row_while_it_may_be_ask
     sqlite.holds.put([Hold.of(event(), NOVA)])
     sqlite.clock.advance(WAITS)
     sqlite.holds.put([Hold.of(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
-    assert [hold.event for hold in sqlite.holds.of(None, "e1")] == [None]
+    assert [hold.event for hold in sqlite.holds.of(["e1"])] == [None]
     sqlite.clock.advance(KNOWN - WAITS)
     sqlite.holds.put([])
-    assert list(sqlite.holds.of(None, "e1")) == []
-    assert [hold.id.id for hold in sqlite.holds.of(None, "e2")] == ["e2"]
+    assert list(sqlite.holds.of(["e1"])) == []
+    assert [hold.id.id for hold in sqlite.holds.of(["e2"])] == ["e2"]
 
 
 def test_every_decision_is_in_the_audit_with_who_took_it(sqlite: Backend, files: Files) -> None:

@@ -95,6 +95,64 @@ def test_sent_again_by_the_tweet_service_it_stays_decided() -> None:
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
 
 
+def come_again(stage: Stage) -> None:
+    """The event, days later, from a tweet service that never heard that it was taken; its author may be heard again."""
+    stage.reach("bob", Verdict.ALL)
+    stage.pass_time(days=3)
+    stage.ground.recent.wipe()
+    stage.tweet("nova", "lyra", author="bob", id="e1")
+    stage.sequence()
+
+
+def test_what_waits_goes_on_waiting_when_it_comes_again_though_its_author_may_be_heard_by_then() -> None:
+    stage = holding("nova", "lyra")
+    [hold] = stage.held()
+    come_again(stage)
+    assert (stage.held(), counts(stage)) == ([hold], {})
+    assert fate(stage, "e1")[1] == {"nova": (Refusal.HELD, 0), "lyra": (Refusal.HELD, 0)}
+    release(stage)
+    stage.sequence()
+    assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
+
+
+@pytest.mark.parametrize("lapsed", [False, True])
+def test_what_was_dropped_stays_so_when_it_comes_again(lapsed: bool) -> None:
+    stage = holding()
+    [hold] = stage.held()
+    if lapsed:
+        stage.ground.clock.advance(WAITS)
+    else:
+        stage.ground.holds.decide(hold.id, Decision.DROPPED, "amy", stage.ground.clock.now())
+    come_again(stage)
+    assert (stage.held(), counts(stage)) == ([], {})
+    assert fate(stage, "e1")[1]["nova"] == (Refusal.DENIED, 0)
+    stage.tweet("nova", author="bob", id="e2")
+    stage.sequence()
+    assert counts(stage)["mention:nova#1"] == 1
+
+
+def test_what_is_dropped_before_a_router_comes_to_its_release_stays_so() -> None:
+    """Who let it go died before the decision stood, and somebody else dropped it."""
+    stage = holding()
+    [hold] = stage.held()
+    with pytest.raises(StoreUnavailable):
+        release(stage, hold, holds=Refusing(stage.ground.holds, StoreUnavailable))
+    stage.ground.holds.decide(hold.id, Decision.DROPPED, "bea", stage.ground.clock.now())
+    stage.sequence()
+    assert (stage.held(), counts(stage)) == ([], {})
+
+
+def test_a_router_that_holds_and_dies_finds_it_held_though_its_author_may_be_heard_by_then() -> None:
+    stage = Stage()
+    stage.reach("bob", Verdict.HOLD)
+    stage.tweet("nova", author="bob", id="e1")
+    [waiting] = stage.ground.log.waiting(topics.MENTIONS, "router", 9)
+    stage.system().router()([waiting])
+    stage.reach("bob", Verdict.ALL)
+    stage.sequence()
+    assert (len(stage.held()), counts(stage)) == (1, {})
+
+
 def test_a_router_that_died_before_its_commit_holds_it_once_and_undoes_no_decision() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)

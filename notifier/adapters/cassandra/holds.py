@@ -1,5 +1,6 @@
 """Held mentions, by the part of the event's id; what is decided of one is decided once, and in the audit before."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,8 +22,8 @@ _PUT = statement("put_hold")
 _PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 _DECIDE = statement("decide_hold")
 _COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
-_OF = f"{_COLUMNS} AND id = ?"
-_OF_ONE = f"{_OF} AND source = ?"
+_OF = f"{_COLUMNS} AND id IN ?"
+_OF_ONE = f"{_COLUMNS} AND id = ? AND source = ?"
 _STATES = "SELECT since, decision FROM holds WHERE part = ?"
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -53,9 +54,13 @@ class CassandraHolds:
             row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
         )
 
-    def of(self, source: str | None, id: str) -> Sequence[Hold]:
-        place = part_of_event_id(id), id
-        return _holds(self._cluster.ask(_OF, place) if source is None else self._cluster.ask(_OF_ONE, (*place, source)))
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        asked: defaultdict[int, list[str]] = defaultdict(list)
+        for id in ids:
+            if id:  # the empty one is no event's
+                asked[part_of_event_id(id)].append(id)
+        found = _holds([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
+        return sorted(found, key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
         if not any(hold.waits(now) for hold in self._now(event)):

@@ -1,5 +1,6 @@
 """Held mentions in core.db, each decision with its audit row in the same transaction."""
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
@@ -23,7 +24,7 @@ _WAITING = (
     " ORDER BY since, rowid LIMIT ?"
 )
 _COUNT = "SELECT count(*) FROM holds WHERE decision IS NULL AND since > ?"
-_OF = f"SELECT {_COLUMNS} FROM holds WHERE id = ? AND (? IS NULL OR source = ?) ORDER BY source"
+_OF = f"SELECT {_COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
 _DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
 
 Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
@@ -57,9 +58,9 @@ class SqliteHolds:
         with self._db.read() as c:
             return int(c.execute(_COUNT, (to_ms(self._clock.now() - WAITS),)).fetchone()[0])
 
-    def of(self, source: str | None, id: str) -> Sequence[Hold]:
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
         with self._db.read() as c:
-            return [_hold(row) for row in c.execute(_OF, (id, source, source))]
+            return [_hold(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
         with self._db.write() as c:

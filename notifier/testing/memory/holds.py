@@ -27,9 +27,9 @@ class MemoryHolds:
     def count(self) -> int:
         return sum(1 for _ in self.waiting())
 
-    def of(self, source: str | None, id: str) -> Sequence[Hold]:
-        found = [hold for hold in self._holds.values() if hold.id.id == id and source in (None, hold.id.source)]
-        return sorted(map(self._told, found), key=lambda hold: hold.id)
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        found = [hold for hold in self._holds.values() if hold.id.id in ids]
+        return sorted(map(self._told, found), key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
         hold = self._holds.get(event)
