@@ -95,6 +95,7 @@ class System:
             reaching=self.reaching(),
             sets=p.sets,
             heads=p.heads,
+            retractions=p.retractions,
             ledger=p.ledger,
             recent=p.recent_bursts,
             throttles=p.throttles,

@@ -13,20 +13,24 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table
 from notifier.cli.progress import progress
 from notifier.cli.verbs import example
+from notifier.domain.event import fault
 from notifier.domain.mention import Event, EventId
 from notifier.domain.subject import UserId
 
 SOMEBODY = ""
 """Of whom nothing is known: no verdict, no followers."""
+NEW = "preview"
+"""A tweet of which nothing was said."""
 
 
-@click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --protected --json"))
+@click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
 @click.argument("account")
 @click.option("--author", default=SOMEBODY, help="Who would mention it.  [default: somebody]")
+@click.option("--tweet", default=None, help="Which of the author's it would be in.  [default: a new one]")
 @click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
 @data_option
 @json_option
-def preview(account: str, author: str, *, protected: bool, data: Path | None, as_json: bool) -> None:
+def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
     """Say what a mention of an account would do now: rows, alerts, whom a rule leaves out, bytes, seconds.
 
     Nothing is written, and nobody is told.
@@ -38,10 +42,14 @@ def preview(account: str, author: str, *, protected: bool, data: Path | None, as
     user, settings = UserId(account.removeprefix("@")), settings_for(data)
     if protected and not author:
         raise click.UsageError("--protected needs --author: whose followers it is for.")
+    if tweet is not None and not author:
+        raise click.UsageError("--tweet needs --author: who wrote it.")
+    if tweet is not None and (why := fault(tweet)):
+        raise click.UsageError(f"A tweet's id {why}.")
     with opened(settings) as folder, _bars(quiet=as_json) as begun:
         require(folder.ports, user)
         system = System(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
-        event = _event(user, UserId(author), protected=protected, now=folder.ports.clock.now())
+        event = _event(user, UserId(author), tweet or NEW, protected=protected, now=folder.ports.clock.now())
         [found] = previews(system.preview()(event, begun)).accounts
     if as_json:
         from msgspec import to_builtins
@@ -57,10 +65,10 @@ def _bars(*, quiet: bool) -> Iterator[Callable[[int], Callable[[int], None]]]:
         yield lambda shards: bars.enter_context(progress("counting", shards, quiet=quiet))
 
 
-def _event(user: UserId, author: UserId, *, protected: bool, now: datetime) -> Event:
+def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: datetime) -> Event:
     return Event(
         id=EventId("notifier-cli", "preview"),
-        tweet="preview",
+        tweet=tweet,
         author=author,
         mentioned=(user,),
         text=f"hello @{user}",

@@ -18,10 +18,12 @@ from notifier.flow.lives import Advance, lives
 from notifier.flow.planning import planned
 from notifier.flow.reaching import Known, Reaching
 from notifier.flow.router import lane_of
+from notifier.flow.settling import standing
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.heads import Heads
 from notifier.ports.ledger import Ledger
+from notifier.ports.retractions import Retractions
 from notifier.ports.sets import MemberSets
 from notifier.ports.throttles import Throttles
 
@@ -54,6 +56,7 @@ class Preview:
     reaching: Reaching
     sets: MemberSets
     heads: Heads
+    retractions: Retractions
     ledger: Ledger
     recent: RecentBursts
     throttles: Throttles
@@ -83,7 +86,9 @@ class Preview:
         subject = Subject(Kind.MENTION, name)
         followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
-        mention = Mention.of(event, subject, verdict, lane=lane, followers=followers)
+        [mention] = standing(self.retractions, [Mention.of(event, subject, verdict, lane=lane, followers=followers)])
+        if mention.retracted:
+            return Previewed(account=name, refusal=Refusal.RETRACTED)
         burst, joins = self._decided(published(head, nonce=""), mention)
         found = Previewed(
             account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins

@@ -18,7 +18,6 @@ from notifier.domain.head import Head, Sequenced, taken_back
 from notifier.domain.mention import Mention
 from notifier.domain.retraction import (
     Change,
-    Retraction,
     Trail,
     amended,
     as_it_stands,
@@ -52,13 +51,12 @@ class Settling:
 
     def standing(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
         """Each as it stands by what was said of it."""
-        said = self._said(mentions)
-        return [as_it_stands(mention, said) for mention in mentions]
+        return standing(self.retractions, mentions)
 
     def about(self, mentions: Sequence[Mention]) -> None:
         """Settles the bursts of those that stand as something else than they say."""
-        standing = zip(mentions, self.standing(mentions), strict=True)
-        self({tweet_trail(mention.author, mention.tweet) for mention, after in standing if after != mention})
+        pairs = zip(mentions, self.standing(mentions), strict=True)
+        self({tweet_trail(mention.author, mention.tweet) for mention, after in pairs if after != mention})
 
     def __call__(self, trails: Iterable[Trail], most: int | None = None, then: Then = len) -> None:
         """Every burst that the trails lead to is settled when it returns, or those of so many mentions. Raises what
@@ -138,8 +136,11 @@ class Settling:
         while some := list(islice(each, AT_ONCE)):
             yield from (one for one in self.standing(some) if counts(one, burst))
 
-    def _said(self, mentions: Iterable[Mention]) -> Mapping[Trail, Retraction]:
-        return self.retractions.standing({trail for mention in mentions for trail in stands_under(mention)})
+
+def standing(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """Each as it stands by what was said of its tweet and its author."""
+    said = retractions.standing({trail for mention in mentions for trail in stands_under(mention)})
+    return [as_it_stands(mention, said) for mention in mentions]
 
 
 def _by_subject(places: Iterable[Place]) -> dict[Subject, list[Place]]:

@@ -5,11 +5,19 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from click.testing import Result
+
 from notifier import topics
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.retractions import SqliteRetractions
+from notifier.adapters.system_clock import SystemClock
 from notifier.cli.audience import ages
 from notifier.cli.opening import opened
 from notifier.config import Settings
 from notifier.domain.activity import Published
+from notifier.domain.mention import EventId
+from notifier.domain.retraction import Cause, Retraction
+from notifier.domain.subject import UserId
 from notifier.flow.freshness import COUNTED, Fresh
 from notifier.ports.log import Record
 from notifier.testing.memory.clock import START
@@ -97,6 +105,28 @@ def test_a_preview_says_what_the_mention_right_behind_it_does(folder: Path, noti
     assert (told["dormant"], told["suppressed"]) == (seal["dormant"], seal["suppressed"])
     rows = notifier("dump", "inbox", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
     assert len(rows.splitlines()) == sum(one["block_rows"] + one["member_rows"] for one in told["tiers"].values())
+
+
+def test_a_preview_says_what_of_a_tweet_was_taken_back(folder: Path, notifier: Notifier) -> None:
+    words = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    now, ada = SystemClock().now(), UserId("ada")
+    files = Files.at(folder)
+    SqliteRetractions(files.core).write(
+        [Retraction(id=EventId("x", "d1"), cause=Cause.DELETE, author=ada, tweet="t1", at=now)]
+    )
+    files.close()
+
+    def told(*words: str) -> Result:
+        return notifier("preview", "@nova", *words, "--data", str(folder))
+
+    assert told("--author", "ada", "--tweet", "t1").stdout.endswith("nobody but perhaps @nova: retracted.\n")
+    found = json.loads(told("--author", "ada", "--tweet", "t1", "--json").stdout)
+    assert (found["refusal"], found["burst"], found["tiers"]) == ("retracted", None, {})
+    for others in (("--author", "ada", "--tweet", "t2"), ("--author", "bob", "--tweet", "t1"), ("--author", "ada")):
+        assert json.loads(told(*others, "--json").stdout)["refusal"] is None
+    for wrong in (("--tweet", "t1"), ("--author", "ada", "--tweet", ""), ("--author", "ada", "--tweet", "x" * 257)):
+        assert told(*wrong).exit_code == 2
 
 
 def test_a_preview_is_drawn_as_a_table(folder: Path, notifier: Notifier) -> None:

@@ -8,6 +8,7 @@ import pytest
 from notifier.domain import forecast
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import count
+from notifier.domain.event import EDITED_TYPE, PROTECTED_TYPE
 from notifier.domain.mention import Event, EventId
 from notifier.domain.reach import Refusal, Verdict
 from notifier.domain.seal import Seal
@@ -15,13 +16,16 @@ from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.preview import Previewed
 from tests.flow.stage import LYRA, NOVA, Stage
+from tests.flow.withdrawn import delete
 
 
-def preview(stage: Stage, *mentioned: str, author: str = "ada", protected: bool = False) -> list[Previewed]:
+def preview(
+    stage: Stage, *mentioned: str, author: str = "ada", protected: bool = False, of: str = "t1"
+) -> list[Previewed]:
     now = stage.ground.clock.now()
     event = Event(
         id=EventId("tweets", "dry"),
-        tweet="t1",
+        tweet=of,
         author=UserId(author),
         mentioned=tuple(map(UserId, mentioned)),
         text="",
@@ -138,3 +142,37 @@ def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_
     [paused] = preview(stage, "nova")
     assert paused.tiers is not None
     assert (paused.tiers[Tier.P1].seconds, paused.tiers[Tier.P1].held_by) == (None, "t1")
+
+
+def test_of_a_tweet_that_was_taken_back_it_says_so_and_the_real_one_right_behind_it_opens_nothing() -> None:
+    stage = Stage()
+    delete(stage, "t1")
+    stage.say(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
+    [gone], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
+    assert [found.refusal for found in (gone, nova, lyra)] == [Refusal.RETRACTED, Refusal.RETRACTED, None]
+    assert (gone.burst, gone.tiers, gone.suppressed) == (None, None, None)
+    stage.mention("nova", of="t1")
+    stage.mention("nova", "lyra", of="t2")
+    assert (stage.bursts(), len(stage.bursts(LYRA))) == ([], 1)
+
+
+def test_of_what_an_author_wrote_before_being_protected_it_says_whose_followers_get_it() -> None:
+    stage = Stage()
+    stage.say(PROTECTED_TYPE, user="eve")
+    [found] = preview(stage, "nova", author="eve")
+    assert found.burst is not None
+    assert found.burst.restricted_to == "eve"
+    stage.mention("nova", author="eve")
+    stage.deliver()
+    [key] = stage.bursts()
+    assert told(found) == actual(stage, key)
+
+
+def test_what_is_held_is_held_when_it_comes_again() -> None:
+    stage = Stage()
+    stage.reach("bob", Verdict.HOLD)
+    stage.tweet("nova", author="bob", id="dry")
+    stage.sequence()
+    stage.reach("bob", Verdict.ALL)
+    [found] = preview(stage, "nova", author="bob")
+    assert found.refusal is Refusal.HELD

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from notifier.domain.event import DELETED_TYPE
 from tests.http.house import Edge, assert_problem, event
 
 
@@ -43,6 +44,17 @@ def test_whoever_would_be_refused_is_told_why(edge: Edge, whom: str, why: str) -
     found = dry(edge, event("dry", mentions=[whom, "nova"])).json()["accounts"]
     assert [(one["account"], one["refusal"]) for one in found] == [(whom, why), ("nova", None)]
     assert (found[0]["burst"], found[0]["tiers"]) == (None, {})
+
+
+def test_of_a_tweet_that_was_deleted_it_says_so_and_the_real_one_right_behind_it_is_told_to_nobody(edge: Edge) -> None:
+    deleted = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
+    assert edge.post(deleted).status_code == 202
+    [found] = dry(edge, event("dry", tweet="t1")).json()["accounts"]
+    assert (found["refusal"], found["burst"], found["tiers"]) == ("retracted", None, {})
+    assert edge.post(event("dry", tweet="t1")).status_code == 202
+    edge.house.sequence()
+    [told] = edge.fate("dry").json()["accounts"]
+    assert (told["refusal"], edge.house.bursts.by_key) == ("retracted", {})
 
 
 def test_a_bad_event_is_refused_as_ever(edge: Edge) -> None:
