@@ -45,6 +45,7 @@ class Metrics:
         self.told = counter("stream_events_total", "Events sent on live streams.", "event")
         self.cut = counter("streams_cut_total", "Live streams closed because their client read too slowly.")
         self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.unruled = counter("tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard.")
         self.rebuilt = counter("bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows.")
         self.drifted = counter("bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong.")
         self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")

@@ -7,11 +7,15 @@ from notifier.cli.findings import Finding, Level
 from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
 from notifier.domain.activity import Published
+from notifier.domain.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.flow.freshness import rolled_up
+from notifier.flow.tiering import tier_rule
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 
+RULED = 4
+"""Bursts that the rule of tiers is asked of."""
 LOOKED_AT = 100
 """Dead letters and heads that are counted; more are more of the same."""
 
@@ -59,6 +63,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
     yield _guarded("bursts", lambda: bursts_finding(ports))
     yield _guarded("throttles", lambda: throttles_finding(ports))
     yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
+    yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
 
 
 def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
@@ -173,7 +178,22 @@ def throttles_finding(ports: Ports) -> Finding:
 
 
 def dead_letters_finding(ports: Ports) -> Finding:
-    found = len(ports.dead_letters.list(LOOKED_AT))
+    letters = ports.dead_letters.list(LOOKED_AT)
+    found = len(letters)
     level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if found else (Level.OK, "")
-    detail = f"{found}{' or more' if found == LOOKED_AT else ''}."
+    newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
+    detail = f"{found}{' or more' if found == LOOKED_AT else ''}.{newest}"
     return Finding(name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters")
+
+
+def tier_rule_finding(ports: Ports, settings: Settings) -> Finding:
+    """The rule is asked what the newest bursts would ask it of their first shards; BadSetting and RuleFailed say why
+    it can't be."""
+    rule = tier_rule(settings.tier_rule)
+    newest = ports.recent_bursts.since(ports.clock.now() - RETENTION, None, RULED)
+    for burst in newest:
+        counts = ports.sets.head(burst.key.subject).counts
+        shard = next((n for n, followers in enumerate(counts) if followers), 0)
+        for live in ports.sets.live(burst.key.subject, [shard], burst.restricted_to):
+            rule(live)
+    return Finding(name="tier_rule", detail=f"{settings.tier_rule or 'built in'}, asked of {len(newest)} bursts.")

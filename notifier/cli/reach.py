@@ -41,7 +41,10 @@ def reach() -> None:
 def set_reach(
     *, account: str, verdict: str, reason: str, unheard: bool, who: str, data: Path | None, as_json: bool
 ) -> None:
-    """Say how far an account's mentions carry, from its next mention on and until something else is said."""
+    """Say how far an account's mentions carry, from its next mention on and until something else is said.
+
+    Exit code 1 where somebody has said something else meanwhile, which stands: then that is told.
+    """
     from notifier.cli.opening import opened
 
     user = named(account)
@@ -53,7 +56,12 @@ def set_reach(
         now = ports.clock.now()
         word = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), before)
         ports.reaches.say(word)
-    _print(word, as_json=as_json)
+        # What two say at the same moment is decided by the store, and both are in the audit.
+        stands = ports.reaches.standing([user])[user]
+    _print(stands, as_json=as_json)
+    if stands != word:
+        click.echo(f"What you said doesn't stand: {stands.who} has said this of @{user} meanwhile.", err=True)
+        click.get_current_context().exit(1)
 
 
 @reach.command("list", epilog=example("notifier reach list", "notifier reach list --json"))

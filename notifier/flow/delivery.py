@@ -7,6 +7,7 @@ from notifier.domain.audience import Tier, TierRule, by_activity
 from notifier.domain.bits import count
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
+from notifier.domain.errors import RuleFailed
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import Part, Seal, seal
 from notifier.domain.slice import Slice
@@ -63,7 +64,13 @@ class Delivery:
 
     def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
         live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
-        return [seal(burst, shard, sets, self.rule) for shard, sets in zip(shards, live, strict=True)]
+        try:
+            return [seal(burst, shard, sets, self.rule) for shard, sets in zip(shards, live, strict=True)]
+        except RuleFailed:
+            # No other rule takes its place: the slice is tried again, and dies with the cause. Everybody sees the burst
+            # by the pull path meanwhile.
+            self.metrics.unruled.inc()
+            raise
 
     def _write(self, burst: Burst, piece: Slice, parts: Sequence[Part], hold: Hold) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""

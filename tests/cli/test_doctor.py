@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.system_clock import SystemClock
 from notifier.cli.findings import Level, python_finding, room_finding, sqlite_finding
 from notifier.cli.folder_findings import activity_finding
 from notifier.domain.errors import CacheUnavailable
+from notifier.ports.deadletters import DeadLetter
 from tests.cli.conftest import Notifier
+from tests.cli.delivered import deliver
 from tests.flow.failing import Refusing
 from tests.flow.stage import Stage
 
@@ -37,7 +42,30 @@ def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
         "heads",
         "bursts",
         "dead_letters",
+        "tier_rule",
     }
+
+
+def test_a_rule_of_tiers_that_fails_for_what_stands_is_told_with_its_cause(folder: Path, notifier: Notifier) -> None:
+    words = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    deliver(folder, "nova")
+    done = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_tiering:later"})
+    assert done.exit_code == 1
+    [line] = [line for line in done.output.splitlines() if "tier_rule" in line]
+    assert line.startswith("fail  tier_rule")
+    assert "tests.flow.test_tiering:later: KeyError" in line
+    well = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "examples.tier_rule:generous"})
+    assert (well.exit_code, "examples.tier_rule:generous, asked of" in well.output) == (0, True)
+
+
+def test_the_newest_dead_letter_s_cause_is_told(folder: Path, notifier: Notifier) -> None:
+    files = Files.at(folder)
+    letter = DeadLetter(id="x", stage="p1", cause="RuleFailed: it is tired", body=b"", at=SystemClock().now())
+    SqliteDeadLetters(files.core).put(letter)
+    files.close()
+    output = notifier("doctor", "--data", str(folder)).output
+    assert "1. The newest, of p1: RuleFailed: it is tired" in output
 
 
 def test_nothing_running_is_a_warning_with_a_remedy(folder: Path, notifier: Notifier) -> None:

@@ -98,6 +98,30 @@ def test_what_is_said_is_shown_and_listed_until_it_is_taken_back(reach: Reach) -
     assert back["at"] > said["at"]
 
 
+def test_a_word_that_lost_says_so_and_tells_which_one_stands(data: Path, notifier: Notifier) -> None:
+    """Somebody speaks between this one's look at what stands and its word."""
+    files = Files.at(data)
+    with files.core.write() as c:
+        c.execute(
+            "CREATE TRIGGER meanwhile BEFORE INSERT ON reaches WHEN NEW.who = 'grace' BEGIN"
+            " INSERT INTO reaches (user, verdict, reason, who, at)"
+            " VALUES (NEW.user, 'row', 'a trickle', 'ada', NEW.at + 1); END"
+        )
+    try:
+        done = notifier("reach", "set", "@u8", *FLOOD, "--json", "--data", str(data))
+        shown = json.loads(notifier("reach", "show", "@u8", "--json", "--data", str(data)).stdout)
+        assert (done.exit_code, json.loads(done.stdout)) == (1, shown)
+        assert (shown["verdict"], shown["who"], shown["reason"]) == ("row", "ada", "a trickle")
+        assert done.stderr == "What you said doesn't stand: ada has said this of @u8 meanwhile.\n"
+    finally:
+        with files.core.write() as c:
+            c.execute("DROP TRIGGER meanwhile")
+            c.execute("DELETE FROM reaches WHERE user = 'u8'")
+        files.close()
+    calm = notifier("reach", "set", "@u8", "--verdict", "all", "--reason", "they mended it", "--data", str(data))
+    assert (calm.exit_code, calm.stderr) == (0, "")
+
+
 def test_of_whom_nothing_was_said_the_mentions_carry_all_the_way(reach: Reach, notifier: Notifier, data: Path) -> None:
     assert reach("show", "@u9") == {"account": "u9", "verdict": "all", "reason": None, "who": None, "at": None}
     shown = notifier("reach", "show", "@u9", "--data", str(data)).output

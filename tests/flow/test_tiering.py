@@ -1,13 +1,14 @@
 """A platform's own rule of tiers: the one that the settings name is everybody's, and what is no rule starts nothing."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from notifier.config import Settings
 from notifier.domain.audience import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.bits import Bits, nobody
-from notifier.domain.errors import BadSetting
+from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.subject import Lane
 from notifier.flow.census import Census
 from notifier.flow.tiering import tier_rule
@@ -88,6 +89,45 @@ def test_what_is_no_rule_is_refused_before_anything_starts(place: str) -> None:
 def test_what_names_no_function_is_refused_as_it_is_read(place: str) -> None:
     with pytest.raises(BadSetting, match="NOTIFIER_TIER_RULE"):
         Settings.read({"NOTIFIER_TIER_RULE": place})
+
+
+def later(live: ShardSets) -> Mapping[Tier, Bits]:
+    """Of nobody it says nothing, and so nothing wrong."""
+    if live[SetKind.FOLLOWERS].any():
+        raise KeyError("of somebody")
+    return {Tier.P1: live[SetKind.FOLLOWERS]}
+
+
+def later_no_bitmap(live: ShardSets) -> Mapping[Tier, Any]:
+    return {Tier.P1: live[SetKind.FOLLOWERS].any() or nobody()}
+
+
+@pytest.mark.parametrize(("name", "why"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "doesn't give")])
+def test_a_rule_that_fails_later_ends_in_dead_letters_that_name_it_and_no_other_takes_its_place(
+    name: str, why: str
+) -> None:
+    stage = Stage(settings={"tier_rule": f"{HERE}:{name}"})
+    system = stage.system()
+    stage.mention("nova")
+    for _ in range(12):
+        stage.dispatch()
+        stage.work(by=system.work())
+        stage.pass_time(seconds=1)
+    letters = stage.ground.dead_letters.list(99)
+    assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
+    assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
+    assert all(why in letter.cause for letter in letters)
+    assert (stage.reached(), list(stage.ground.archive.seals(stage.bursts()[0]))) == (set(), [])
+    assert system.metrics.unruled._value.get() >= 5 * len(letters)
+    assert stage.sees("kim") == ["mention:nova#1"]
+
+
+def test_a_census_and_a_preview_say_that_the_rule_failed() -> None:
+    stage = Stage(settings={"tier_rule": f"{HERE}:later"})
+    with pytest.raises(RuleFailed, match="KeyError"):
+        preview(stage, "nova")
+    with pytest.raises(RuleFailed, match="KeyError"):
+        Census(sets=stage.ground.sets, rule=stage.system().rule)(NOVA, Lane.CELEBRITY)
 
 
 def test_a_rule_that_names_nobody_leaves_all_to_the_pull_path() -> None:

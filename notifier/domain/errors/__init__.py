@@ -12,7 +12,8 @@ NotifierError
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
-└── Poison                      a record or blob that will never be readable (dead letters)
+├── Poison                      a record or blob that will never be readable (dead letters)
+└── RuleFailed                  a platform's own rule of tiers, asked for a shard (dead letters)
 """
 
 from notifier.domain.errors.environment import (
@@ -57,6 +58,7 @@ from notifier.domain.errors.root import (
     Full,
     NotifierError,
     Poison,
+    RuleFailed,
 )
 from notifier.domain.errors.unavailable import (
     CacheUnavailable,
@@ -105,6 +107,7 @@ __all__ = [
     "PortTaken",
     "QueueUnavailable",
     "Refused",
+    "RuleFailed",
     "SchemaChanged",
     "SchemaNewer",
     "SchemaOlder",

@@ -1,4 +1,4 @@
-"""What every error is, and the two that stand alone."""
+"""What every error is, and the three that stand alone."""
 
 from datetime import timedelta
 
@@ -32,3 +32,9 @@ class Poison(NotifierError):
     """The bytes can't be understood and never will be."""
 
     code = "poison"
+
+
+class RuleFailed(NotifierError):
+    """The rule of tiers doesn't say who is in which tier."""
+
+    code = "rule_failed"
