@@ -1,0 +1,45 @@
+"""The room in which bitmaps are kept: who follows, wants, is a VIP, and is around."""
+
+from collections.abc import Callable
+
+from notifier.flow.attendant import Attendant
+from notifier.flow.bitmaps import Bitmaps
+from notifier.flow.indexer import Indexer
+from notifier.flow.registrar import Registrar
+from notifier.flow.rollup import RollUp
+from notifier.system.house import House
+
+
+class Counting(House):
+    """One writer each."""
+
+    __slots__ = ()
+
+    def indexer(self, holds: Callable[[], bool]) -> Indexer:
+        p = self.ports
+        bitmaps = Bitmaps(follows=p.follows, wants=p.wants, overalls=p.overalls, sets=p.sets, metrics=self.metrics)
+        return Indexer(directory=p.directory, bitmaps=bitmaps, partings=p.partings, epochs=p.epochs, holds=holds)
+
+    def registrar(self, holds: Callable[[], bool]) -> Registrar:
+        p = self.ports
+        return Registrar(
+            directory=p.directory, flags=p.flags, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
+        )
+
+    def attendant(self) -> Attendant:
+        p = self.ports
+        return Attendant(directory=p.directory, hours=p.active_hours, clock=p.clock)
+
+    def rollup(self) -> RollUp:
+        p = self.ports
+        return RollUp(
+            directory=p.directory,
+            hours=p.active_hours,
+            stays=p.stays,
+            sets=p.sets,
+            epochs=p.epochs,
+            leadership=self.leadership("rollup", 2 * self.settings.roll_up_every),
+            clock=p.clock,
+            metrics=self.metrics,
+            reach=self.settings.p2_days,
+        )

@@ -1,0 +1,49 @@
+"""The room in which mentions get their burst, and lose it."""
+
+from notifier.flow.coordinator import Coordinator
+from notifier.flow.publisher import Publisher
+from notifier.flow.retractor import Retractor
+from notifier.flow.settling import Settling
+from notifier.system.house import House
+
+
+class Numbering(House):
+    """By a subject's head alone."""
+
+    __slots__ = ()
+
+    def coordinator(self) -> Coordinator:
+        p = self.ports
+        return Coordinator(
+            bursts=p.bursts,
+            settling=self.settling(),
+            publisher=self.publisher(),
+            clock=p.clock,
+            nonces=p.nonces,
+            collapse=self.settings.collapse,
+            refill=self.settings.refill,
+        )
+
+    def publisher(self) -> Publisher:
+        p = self.ports
+        return Publisher(
+            heads=p.heads,
+            bursts=p.bursts,
+            sets=p.sets,
+            ledger=p.ledger,
+            pull=p.pull,
+            voice=self.voice,
+            clock=p.clock,
+            nonces=p.nonces,
+            metrics=self.metrics,
+        )
+
+    def settling(self) -> Settling:
+        p = self.ports
+        return Settling(retractions=p.retractions, bursts=p.bursts, publisher=self.publisher(), nonces=p.nonces)
+
+    def retractor(self) -> Retractor:
+        p = self.ports
+        return Retractor(
+            retractions=p.retractions, settling=self.settling(), bursts=p.bursts, voice=self.voice, clock=p.clock
+        )
