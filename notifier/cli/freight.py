@@ -49,7 +49,9 @@ def wishes() -> Freight[Batch[PreferenceRow]]:
     return Freight(
         name="preferences",
         layout=PREFERENCES,
-        matter=lambda p: Preferences(directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log),
+        matter=lambda p: Preferences(
+            directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
+        ),
         left="shards",
         stream=topics.FOLLOWS,
         as_read=True,

@@ -123,7 +123,8 @@ def preferences(**given: Any) -> None:
 
     A row with an account is of that one: its `volume` is default, all, first, digest or off; `muted` is true, or the
     moment until which. A row without is of everything: `volume` is all, first, digest or off; `push` is true or false;
-    `quiet` is two local times, 22:00-07:00, in a `zone` of the IANA. What is empty isn't said.
+    `quiet` is two local times, 22:00-07:00, in a `zone` of the IANA. What is empty isn't said. A digest begins with the
+    import.
 
     FILE is read as by `notifier import followers`. Whatever a person says, or has said, counts more. A running notifier
     may go on.

@@ -1,14 +1,14 @@
 """Rows of an import: what a platform knows of its accounts, and of what people want, before anybody says it here."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier.domain.account import Flag, Flagged
-from notifier.domain.overall import OverallWord
+from notifier.domain.overall import Overall, OverallWish, OverallWord
 from notifier.domain.quiet import Hours
 from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS, Volume, Word
+from notifier.domain.want import ALWAYS, Volume, Want, Wish, Word
 
 IMPORTED = 0
 """The sequence of what an import says: before every word of whoever keeps the accounts, and the graph."""
@@ -56,3 +56,20 @@ class PreferenceRow:
             member=member, at=ALWAYS, volume=self.volume, push=self.push, quiet=self.quiet, zone=self.zone
         )
         return None if self.account is not None or said == OverallWord(member=member, at=ALWAYS) else said
+
+
+def as_if_said(word: Word, before: Want, overall: Overall, now: datetime) -> Word:
+    """With the moment that is moved for who says it now: a digest repeats nothing that was shown, and what one has
+    gathered isn't shown singly. Nothing is moved for who has spoken of the account, nor twice by two imports."""
+    if word.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
+        return word
+    since = Wish(volume=word.volume).heard(before, now, overall.volume, overall.default_from).visible_from
+    return word if since is None else replace(word, visible_from=max(since, word.visible_from or since))
+
+
+def as_if_said_of_everything(word: OverallWord, before: Overall, now: datetime) -> OverallWord:
+    """The same of everything."""
+    if word.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
+        return word
+    heard = OverallWish(volume=word.volume).heard(word.member, before, now)
+    return replace(word, visible_from=heard.visible_from, default_from=heard.default_from)

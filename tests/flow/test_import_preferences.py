@@ -1,7 +1,7 @@
 """An import of preferences: words and bitmaps as the file says, unless the person has said it."""
 
 from collections.abc import Sequence
-from datetime import time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,23 +9,29 @@ from hypothesis import strategies as st
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.imported import PreferenceRow
-from notifier.domain.overall import Overall
+from notifier.domain.overall import Overall, visible_from
 from notifier.domain.quiet import Hours
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, Volume
 from notifier.flow.import_preferences import Preferences
 from notifier.flow.importing import Import
 from notifier.ports.edges import Batch
-from notifier.testing.memory.clock import START
+from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph
 from tests.flow.test_importing import Said
 
 
-def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Batch[PreferenceRow]]:
+def importer(
+    graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None, clock: ManualClock | None = None
+) -> Import[Batch[PreferenceRow]]:
     on = fuse.on if fuse else lambda port: port
     preferences = Preferences(
-        directory=on(graph.directory), wants=on(graph.wants), overalls=on(graph.overalls), log=on(Said(graph))
+        directory=on(graph.directory),
+        wants=on(graph.wants),
+        overalls=on(graph.overalls),
+        log=on(Said(graph)),
+        clock=clock or ManualClock(),
     )
     return Import(matter=preferences, edges=on(edges))
 
@@ -38,8 +44,10 @@ def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[Batch[Preference
     return [Batch(rows=rows[n : n + of], read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
 
 
-def imported(graph: Graph, *rows: PreferenceRow) -> None:
-    work = importer(graph, MemoryEdges())
+def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
+    clock = ManualClock()
+    clock.advance(at - START)
+    work = importer(graph, MemoryEdges(), clock=clock)
     work.read(batches(rows))
     work.write()
     graph.indexer()(graph.records)
@@ -101,12 +109,54 @@ def test_an_account_whose_number_is_its_shard_s_is_asked_for_too() -> None:
     assert graph.wanting() == {"off": {"ada"}}
 
 
+def seen_since(graph: Graph, user: str, whom: UserId = NOVA) -> datetime:
+    """By all that was said, of an account that was always followed."""
+    [member] = graph.directory.number([UserId(user)]).values()
+    subject = Subject(Kind.MENTION, whom)
+    return visible_from({subject: ALWAYS}, graph.people.wants(member), graph.people.overall(member))[subject]
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_who_is_imported_into_a_digest_is_told_what_opens_from_then_on_as_if_it_had_been_said() -> None:
+    graph = Graph()
+    graph.indexer()(
+        [graph.want("cleo", OFF), graph.arrange("dora", push=False), graph.arrange("emma", volume=Volume.ALL)]
+    )
+    rows = [
+        row("ada", NOVA, volume=Volume.DIGEST),
+        row("bea", volume=Volume.DIGEST),
+        row("cleo", NOVA, volume=Volume.DIGEST),
+        row("dora", NOVA, volume=Volume.DIGEST),
+        row("emma", volume=Volume.DIGEST),
+        row("fay", NOVA, volume=Volume.FIRST),
+        row("gus", NOVA, volume=Volume.DIGEST, visible_from=NEVER),
+    ]
+    imported(graph, *rows, at=START + HOUR)
+    names = ("ada", "bea", "cleo", "dora", "emma", "fay", "gus")
+    found = {name: seen_since(graph, name) for name in names}
+    moved = dict.fromkeys(("ada", "bea", "dora"), START + HOUR)
+    assert found == dict.fromkeys(names, ALWAYS) | moved | {"gus": NEVER}
+    imported(graph, *rows, at=START + 2 * HOUR)
+    assert {name: seen_since(graph, name) for name in names} == found
+
+
+def test_who_is_imported_out_of_a_digest_is_not_shown_what_it_has_gathered() -> None:
+    graph = Graph()
+    imported(graph, row("ada", volume=Volume.DIGEST), at=START + HOUR)
+    imported(graph, row("ada", NOVA, volume=Volume.ALL), row("bea", NOVA, volume=Volume.ALL), at=START + 2 * HOUR)
+    assert seen_since(graph, "ada", LYRA) == START + HOUR
+    assert seen_since(graph, "ada") == START + 2 * HOUR
+    assert seen_since(graph, "bea") == ALWAYS
+
+
 NAMES = st.sampled_from(["ada", "bea", "cleo"])
 OF_ONE = st.builds(
     row,
     NAMES,
     st.sampled_from([NOVA, LYRA]),
-    volume=st.sampled_from([None, Volume.FIRST]),
+    volume=st.sampled_from([None, Volume.FIRST, Volume.DIGEST]),
     visible_from=st.sampled_from([None, NEVER]),
 )
 OF_ALL = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]), push=st.sampled_from([None, False]))
