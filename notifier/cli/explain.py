@@ -18,7 +18,7 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.subject import BurstKey, Kind, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
 from notifier.domain.want import NEVER
 from notifier.flow.fate import note_of
@@ -42,21 +42,27 @@ SENTENCES = {
 }
 
 
-@click.command(epilog=example("notifier explain mention:nova#12 u7"))
+@click.command(epilog=example("notifier explain mention:nova#12 u7", "notifier explain digest:u7#20260105 u7"))
 @click.argument("burst")
 @click.argument("user")
 @data_option
 @json_option
 def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
-    """Explain why a person sees a burst or not, and how it was delivered."""
+    """Explain why a person sees a burst or not, and how it was delivered; or of a digest what it tells of."""
+    from notifier.cli.explain_digest import digest_explanation, print_digest
     from notifier.cli.opening import opened
 
+    key, who = BurstKey.parse(burst), UserId(user)
+    is_digest = key.subject.kind is Kind.DIGEST
     with opened(settings_for(data)) as folder:
-        found = folder.ask(explanation(folder.ports, folder.reads, BurstKey.parse(burst), UserId(user)))
+        if is_digest:
+            found = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
+        else:
+            found = folder.ask(explanation(folder.ports, folder.reads, key, who))
     if as_json:
         print_json(found)
     else:
-        _print(found)
+        (print_digest if is_digest else _print)(found)
 
 
 async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId) -> dict[str, object]:

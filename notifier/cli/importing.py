@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence
+from notifier.cli.output import cell, print_facts, print_json, print_sentence
 from notifier.cli.verbs import Family, example
 from notifier.domain.want import ALWAYS
 
@@ -174,9 +174,12 @@ def _bring(
         loaded = loading(store.ports, settings)
     told = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - began, 3)}
     if as_json:
-        print_json(told | {"rejects": str(loading.told) if loaded.rejected else None})
+        rejects = str(loading.told) if loaded.rejected else None
+        print_json(told | {"ignored": [*loaded.ignored], "rejects": rejects})
     else:
         print_facts(told)
+        if loaded.ignored:
+            print_sentence(f"Columns that nothing was read of: {', '.join(map(cell, loaded.ignored))}")
         if loaded.rejected:
             print_sentence(f"Rows that couldn't be taken, and why: {loading.told}")
     click.get_current_context().exit(1 if loaded.rejected else 0)

@@ -1,7 +1,7 @@
 """A file on its way into the store: read, written as rows, and counted in by whoever keeps the bitmaps."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from notifier.domain.errors import BadImport
 from notifier.flow.importing import Import, Matter
 from notifier.ports.chosen import Ports
 from notifier.ports.edges import Some
-from notifier.profiles.imports import Layout, Source, SpilledEdges, opened
+from notifier.profiles.imports import Ignore, Layout, Source, SpilledEdges, opened
 
 S = TypeVar("S", bound=Some)
 
@@ -44,6 +44,8 @@ class Loaded:
     left: int
     """Of followers: the follows."""
     rejected: int
+    ignored: Collection[str]
+    """Columns that nothing was read of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +68,14 @@ class Loading(Generic[S]):
         """Raises BadImport, also for a file of rejects that would be overwritten, and Environment without the extra."""
         edges, patience = SpilledEdges(self.checkpoint.folder), Patience()
         work = Import(matter=self.freight.matter(ports), edges=edges, patience=patience)
+        ignored = dict[str, None]()
         self._begin(work, edges)
         try:
-            rejected = self._read(work, edges)
+            rejected = self._read(work, edges, lambda names: ignored.update(dict.fromkeys(names)))
         except BadImport:
             self._leave(work)
             raise
-        loaded = Loaded(read=edges.read(), left=edges.count(), rejected=rejected)
+        loaded = Loaded(read=edges.read(), left=edges.count(), rejected=rejected, ignored=ignored.keys())
         with progress("writing", edges.left(), quiet=self.quiet, counted=self.freight.left) as advance:
             work.write(advance)
         waiting = Waiting(ports.log, self.freight.stream)
@@ -99,10 +102,10 @@ class Loading(Generic[S]):
             self.checkpoint.leave()
             work.write()
 
-    def _read(self, work: Import[S], edges: SpilledEdges) -> int:
+    def _read(self, work: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
         with (
             closing(Rejects(self.told)) as reject,
-            opened(self._file(), self.form, self.freight.layout, reject, self.at_once) as source,
+            opened(self._file(), self.form, self.freight.layout, reject, self.at_once, ignore=ignore) as source,
             progress("reading", source.size, quiet=self.quiet, counted="rows") as advance,
         ):
             before = 0

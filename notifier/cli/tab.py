@@ -12,6 +12,7 @@ from notifier.cli.output import cell, print_json, print_sentence, stamp
 from notifier.cli.screen import console, distance, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
+from notifier.domain.digest import Digest, date_in
 from notifier.domain.subject import UserId
 from notifier.flow.page import Badge, DigestItem, Page, Shown
 from notifier.system import Reads
@@ -74,10 +75,7 @@ def _item(item: Shown) -> Mapping[str, object]:
             "text": digest_sentence(digest),
             "tweet": None,
             "unread": item.unread,
-            "digest": {
-                "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
-                "inside": [str(each.burst.key) for each in item.inside],
-            },
+            "digest": digest_facts(digest),
         }
     burst = item.burst
     return {
@@ -91,6 +89,15 @@ def _item(item: Shown) -> Mapping[str, object]:
         "tweet": item.tweet,
         "unread": item.unread,
         "digest": None,
+    }
+
+
+def digest_facts(digest: Digest) -> Mapping[str, object]:
+    return {
+        "date": str(date_in(digest.key)),
+        "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
+        "inside": [str(burst.key) for burst in digest.newest],
+        "more": digest.more,
     }
 
 

@@ -3,8 +3,19 @@
 from notifier.adapters.spill import SpilledEdges
 from notifier.adapters.tables.account import ACCOUNTS, VIPS
 from notifier.adapters.tables.edge import EDGES
-from notifier.adapters.tables.layout import Layout
+from notifier.adapters.tables.layout import Ignore, Layout
 from notifier.adapters.tables.preference import PREFERENCES
 from notifier.adapters.tables.source import Source, form_of, opened
 
-__all__ = ["ACCOUNTS", "EDGES", "PREFERENCES", "VIPS", "Layout", "Source", "SpilledEdges", "form_of", "opened"]
+__all__ = [
+    "ACCOUNTS",
+    "EDGES",
+    "PREFERENCES",
+    "VIPS",
+    "Ignore",
+    "Layout",
+    "Source",
+    "SpilledEdges",
+    "form_of",
+    "opened",
+]

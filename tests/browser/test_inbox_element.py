@@ -160,7 +160,12 @@ def test_the_menu_mutes_an_account_and_hears_it_again(opened: Opened, inbox: Inb
     assert inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}]
 
 
-def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(opened: Opened, inbox: Inbox) -> None:
+@pytest.mark.parametrize("before", ["default", "first"])
+def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(
+    opened: Opened, inbox: Inbox, before: str
+) -> None:
+    if before != "default":
+        inbox.everything |= {"preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]}
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -170,7 +175,21 @@ def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(opened: Op
     opened.page.get_by_role("button", name="Undo").click()
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
     path = "PATCH /v1/preferences/mention%3Anova"
-    opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": "default"}])
+    opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": before}])
+
+
+def test_what_stood_before_the_digest_can_t_be_asked_so_nothing_is_changed_nor_taken_back(
+    opened: Opened, inbox: Inbox
+) -> None:
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    inbox.status = 503
+    opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have worked")
+    inbox.status = 200
+    opened.page.get_by_role("button", name="Undo").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    assert inbox.calls("PATCH /v1/preferences/mention%3Anova") == []
 
 
 def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:

@@ -84,6 +84,13 @@ def wanted(data: Path) -> Mapping[str, set[str]]:
         return {kind: some for kind, some in found.items() if some}
 
 
+def test_columns_that_nothing_was_read_of_are_said_once(tmp_path: Path, notifier: Notifier) -> None:
+    file = lines(tmp_path / "users.csv", ["user,vpi,verified", "ada,yes,", "bob,,yes"])
+    words = ("import", "users", str(file), "--data", str(tmp_path / "data"))
+    assert json.loads(notifier(*words, "--json").stdout)["ignored"] == ["vpi"]
+    assert notifier(*words).stdout.endswith("Columns that nothing was read of: vpi\n")
+
+
 @pytest.mark.parametrize("what", ["users", "preferences"])
 def test_import_resume_identical(what: str, tmp_path: Path) -> None:
     chance, data = random.Random(what), tmp_path / "data"

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from notifier.adapters.tables.account import ACCOUNTS, VIPS
-from notifier.adapters.tables.layout import Layout
+from notifier.adapters.tables.layout import Ignore, Layout
+from notifier.adapters.tables.objects import MOST_IGNORED
 from notifier.adapters.tables.preference import PREFERENCES
 from notifier.adapters.tables.source import form_of, opened
 from notifier.domain.account import Flag
@@ -25,9 +26,13 @@ Told = list[tuple[int, str]]
 ADA, NOVA = UserId("ada"), UserId("nova")
 
 
-def read(file: Path, layout: Layout[Any]) -> tuple[list[Any], Told]:
+def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[Any], Told]:
     told: Told = []
-    with opened(file, form_of(file.name), layout, lambda line, why: told.append((line, why)), 3) as source:
+
+    def tell(line: int, why: str) -> None:
+        told.append((line, why))
+
+    with opened(file, form_of(file.name), layout, tell, 3, ignore=ignore) as source:
         return [row for batch in source.behind(0) for row in batch.rows], told
 
 
@@ -78,7 +83,7 @@ def test_what_is_wanted_of_an_account_and_of_everything(tmp_path: Path) -> None:
         {"user": "ada", "account": "nova", "muted": "2026-12-24T18:00:00+01:00"},
         {"user": "ada", "account": "nova", "volume": "default", "muted": False},
         {"user": "ada", "account": "", "volume": "off", "push": 0, "quiet": "22:00-07:00", "zone": "Europe/Berlin"},
-        {"user": "ada"},
+        {"user": "ada", "push": None},
     ]
     until = datetime(2026, 12, 24, 17, tzinfo=UTC)
     assert preferences(tmp_path, *rows) == (
@@ -135,15 +140,17 @@ BAD: list[tuple[Mapping[str, object], str]] = [
         {"account": "nova", "muted": "9999-12-31T23:00:00-23:00"},
         "muted is '9999-12-31T23:00:00-23:00'; no clock ever tells it.",
     ),
-    ({"account": "x" * 257}, "account has 257 characters; 256 are the most."),
+    ({"account": "x" * 257, "volume": "off"}, "account has 257 characters; 256 are the most."),
     ({"quiet": "22:00"}, "quiet is '22:00'; 22:00-07:00 is how it is written."),
     ({"quiet": "22:00-7"}, "quiet is '22:00-7'; 22:00-07:00 is how it is written."),
     ({"quiet": "07:00-07:00"}, "quiet begins and ends at different times."),
     ({"zone": "Mars/Olympus"}, "zone is 'Mars/Olympus'; a name of the IANA is needed, as Europe/Berlin."),
     ({"zone": "../" * 40}, "zone is '" + ("../" * 40)[:40] + "…'; a name of the IANA is needed, as Europe/Berlin."),
     ({"push": "loudly"}, "push is 'loudly'; true, false or nothing is needed."),
-    ({"user": ""}, "user is empty."),
-    ({"user": None}, "user is missing."),
+    ({"user": "", "push": True}, "user is empty."),
+    ({"user": None, "push": True}, "user is missing."),
+    ({}, "It says nothing; volume or muted or push or quiet or zone is needed."),
+    ({"account": "nova", "vol": "off"}, "It says nothing; volume or muted or push or quiet or zone is needed."),
 ]
 
 
@@ -151,7 +158,9 @@ BAD: list[tuple[Mapping[str, object], str]] = [
 def test_a_row_that_cannot_be_taken_is_told_and_its_neighbours_are_taken(
     values: Mapping[str, object], why: str, tmp_path: Path
 ) -> None:
-    found, told = preferences(tmp_path, {"user": "ada"}, {"user": "ada", **values}, {"user": "bob"})
+    found, told = preferences(
+        tmp_path, {"user": "ada", "push": True}, {"user": "ada", **values}, {"user": "bob", "push": None}
+    )
     assert ([row.user for row in found], told) == (["ada", "bob"], [(2, why)])
 
 
@@ -159,6 +168,39 @@ def test_what_is_no_row_at_all_is_told(tmp_path: Path) -> None:
     assert read(csv_of(tmp_path, "user,vip\nada\n\n"), ACCOUNTS) == ([], [(2, "It has 1 of 2 columns.")])
     (tmp_path / "rows.ndjson").write_text('[]\n{"user": "ada", "vip": 1.5}\n')
     assert [line for line, _ in read(tmp_path / "rows.ndjson", ACCOUNTS)[1]] == [1, 2]
+
+
+def test_columns_that_nothing_is_read_of_are_told_in_every_form(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"user": "ada", "vpi": "", "vip": "yes", "what else": "x"},
+        {"user": "bob", "vpi": "yes", "vip": "", "what else": ""},
+    ]
+    pq.write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), tmp_path / "rows.parquet")
+    for file in (
+        csv_of(tmp_path, "user,vpi, vip,what else,\nada,,yes,x,\nbob,yes,,,\n"),
+        ndjson_of(tmp_path, rows),
+        tmp_path / "rows.parquet",
+    ):
+        ignored = list[str]()
+        found, told = read(file, ACCOUNTS, ignored.extend)
+        assert ([row.user for row in found], told, ignored) == (["ada", "bob"], [], ["vpi", "what else"])
+
+
+def test_members_that_nothing_is_read_of_are_told_once_and_what_is_wrong_beside_them_is_told(tmp_path: Path) -> None:
+    lines = ['{"user": "ada"}', '{"user": "bob", "a": {}, "ignored_0": 1}', '{"a": [1], "user": "eve"}']
+    wrong = ['{"new": 1, "vip": 1.5}', '{"new": 1, "new": 2', '{"a": "\udcff"}']
+    (tmp_path / "rows.ndjson").write_text("\n".join([*lines, *wrong]), errors="surrogateescape")
+    ignored = list[str]()
+    found, told = read(tmp_path / "rows.ndjson", ACCOUNTS, ignored.extend)
+    assert ([row.user for row in found], [line for line, _ in told]) == (["ada", "bob", "eve"], [4, 5, 6])
+    assert ignored == ["a", "ignored_0", "new"]
+
+
+def test_lines_that_all_have_members_of_their_own_are_read(tmp_path: Path) -> None:
+    ignored = list[str]()
+    rows = [{"user": f"u{n}", f"m{n}": n} for n in range(200)]
+    found, told = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
+    assert (len(found), told, len(ignored)) == (200, [], MOST_IGNORED)
 
 
 def test_a_column_that_has_to_be_there_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from notifier.adapters.tables.layout import Layout, Reject
+from notifier.adapters.tables.layout import Ignore, Layout, Reject
 from notifier.domain.errors import BadImport
 
 T = TypeVar("T")
@@ -21,12 +21,14 @@ class Columns(Generic[T]):
     layout: Layout[T]
     reject: Reject
     at_once: int
+    ignore: Ignore
 
     def behind(self, read: int) -> Iterator[T]:
         """All but the rows that were read before. Raises BadImport where the file isn't what it is said to be."""
         try:
             with pq.ParquetFile(self.file) as table:
                 self._require(table.schema_arrow)
+                self.ignore(self.layout.ignored(table.schema_arrow.names))
                 yield from self._rows(table, read)
         except (pa.ArrowException, OSError) as error:
             raise BadImport(f"It is no Parquet, or cut off: {error}") from error

@@ -12,6 +12,10 @@ Reject = Callable[[int, str], None]
 """A row, counted from 1, and why it isn't taken."""
 
 
+Ignore = Callable[[Iterable[str]], object]
+"""Is told of columns that nothing is read of; of the same ones as often as they are found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unreadable:
     """What stands in a row's place."""
@@ -51,6 +55,10 @@ class Layout(Generic[T_co]):
         there = {*names}
         lacking = " and ".join(name for name in self.needed if name not in there)
         return lacking or ("" if there.intersection(self.any_of or there) else " or ".join(self.any_of))
+
+    def ignored(self, names: Iterable[str]) -> Sequence[str]:
+        """Those that nothing is read of."""
+        return [name for name in names if name and name not in self.columns]
 
 
 def plain(value: object) -> bool:

@@ -11,9 +11,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, BinaryIO, Generic, TypeVar
 
-import msgspec
-
-from notifier.adapters.tables.layout import Found, Layout, Reject, Unreadable
+from notifier.adapters.tables.layout import Found, Ignore, Layout, Reject, Unreadable
+from notifier.adapters.tables.objects import Objects
 from notifier.domain.errors import BadImport
 
 T = TypeVar("T")
@@ -35,11 +34,12 @@ class Lines(Generic[T]):
     layout: Layout[T]
     reject: Reject
     at_once: int
+    ignore: Ignore
 
     def behind(self, read: int) -> Iterator[T]:
         """All but the rows that were read before. Raises BadImport where the file isn't what it is said to be."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout)
+        lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout, self.ignore)
         try:
             passed = sum(1 for _ in islice(lines, read))
             while some := list(islice(lines, self.at_once)):
@@ -60,7 +60,7 @@ def _short(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _csv(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]]:
+def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, Found]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
@@ -68,6 +68,7 @@ def _csv(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]
             raise BadImport(
                 f"The first line names {', '.join(header) or 'nothing'}; {_needed(layout, missing)} needed."
             )
+        ignore(layout.ignored(header))
         # A column that isn't there is the one behind the last, which each row is given: empty.
         places = [header.index(name) if name in header else -1 for name in layout.columns]
         pick, wide = itemgetter(*places), max(places)
@@ -81,23 +82,10 @@ def _csv(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]
         raise BadImport(f"Line {rows.line_num} is no CSV: {error}.") from error
 
 
-def _ndjson(text: Iterator[str], layout: Layout[Any]) -> Iterator[tuple[int, Found]]:
-    decode = msgspec.json.Decoder(_object(layout)).decode
+def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, Found]]:
+    read = Objects(layout, ignore)
     for number, line in enumerate(text, 1):
-        if not line.strip():
-            yield number, None
-            continue
-        try:
-            found = decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            yield number, Unreadable(f"It is no JSON of {layout.of}: {error}.")
-        else:
-            yield number, msgspec.structs.astuple(found)
-
-
-def _object(layout: Layout[Any]) -> type[msgspec.Struct]:
-    ids: list[tuple[str, Any, Any]] = [(name, str | int | None, None) for name in layout.needed]
-    return msgspec.defstruct("Row", [*ids, *((name, str | int | bool | None, None) for name in layout.optional)])
+        yield number, read(line) if line.strip() else None
 
 
 def _needed(layout: Layout[Any], missing: str) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
-from notifier.adapters.tables.layout import Layout, Reject
+from notifier.adapters.tables.layout import Ignore, Layout, Reject
 from notifier.adapters.tables.lines import Form, Lines
 from notifier.adapters.tables.packed import NEEDS, unpacked
 from notifier.domain.errors import BadImport, Environment
@@ -29,18 +30,22 @@ class Source(Generic[T]):
 
 
 @contextmanager
-def opened(file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, at_once: int) -> Iterator[Source[T]]:
+def opened(
+    file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, at_once: int, *, ignore: Ignore = list
+) -> Iterator[Source[T]]:
     """Raises BadImport, and Environment without the extra."""
     if form == PARQUET:
         if not isinstance(file, Path):
             raise BadImport("Parquet is read from its end; it can't come by the standard input.")
-        yield _columns(file, layout, reject, at_once)
-    elif isinstance(file, Path):
+        yield _columns(file, layout, reject, at_once, ignore)
+        return
+    make = partial(Lines, form=Form(form), layout=layout, reject=reject, at_once=at_once, ignore=ignore)
+    if isinstance(file, Path):
         with file.open("rb") as packed:
-            lines = Lines(file=unpacked(packed), form=Form(form), layout=layout, reject=reject, at_once=at_once)
+            lines = make(file=unpacked(packed))
             yield Source(behind=lines.behind, size=file.stat().st_size, place=lambda _: packed.tell())
     else:
-        lines = Lines(file=unpacked(file), form=Form(form), layout=layout, reject=reject, at_once=at_once)
+        lines = make(file=unpacked(file))
         yield Source(behind=lines.behind, size=None, place=lambda _: 0)
 
 
@@ -54,10 +59,10 @@ def form_of(name: str) -> str:
     raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --form does.")
 
 
-def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int) -> Source[T]:
+def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int, ignore: Ignore) -> Source[T]:
     try:
         from notifier.adapters.tables.columns import Columns, count
     except ImportError:
         raise Environment(NEEDS) from None
-    columns = Columns(file=file, layout=layout, reject=reject, at_once=at_once)
+    columns = Columns(file=file, layout=layout, reject=reject, at_once=at_once, ignore=ignore)
     return Source(behind=columns.behind, size=count(file), place=lambda read: read)

@@ -7,12 +7,25 @@ export class Muting {
 
   mute(subject, account, until) {
     const { words } = this.inbox;
-    this.less(subject, { muted_until: until }, words.muted(account), [words.unmute, () => this.more(subject, account, { muted_until: null })]);
+    const back = () => this.more(subject, account, () => ({ muted_until: null }));
+    this.less(subject, () => ({ muted_until: until }), words.muted(account), [words.unmute, back]);
   }
 
+  // Taken back it is what it was, which is asked before it is changed; where that failed, nothing was changed.
   digest(subject, account) {
     const { words } = this.inbox;
-    this.less(subject, { volume: "digest" }, words.digested(account), [words.undo, () => this.more(subject, account, { volume: "default" })]);
+    let before = null;
+    const change = async () => {
+      before = await this.volume(subject);
+      return { volume: "digest" };
+    };
+    const back = () => this.more(subject, account, () => before && { volume: before });
+    this.less(subject, change, words.digested(account), [words.undo, back]);
+  }
+
+  async volume(subject) {
+    const { preferences } = await this.inbox.api.preferences();
+    return preferences.find((said) => said.subject === subject)?.volume ?? "default";
   }
 
   less(subject, change, said, back) {
@@ -35,7 +48,8 @@ export class Muting {
   async send(subject, change, unsure) {
     const { api, deeds, ended, store, words } = this.inbox;
     try {
-      await api.prefer(subject, change);
+      const said = await change();
+      if (said) await api.prefer(subject, said);
     } catch {
       if (!ended.signal.aborted) deeds.say(words.unsure, ...unsure); // it may have been heard
     }
