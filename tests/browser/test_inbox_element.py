@@ -178,20 +178,6 @@ def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(
     opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": before}])
 
 
-def test_what_stood_before_the_digest_can_t_be_asked_so_nothing_is_changed_nor_taken_back(
-    opened: Opened, inbox: Inbox
-) -> None:
-    opened.live().rows.nth(0).hover()
-    opened.rows.nth(0).locator(".more").click()
-    inbox.status = 503
-    opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have worked")
-    inbox.status = 200
-    opened.page.get_by_role("button", name="Undo").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
-    assert inbox.calls("PATCH /v1/preferences/mention%3Anova") == []
-
-
 def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()

@@ -181,3 +181,17 @@ def test_nothing_moves_for_whoever_wants_that(opened: Opened, inbox: Inbox) -> N
     inbox.arrive(item(1000, unread=True))
     expect(opened.rows).to_have_count(6)
     assert opened.inside(moving) == 0
+
+
+def test_what_stood_before_the_digest_can_t_be_asked_so_nothing_is_changed_nor_taken_back(
+    opened: Opened, inbox: Inbox
+) -> None:
+    opened.live().rows.nth(0).hover()
+    opened.rows.nth(0).locator(".more").click()
+    inbox.status = 503
+    opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have worked")
+    inbox.status = 200
+    opened.page.get_by_role("button", name="Undo").click()
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    assert inbox.calls("PATCH /v1/preferences/mention%3Anova") == []

@@ -7,29 +7,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
-from notifier.api.items import item_body
 from notifier.cli.explain import explanation
-from notifier.cli.explain_digest import digest_explanation
-from notifier.cli.tab import facts as tab_facts
-from notifier.domain.digest import Schedule, date_in, named
-from notifier.domain.errors import NotFound
-from notifier.domain.marks import Mark
-from notifier.domain.overall import NOTHING_SAID, OverallWord
+from notifier.domain.overall import OverallWord
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.want import Volume
-from notifier.system import Reads
-from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
-from tests.flow.stage import LYRA, Stage
-from tests.unit.examples import burst as example_burst
+from tests.cli.reads import reads_of
+from tests.flow.stage import Stage
 
 BURST = "mention:nova#1"
 
@@ -53,18 +44,6 @@ def asked(notifier: Notifier, folder: Path, *words: str) -> dict[str, Any]:
     done = notifier(*words, "--json", "--data", str(folder))
     assert done.exit_code == 0, done.output
     return dict(json.loads(done.output))
-
-
-def reads_of(stage: Stage) -> Reads:
-    return Reads(
-        people=stage.ground.people,
-        preferences=stage.ground.preferences,
-        timeline=stage.ground.timeline,
-        pull=stage.ground.pull,
-        activity=MemoryActivity(),
-        live=stage.ground.bus,
-        clock=stage.ground.clock,
-    )
 
 
 def people_of(row: dict[str, Any]) -> set[int]:
@@ -180,50 +159,6 @@ def test_what_a_digest_tells_of_is_explained_by_it(delivered: Path, notifier: No
     assert re.search(f"told by +{found['digest']['item']}, due at", text)
     to_come = asked(notifier, delivered, "explain", found["digest"]["item"], f"u{member}")
     assert (to_come["rule"], to_come["due_at"], to_come["digest"]) == ("to_come", found["digest"]["due_at"], None)
-
-
-def test_a_digest_is_explained_by_its_own_key() -> None:
-    stage, lee, subject = Stage(), UserId("lee"), LYRA
-    day = START + timedelta(days=1)
-    stage.ground.people.volume(lee, subject, Volume.DIGEST)
-    made = example_burst(subject=subject, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[made.key] = made
-    key = named(lee, Schedule.of(NOTHING_SAID).day_of(made.opened_at))
-    stage.ground.clock.advance(timedelta(days=1))
-
-    def said(key: BurstKey, who: UserId = lee) -> dict[str, Any]:
-        return dict(driven(digest_explanation(stage.ground.clock, lambda: reads_of(stage), key, who)))
-
-    found = said(key)
-    assert (found["visible"], found["rule"], found["marks"]["unread"]) == (True, None, True)
-    assert found["digest"] == {
-        "date": str(date_in(key)),
-        "accounts": [{"account": subject.owner, "count": made.count}],
-        "inside": [str(made.key)],
-        "more": False,
-    }
-    driven(stage.tab().mark(lee, [key], Mark.HIDDEN))
-    assert (said(key)["rule"], said(key)["marks"]["mark"]) == ("hidden", "hidden")
-    before = named(lee, day.date() - timedelta(days=5))
-    assert (said(before)["rule"], said(before)["digest"]) == ("empty", None)
-    assert said(named(lee, day.date() - timedelta(days=200)))["rule"] == "expired"
-    for wrong, who in ((BurstKey(key.subject, 1), lee), (key, UserId("kim")), (key, UserId("nobody"))):
-        with pytest.raises(NotFound):
-            said(wrong, who)
-
-
-def test_a_tab_tells_of_a_digest_what_the_service_tells() -> None:
-    stage, lee = Stage(), UserId("lee")
-    stage.ground.people.volume(lee, LYRA, Volume.DIGEST)
-    made = example_burst(subject=LYRA, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[made.key] = made
-    stage.ground.clock.advance(timedelta(days=1))
-    page, badge = driven(stage.tab().open(lee))
-    found: dict[str, Any] = json.loads(json.dumps(tab_facts(lee, page, badge)))
-    [shown], [item] = page.items, found["items"]
-    served = msgspec.to_builtins(item_body(shown, "id", stage.ground.clock.now()))
-    assert set(item["digest"]) == set(served["digest"])
-    assert [item["digest"][name] for name in ("date", "more")] == [served["digest"][name] for name in ("date", "more")]
 
 
 def test_rows_that_are_still_to_come_change_no_tab(folder: Path, notifier: Notifier) -> None:

@@ -1,0 +1,17 @@
+"""What the verbs read, of a stage."""
+
+from notifier.system import Reads
+from notifier.testing.memory.activity import MemoryActivity
+from tests.flow.stage import Stage
+
+
+def reads_of(stage: Stage) -> Reads:
+    return Reads(
+        people=stage.ground.people,
+        preferences=stage.ground.preferences,
+        timeline=stage.ground.timeline,
+        pull=stage.ground.pull,
+        activity=MemoryActivity(),
+        live=stage.ground.bus,
+        clock=stage.ground.clock,
+    )
