@@ -1,4 +1,4 @@
-"""The description of the API: generated from the routes, with the events' body, which the codec reads."""
+"""The description of the API: generated from the routes, with the events' bodies, as the codec reads them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,19 @@ from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import (
     Components,
-    OpenAPIFormat,
+    Example,
     OpenAPIMediaType,
     OpenAPIType,
     Operation,
+    Reference,
     RequestBody,
     Schema,
     SecurityScheme,
 )
 
+from notifier.api.event_examples import EXAMPLES
+from notifier.api.event_schemas import EVENT, PLACE, event_schemas
 from notifier.codec.cloudevents import BATCH, LARGEST_BATCH, ONE
-from notifier.domain.event import EVENT_TYPE, LONGEST_ID, MOST_MENTIONED
 
 PERSON, SERVICE = "person", "service"
 
@@ -48,40 +50,15 @@ def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version
     described = Litestar(
         routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False
     )
-    return Description(described.openapi_schema.to_schema())
+    document = described.openapi_schema.to_schema()
+    document["components"]["schemas"] |= event_schemas()
+    return Description(document)
 
 
-def _text(most: int = LONGEST_ID) -> Schema:
-    return Schema(type=OpenAPIType.STRING, min_length=1, max_length=most)
-
-
-_DATA = Schema(
-    type=OpenAPIType.OBJECT,
-    required=["tweet", "author", "mentions"],
-    properties={
-        "tweet": _text(),
-        "author": _text(),
-        "mentions": Schema(type=OpenAPIType.ARRAY, items=_text(), min_items=1, max_items=MOST_MENTIONED),
-        "text": Schema(type=OpenAPIType.STRING, default=""),
-        "protected": Schema(type=OpenAPIType.BOOLEAN, default=False),
-    },
-)
-
-_EVENT = Schema(
-    type=OpenAPIType.OBJECT,
-    description="A CloudEvent 1.0; other fields are ignored.",
-    required=["specversion", "id", "source", "type", "time", "data"],
-    properties={
-        "specversion": Schema(type=OpenAPIType.STRING, const="1.0"),
-        "id": _text(),
-        "source": _text(),
-        "type": Schema(type=OpenAPIType.STRING, const=EVENT_TYPE),
-        "time": Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.DATE_TIME),
-        "data": _DATA,
-    },
-)
-
+_EVENT = Reference(ref=PLACE + EVENT)
 _EVENTS = Schema(type=OpenAPIType.ARRAY, items=_EVENT, min_items=1, max_items=LARGEST_BATCH)
+_EACH = {type: Example(value=example) for type, example in EXAMPLES.items()}
+_SOME = {"batch": Example(value=[*EXAMPLES.values()])}
 
 
 @dataclass
@@ -92,8 +69,8 @@ class EventsOperation(Operation):
         self.request_body = RequestBody(
             required=True,
             content={
-                ONE: OpenAPIMediaType(schema=_EVENT),
-                "application/json": OpenAPIMediaType(schema=_EVENT),
-                BATCH: OpenAPIMediaType(schema=_EVENTS),
+                ONE: OpenAPIMediaType(schema=_EVENT, examples={**_EACH}),
+                "application/json": OpenAPIMediaType(schema=_EVENT, examples={**_EACH}),
+                BATCH: OpenAPIMediaType(schema=_EVENTS, examples={**_SOME}),
             },
         )

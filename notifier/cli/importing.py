@@ -174,8 +174,8 @@ def _bring(
         loaded = loading(store.ports, settings)
     told = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - began, 3)}
     if as_json:
-        rejects = str(loading.told) if loaded.rejected else None
-        print_json(told | {"ignored": [*loaded.ignored], "rejects": rejects})
+        told_in = str(loading.told) if loaded.rejected else None
+        print_json(told | {"ignored": [*loaded.ignored], "rejects": told_in})
     else:
         print_facts(told)
         if loaded.ignored:
