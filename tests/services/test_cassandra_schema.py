@@ -231,7 +231,7 @@ LIKE = {
         user_ranges member_ranges users numbers members member_sets set_heads follows follows_of_subject seen wants
         wants_of_subject preferences heads audit leases flags partings partings_of_account reaches
         """,
-    Kept(NARROW, 0, 10 * DAY): "deleted_members blocks blocks_of_account",
+    Kept(NARROW, 0, 10 * DAY): "deleted_members",
     Kept(NARROW, 91 * DAY): "holds",
     Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
     Kept(TIERS, 8 * DAY): "marks_of_burst sent",
@@ -244,6 +244,8 @@ LIKE = {
     Kept(NARROW, 180 * DAY): "throttles",
     Kept(TIERS, 0): "stays",  # its rows end by TTLs of their own: two days after their hour
 }
+TAKEN_AWAY = {"blocks", "blocks_of_account"}
+"""By the steps of the phase post."""
 TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 
 
@@ -251,6 +253,9 @@ TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 def shipped(cassandra: Access) -> Iterator[Cluster]:
     made = Cluster(replace(cassandra, keyspace="shipped"))
     migrate(made, Phase.PRE)
+    before = tables(made)
+    assert migrate(made, Phase.POST) == 1
+    assert before - tables(made) == TAKEN_AWAY
     yield made
     made.close()
 
