@@ -1,6 +1,6 @@
 """Digests: a walk through a person's days, newest first, each gathered from the canonical bursts as it is passed."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import groupby
@@ -71,8 +71,13 @@ class Digests:
 
 
 async def digests_by(timeline: Timeline, look: Look, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
-    """Those of the viewer's own that there are, hidden ones as well: one read each. Raises StoreUnavailable."""
-    found = [await _digest(timeline, look, day) for day in _days(look, keys)]
+    """Those of the viewer's own that there are, hidden ones as well. Quiet days share a read, and none takes more than
+    one. Raises StoreUnavailable."""
+    waiting, found = sorted({*_days(look, keys)}, reverse=True), list[Digest | None]()
+    while waiting:
+        opened = await _opened(timeline, look, waiting)
+        found += [digest_of(look.viewer, day, bursts, look.now) for day, bursts in opened.items()]
+        waiting = waiting[len(opened) :]
     return {digest.key: digest for digest in found if digest}
 
 
@@ -88,11 +93,15 @@ def _days(look: Look, keys: Collection[BurstKey]) -> Iterator[date]:
             yield day
 
 
-async def _digest(timeline: Timeline, look: Look, day: date) -> Digest | None:
+async def _opened(timeline: Timeline, look: Look, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
+    """Of the first of these days, newest first, and of as many others as the same read brings as a whole."""
     schedule = Schedule.of(look.viewer.overall)
-    since, until = schedule.moment(schedule.before(day)), Place(schedule.moment(day), BEFORE_ALL)
-    opened = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
-    return digest_of(look.viewer, day, opened, look.now)
+    until, since = Place(schedule.moment(days[0]), BEFORE_ALL), schedule.moment(schedule.before(days[-1]))
+    run = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
+    by_day = {day: [*some] for day, some in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
+    # The last one is cut off, unless it is the first: then all that its digest tells of is there.
+    cut = None if len(run) < A_DAY else [*by_day][-1]
+    return {day: by_day.get(day, []) for day in days if cut is None or day > cut or day == days[0]}
 
 
 def due_next(look: Look, after: datetime) -> datetime | None:

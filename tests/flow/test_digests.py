@@ -14,6 +14,7 @@ from notifier.domain.marks import Mark
 from notifier.domain.overall import OverallWish
 from notifier.domain.subject import BurstKey, UserId
 from notifier.domain.want import Volume
+from notifier.flow.digests import digests_by
 from notifier.flow.page import DigestItem, Opened, Page
 from notifier.flow.tab import Tab
 from notifier.ports.timeline import Place
@@ -209,6 +210,22 @@ def test_one_that_is_kept_unread_counts_however_old_it_is() -> None:
     driven(lee.tab().see(LEE, token))
     assert lee.badge() == 1
     lee.page(limit=1)
+
+
+def test_many_that_are_named_at_once_share_reads_where_their_days_are_quiet() -> None:
+    lee, marked = Digesting(), list[BurstKey]()
+    for day in range(30):
+        lee.to(24 * day + 17)
+        lee.opened(GATHERED + 1 if day in (10, 11) else day % 3)
+        marked.append(named(LEE, (DUE + day * DAY).date()))
+    lee.to(24 * 30)
+    look = lee.page().look
+    alone = [driven(digests_by(lee.reads, look, [key])) for key in marked]
+    lee.reads.n = 0
+    assert driven(digests_by(lee.reads, look, marked[::-2])) == {k: v for one in alone[::-2] for k, v in one.items()}
+    assert driven(digests_by(lee.reads, look, marked)) == {k: v for one in alone for k, v in one.items()}
+    # Quiet days, the busy one, and quiet ones again; of all of them there are two busy ones.
+    assert lee.reads.n == 3 + 4
 
 
 @pytest.mark.parametrize("day", ["20260230", "19700102", "99980101", "1"])
