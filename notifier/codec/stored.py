@@ -27,6 +27,26 @@ def unpack(kind: type[T], blob: bytes) -> T:
         raise Poison(f"It is no {kind.__name__}: {error}.") from error
 
 
+def names(blob: bytes, user: str) -> bool:
+    """Whether the user's name is in it; of bytes that nobody can read, whether it is anywhere in them."""
+    try:
+        return _within(msgspec.msgpack.decode(blob), user)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return user.encode() in blob
+
+
+def _within(value: object, user: str) -> bool:
+    match value:
+        case dict():
+            return any(_within(each, user) for pair in value.items() for each in pair)
+        case list() | tuple():
+            return any(_within(each, user) for each in value)
+        case bytes():
+            return user.encode() in value
+        case _:
+            return value == user
+
+
 class _PackedSeal(msgspec.Struct, array_like=True):
     tiers: tuple[bytes, bytes, bytes]
     push: bytes

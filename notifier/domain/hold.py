@@ -1,6 +1,6 @@
 """The hold: a mention that waits for a person to decide, and what becomes of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -43,6 +43,11 @@ class Hold:
     def key(self) -> str:
         """What operators call it by: an event's id is the sender's, and may be long, or two senders'."""
         return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
+
+    @property
+    def blank(self) -> "Hold":
+        """Without what was said in it."""
+        return replace(self, event=self.event and replace(self.event, text=""))
 
     def waits(self, now: datetime) -> bool:
         return self.decision is None and now < self.since + WAITS

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from notifier.codec import unpack
 from notifier.domain.retraction import Retraction
 from notifier.domain.subject import BurstKey
+from notifier.flow.erasing import Erasing
 from notifier.flow.settling import Settling, Then
 from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts
@@ -18,14 +19,17 @@ from notifier.ports.retractions import Retractions
 class Retractor:
     retractions: Retractions
     settling: Settling
+    erasing: Erasing
     bursts: Bursts
     voice: Voice
     clock: Clock
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Nobody is shown what was taken back when it returns. Cut off anywhere, the records come again, to this reader
-        or to another, and whoever does it again does the same."""
-        self.settle([unpack(Retraction, logged.record.value) for logged in records], then=self._tell)
+        """Nobody is shown what was taken back when it returns, and no word is left of who was erased. Cut off anywhere,
+        the records come again, to this reader or to another, and whoever does it again does the same."""
+        words = [unpack(Retraction, logged.record.value) for logged in records]
+        self.settle(words, then=self._tell)
+        self.erasing(words)
 
     def settle(self, retractions: Collection[Retraction], most: int | None = None, then: Then = len) -> None:
         """They stand, and the bursts with them, or those of so many mentions."""

@@ -14,6 +14,7 @@ from notifier.domain.hold import Hold
 from notifier.domain.mention import Arrival, Mention
 from notifier.domain.reach import RateCap, Refusal, Verdict
 from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.flow.erasing import Erasing
 from notifier.flow.reaching import Known, Reaching
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Buckets
@@ -79,6 +80,7 @@ class Router:
     log: EventLog
     reaching: Reaching
     holds: Holds
+    erasing: Erasing
     bursts: Bursts
     buckets: Buckets
     sizes: Sizes
@@ -100,6 +102,7 @@ class Router:
         new = [(event, parts) for event, parts in routed if event.id not in known.holds]
         if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
             self.holds.put(held)
+            self.erasing.late(held)
         if told := [outcome for outcome in refused if outcome.refusal is not Refusal.HELD]:
             self.bursts.refuse(told)
         self.log.append([_record(mention) for mention in mentions])

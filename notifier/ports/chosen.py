@@ -30,6 +30,7 @@ from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
+from notifier.ports.traces import Traces
 from notifier.ports.wants import Wants
 
 
@@ -57,6 +58,7 @@ class Ports:
     epochs: Epochs
     reaches: Reaches
     holds: Holds
+    traces: Traces
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent

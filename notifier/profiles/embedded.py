@@ -51,6 +51,7 @@ from notifier.adapters.sqlite import (
     SqliteStays,
     SqliteThrottles,
     SqliteTimeline,
+    SqliteTraces,
     SqliteWants,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
@@ -161,6 +162,7 @@ class Embedded:
             epochs=SqliteEpochs(files.core),
             reaches=SqliteReaches(files.core),
             holds=SqliteHolds(files.core, clock),
+            traces=SqliteTraces(files.core),
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
             sent=SqliteSent(files.core),

@@ -27,6 +27,7 @@ class Hearing(Numbering):
             log=p.log,
             reaching=self.reaching(),
             holds=p.holds,
+            erasing=self.erasing(),
             bursts=p.bursts,
             buckets=p.buckets,
             sizes=Sizes(sets=p.sets, heads=p.heads, clock=p.clock, threshold=self.settings.threshold),

@@ -1,6 +1,7 @@
 """The room in which mentions get their burst, and lose it."""
 
 from notifier.flow.coordinator import Coordinator
+from notifier.flow.erasing import Erasing
 from notifier.flow.publisher import Publisher
 from notifier.flow.retractor import Retractor
 from notifier.flow.settling import Settling
@@ -45,5 +46,14 @@ class Numbering(House):
     def retractor(self) -> Retractor:
         p = self.ports
         return Retractor(
-            retractions=p.retractions, settling=self.settling(), bursts=p.bursts, voice=self.voice, clock=p.clock
+            retractions=p.retractions,
+            settling=self.settling(),
+            erasing=self.erasing(),
+            bursts=p.bursts,
+            voice=self.voice,
+            clock=p.clock,
         )
+
+    def erasing(self) -> Erasing:
+        p = self.ports
+        return Erasing(retractions=p.retractions, traces=p.traces, clock=p.clock, metrics=self.metrics)

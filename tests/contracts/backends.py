@@ -21,6 +21,7 @@ from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
+from notifier.adapters.sqlite.traces import SqliteTraces
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
 from notifier.ports.deadletters import DeadLetters
@@ -38,6 +39,7 @@ from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
+from notifier.ports.traces import Traces
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
@@ -57,6 +59,7 @@ from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
+from notifier.testing.memory.traces import MemoryTraces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ class Backend:
     stays: Stays
     reaches: Reaches
     holds: Holds
+    traces: Traces
     throttles: Throttles
     dead_letters: DeadLetters
     sent: Sent
@@ -85,6 +89,7 @@ def in_memory() -> Backend:
     clock, directory, bursts = ManualClock(), MemoryDirectory(), MemoryBursts()
     seals, ledger = MemorySeals(clock), MemoryLedger(MemoryClaims())
     inbox = MemoryInbox(seals)
+    holds, letters = MemoryHolds(clock), MemoryDeadLetters()
     return Backend(
         clock=clock,
         log=MemoryLog(clock),
@@ -94,9 +99,10 @@ def in_memory() -> Backend:
         sets=MemoryMemberSets(directory),
         stays=MemoryStays(),
         reaches=MemoryReaches(),
-        holds=MemoryHolds(clock),
+        holds=holds,
+        traces=MemoryTraces(holds, letters),
         throttles=MemoryThrottles(),
-        dead_letters=MemoryDeadLetters(),
+        dead_letters=letters,
         sent=MemorySent(),
         leases=MemoryLeases(),
         archive=MemoryArchive(bursts, ledger, seals, inbox),
@@ -119,6 +125,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         stays=SqliteStays(core),
         reaches=SqliteReaches(core),
         holds=SqliteHolds(core, clock),
+        traces=SqliteTraces(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
         sent=SqliteSent(core),

@@ -30,6 +30,7 @@ from notifier.adapters.cassandra.sets import CassandraMemberSets
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
+from notifier.adapters.cassandra.traces import CassandraTraces
 from notifier.adapters.cassandra.wants import CassandraWants
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, shard_of
@@ -53,6 +54,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         stays=CassandraStays(cluster, clock),
         reaches=CassandraReaches(cluster),
         holds=CassandraHolds(cluster, clock),
+        traces=CassandraTraces(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         sent=CassandraSent(cluster),

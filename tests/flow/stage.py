@@ -70,6 +70,7 @@ class Stage:
             epochs=g.epochs,
             reaches=g.reaches,
             holds=g.holds,
+            traces=g.traces,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             sent=g.sent,

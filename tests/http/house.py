@@ -62,6 +62,7 @@ from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
+from notifier.testing.memory.traces import MemoryTraces
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 from tests.http.breakable import (
     BreakableActivity,
@@ -100,6 +101,7 @@ class House:
         seals, claims = MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.log = BreakableLog(MemoryLog(clock), self.broken)
+        held, letters = MemoryHolds(clock), MemoryDeadLetters()
         self.ports = Ports(
             log=self.log,
             directory=self.directory,
@@ -120,9 +122,10 @@ class House:
             stays=MemoryStays(),
             epochs=MemoryEpochs(),
             reaches=MemoryReaches(),
-            holds=MemoryHolds(clock),
+            holds=held,
+            traces=MemoryTraces(held, letters),
             throttles=self.throttles,
-            dead_letters=MemoryDeadLetters(),
+            dead_letters=letters,
             sent=MemorySent(),
             spared=MemorySpared(self.people, self.directory),
             leases=MemoryLeases(),

@@ -33,6 +33,7 @@ from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.timeline import CassandraTimeline
+from notifier.adapters.cassandra.traces import CassandraTraces
 from notifier.adapters.cassandra.wants import CassandraWants
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "CassandraStays",
     "CassandraThrottles",
     "CassandraTimeline",
+    "CassandraTraces",
     "CassandraWants",
     "Cluster",
     "Entry",

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
-from notifier.adapters.cassandra.retractions import CHANGE, PUT_TRAIL, changes, end_of, trails
+from notifier.adapters.cassandra.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
@@ -81,6 +81,7 @@ class CassandraBursts:
         ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
         self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
         self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
+        self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])

@@ -40,10 +40,10 @@ class CassandraDeadLetters:
             if len(found) >= limit:
                 break
             ids = self._cluster.ask(_OF_DAY, (day, limit - len(found)))
-            found += [_letter(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
+            found += [letter_of(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
         return found
 
 
-def _letter(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
+def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
     id, stage, cause, body, at = row
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))

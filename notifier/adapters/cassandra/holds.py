@@ -19,11 +19,11 @@ from notifier.domain.subject import UserId
 from notifier.ports.clock import Clock
 
 _PUT = statement("put_hold")
-_PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 _DECIDE = statement("decide_hold")
-_COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
-_OF = f"{_COLUMNS} AND id IN ?"
-_OF_ONE = f"{_COLUMNS} AND id = ? AND source = ?"
+COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
+_OF = f"{COLUMNS} AND id IN ?"
+_OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
 _STATES = "SELECT since, decision FROM holds WHERE part = ?"
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,13 +39,13 @@ class CassandraHolds:
         now = self._clock.now()
         some = [hold for hold in holds if hold.since + KNOWN > now]
         # The event first: a crash in between leaves one that nobody knows to be held, and the router comes again.
-        self._cluster.ask_each(_PUT_EVENT, [_event(hold, now) for hold in some])
+        self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in some])
         self._cluster.ask_each(_PUT, [_row(hold, now) for hold in some])
 
     def waiting(self) -> Iterator[Hold]:
         now = self._clock.now()
         for part in range(PARTS):  # one in memory at a time
-            yield from (hold for hold in _holds(self._cluster.ask(_COLUMNS, (part,))) if hold.waits(now))
+            yield from (hold for hold in holds_of(self._cluster.ask(COLUMNS, (part,))) if hold.waits(now))
 
     def count(self) -> int:
         first = to_ms(self._clock.now() - WAITS)
@@ -59,7 +59,7 @@ class CassandraHolds:
         for id in ids:
             if id:  # the empty one is no event's
                 asked[part_of_event_id(id)].append(id)
-        found = _holds([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
+        found = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
         return sorted(found, key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
@@ -79,7 +79,7 @@ class CassandraHolds:
         return stands == [decision]
 
     def _now(self, event: EventId) -> Sequence[Hold]:
-        return _holds(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+        return holds_of(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
 
 
 def _event(hold: Hold, now: datetime) -> tuple[object, ...]:
@@ -99,7 +99,7 @@ def _stamp(hold: Hold) -> int:
     return (_FAR - hold.since) // _MICROSECOND
 
 
-def _holds(rows: list[Any]) -> Sequence[Hold]:
+def holds_of(rows: list[Any]) -> Sequence[Hold]:
     """Without those that have an event or a decision alone."""
     return [_hold(row) for row in rows if row.since is not None]
 

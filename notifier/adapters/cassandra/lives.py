@@ -1,11 +1,13 @@
 """How long rows live: each is written with what is left of its time, so that all that hangs on a burst ends with it."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from notifier.domain.burst import RETENTION
 
 KEPT = RETENTION + timedelta(days=1)
 """Of what must not end before its burst does."""
+FINAL = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+"""A write timestamp after all others: what is blanked stays so."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:

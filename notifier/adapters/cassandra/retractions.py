@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.adapters.cassandra.lives import KEPT, seconds_until
+from notifier.adapters.cassandra.lives import FINAL, KEPT, seconds_until
 from notifier.adapters.cassandra.parts import PARTS, part_of_event
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
@@ -20,6 +20,7 @@ from notifier.ports.retractions import Place
 
 PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 CHANGE = statement("change_mention")
+BLANK = statement("blank_mention")
 # The rank is the write timestamp.
 _RETRACT = "INSERT INTO retractions (trail, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
 _STANDING = "SELECT trail, blob FROM retractions WHERE trail IN ?"
@@ -77,6 +78,12 @@ def changes(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime
     opened = {burst.key: burst.opened_at for burst in bursts}
     lasting = [(one, life) for one in changed if (life := seconds_until(end_of(one, opened), now)) > 0]
     return [_change(one, of[_burst(one)].version, life) for one, life in lasting]
+
+
+def blanks(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+    """The rows of BLANK, for those that were taken back, which they are for good."""
+    gone = [one for one in changed if one.mention.retracted]
+    return [(FINAL, *row[1:]) for row in changes(gone, bursts, now)]
 
 
 def end_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:

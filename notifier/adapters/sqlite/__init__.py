@@ -30,6 +30,7 @@ from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.adapters.sqlite.traces import SqliteTraces
 from notifier.adapters.sqlite.wants import SqliteWants
 
 __all__ = [
@@ -64,5 +65,6 @@ __all__ = [
     "SqliteStays",
     "SqliteThrottles",
     "SqliteTimeline",
+    "SqliteTraces",
     "SqliteWants",
 ]

@@ -6,8 +6,11 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.codec.moments import from_ms, to_ms
 from notifier.ports.deadletters import DeadLetter
 
-_PUT = "INSERT OR IGNORE INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?)"
-_LIST = "SELECT id, stage, cause, body, at FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
+COLUMNS = "id, stage, cause, body, at"
+_PUT = f"INSERT OR IGNORE INTO dead_letters ({COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+_LIST = f"SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
+
+Stored = tuple[str, str, str, bytes, int]
 
 
 class SqliteDeadLetters:
@@ -20,9 +23,9 @@ class SqliteDeadLetters:
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
         with self._db.read() as c:
-            return [_letter(row) for row in c.execute(_LIST, (limit,))]
+            return [letter_of(row) for row in c.execute(_LIST, (limit,))]
 
 
-def _letter(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
+def letter_of(row: Stored) -> DeadLetter:
     id, stage, cause, body, at = row
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))

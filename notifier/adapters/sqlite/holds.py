@@ -15,16 +15,16 @@ from notifier.ports.clock import Clock
 
 PAGE = 500
 
-_COLUMNS = "id, source, author, accounts, since, event, decision"
-_PUT = f"INSERT OR IGNORE INTO holds ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
+COLUMNS = "id, source, author, accounts, since, event, decision"
+_PUT = f"INSERT OR IGNORE INTO holds ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
 _TEXTS = "UPDATE holds SET event = NULL WHERE since <= ? AND event IS NOT NULL"
 _FORGET = "DELETE FROM holds WHERE since <= ?"
 _WAITING = (
-    f"SELECT {_COLUMNS}, rowid FROM holds WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
+    f"SELECT {COLUMNS}, rowid FROM holds WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
     " ORDER BY since, rowid LIMIT ?"
 )
 _COUNT = "SELECT count(*) FROM holds WHERE decision IS NULL AND since > ?"
-_OF = f"SELECT {_COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
+_OF = f"SELECT {COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
 _DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
 
 Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
@@ -47,7 +47,7 @@ class SqliteHolds:
         first = to_ms(self._clock.now() - WAITS)
         since, place = first, 0
         while page := self._page(first, since, place):
-            yield from (_hold(row[:7]) for row in page)
+            yield from (hold_of(row[:7]) for row in page)
             since, place = page[-1][4], page[-1][7]
 
     def _page(self, first: int, since: int, place: int) -> list[tuple[str, str, str, bytes, int, bytes, None, int]]:
@@ -60,7 +60,7 @@ class SqliteHolds:
 
     def of(self, ids: Collection[str]) -> Sequence[Hold]:
         with self._db.read() as c:
-            return [_hold(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
+            return [hold_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
         with self._db.write() as c:
@@ -74,7 +74,7 @@ def _row(hold: Hold) -> tuple[object, ...]:
     return hold.id.id, hold.id.source, hold.author, pack(hold.accounts), to_ms(hold.since), pack(hold.event)
 
 
-def _hold(row: Row) -> Hold:
+def hold_of(row: Row) -> Hold:
     id, source, author, accounts, since, event, decision = row
     return Hold(
         id=EventId(source, id),

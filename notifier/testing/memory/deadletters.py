@@ -7,10 +7,10 @@ from notifier.ports.deadletters import DeadLetter
 
 class MemoryDeadLetters:
     def __init__(self) -> None:
-        self._letters: dict[str, DeadLetter] = {}
+        self.by_id: dict[str, DeadLetter] = {}
 
     def put(self, letter: DeadLetter) -> None:
-        self._letters.setdefault(letter.id, letter)
+        self.by_id.setdefault(letter.id, letter)
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
-        return sorted(self._letters.values(), key=lambda letter: (letter.at, letter.id), reverse=True)[:limit]
+        return sorted(self.by_id.values(), key=lambda letter: (letter.at, letter.id), reverse=True)[:limit]

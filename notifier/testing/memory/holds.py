@@ -12,30 +12,30 @@ from notifier.ports.clock import Clock
 class MemoryHolds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._holds: dict[EventId, Hold] = {}
+        self.by_event: dict[EventId, Hold] = {}
         self.audit: list[tuple[str, Decision, EventId]] = []
         """Who did what."""
 
     def put(self, holds: Collection[Hold]) -> None:
         for hold in holds:
-            self._holds.setdefault(hold.id, hold)
+            self.by_event.setdefault(hold.id, hold)
 
     def waiting(self) -> Iterator[Hold]:
         now = self._clock.now()
-        return (hold for hold in list(self._holds.values()) if hold.waits(now))
+        return (hold for hold in list(self.by_event.values()) if hold.waits(now))
 
     def count(self) -> int:
         return sum(1 for _ in self.waiting())
 
     def of(self, ids: Collection[str]) -> Sequence[Hold]:
-        found = [hold for hold in self._holds.values() if hold.id.id in ids]
+        found = [hold for hold in self.by_event.values() if hold.id.id in ids]
         return sorted(map(self._told, found), key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
-        hold = self._holds.get(event)
+        hold = self.by_event.get(event)
         if hold is None or not hold.waits(now):
             return False
-        self._holds[event] = replace(hold, decision=decision)
+        self.by_event[event] = replace(hold, decision=decision)
         self.audit.append((who, decision, event))
         return True
 

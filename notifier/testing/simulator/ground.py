@@ -40,6 +40,7 @@ from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.memory.traces import MemoryTraces
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 
 
@@ -122,8 +123,8 @@ class Ground:
         self.stays = MemoryStays()
         self.epochs = MemoryEpochs()
         self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
-        self.throttles = MemoryThrottles()
-        self.dead_letters = MemoryDeadLetters()
+        self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
+        self.traces = MemoryTraces(self.holds, self.dead_letters)
         self.sent = MemorySent()
         self.leases = MemoryLeases()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)

@@ -183,6 +183,7 @@ class Roles:
             epochs=store("epochs"),
             reaches=store("reaches"),
             holds=store("holds"),
+            traces=store("traces"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
             sent=OwnSent(store("sent"), self.ringing, owner),

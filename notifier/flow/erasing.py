@@ -1,0 +1,83 @@
+"""Erasing: what an author has said is gone from where mentions don't lead, too: edits, held events, dead letters.
+
+Mentions lose their text as they are settled. Here everything bears to be done twice: what has no text is passed over.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from notifier.codec import names
+from notifier.domain.hold import Hold
+from notifier.domain.retraction import Cause, Retraction, erased_trail, tweet_trail
+from notifier.ports.clock import Clock
+from notifier.ports.retractions import Retractions
+from notifier.ports.traces import Traces
+from notifier.telemetry import Metrics
+
+T = TypeVar("T")
+
+AT_ONCE = 200
+"""Of any size may be what an author has said: so much of it is in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasing:
+    retractions: Retractions
+    traces: Traces
+    clock: Clock
+    metrics: Metrics
+
+    def __call__(self, words: Sequence[Retraction]) -> None:
+        """Of words that stand, and that are settled."""
+        now = self.clock.now()
+        self._forget_late([one for one in words if one.cause is Cause.EDIT])
+        for word in (one for one in words if one.cause is Cause.ERASE):
+            self._forget_edits(word, now)
+            self._blank(hold for hold in self.traces.held(word.author) if _about(word, hold))
+            self._empty(word)
+
+    def late(self, holds: Collection[Hold]) -> None:
+        """Whoever holds a mention asks this behind it, as the retractor looks for holds behind the word: one of the two
+        sees what the other wrote."""
+        erased = self.retractions.standing({erased_trail(hold.author) for hold in holds})
+        words = {word.author: word for word in erased.values()}
+        self._blank(hold for hold in holds if hold.author in words and _about(words[hold.author], hold))
+
+    def _forget_late(self, edits: Collection[Retraction]) -> None:
+        """Those of before the erasure that come behind it."""
+        erased = self.retractions.standing({erased_trail(one.author) for one in edits}).values()
+        until = {word.author: word.at for word in erased}
+        self._delete([one for one in edits if one.author in until and one.at <= until[one.author]])
+
+    def _forget_edits(self, word: Retraction, now: datetime) -> None:
+        """An edit's word says what the tweet says now: that the tweet was deleted stands in its place."""
+        for places in _some(self.retractions.along([*word.leads_to(now)])):
+            mentions = [one for one in self.retractions.read(places).values() if word.of(one) != one or one.retracted]
+            standing = self.retractions.standing({tweet_trail(word.author, one.tweet) for one in mentions})
+            self._delete([one for one in standing.values() if one.cause is Cause.EDIT])
+
+    def _delete(self, edits: Collection[Retraction]) -> None:
+        self.retractions.write([replace(one, cause=Cause.DELETE, mentioned=(), text="") for one in edits])
+        self.metrics.erased.labels("edit").inc(len(edits))
+
+    def _blank(self, holds: Iterable[Hold]) -> None:
+        for some in _some(iter(holds)):
+            self.traces.blank(some)
+            self.metrics.erased.labels("held").inc(len(some))
+
+    def _empty(self, word: Retraction) -> None:
+        for some in _some(letter for letter in self.traces.letters() if names(letter.body, word.author)):
+            self.traces.empty(some)
+            self.metrics.erased.labels("dead_letter").inc(len(some))
+
+
+def _about(word: Retraction, hold: Hold) -> bool:
+    return hold.event is not None and hold.event.happened_at <= word.at
+
+
+def _some(each: Iterator[T]) -> Iterator[list[T]]:
+    while some := list(islice(each, AT_ONCE)):
+        yield some
