@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,10 @@ def spoken() -> Stage:
         body = pack({"author": author, "text": WORDS[0]})
         stage.ground.dead_letters.put(DeadLetter(id=f"l{n}", stage="router", cause="Poison", body=body, at=START))
     return stage
+
+
+def run(stage: Stage, stream: str, **ports: Any) -> None:
+    stage.pump(stream, **ports).step()
 
 
 def words_left(stage: Stage) -> set[str]:
@@ -103,12 +108,12 @@ def test_what_is_held_while_its_author_is_erased_has_no_words_when_it_is_done(me
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", of=WORDS[0], id="held1")
     erase(stage)
+    stopped, others = (stage.ground.holds, "retractions") if method == "put" else (stage.ground.traces, "mentions")
+    stalling = Stalling(stopped, method, lambda: run(stage, others))
     if method == "put":
-        stalling = Stalling(stage.ground.holds, "put", lambda: stage.pump("retractions").step())
-        stage.pump("mentions", holds=stalling).step()
+        run(stage, "mentions", holds=stalling)
     else:
-        stalling = Stalling(stage.ground.traces, "held", lambda: stage.pump("mentions").step())
-        stage.pump("retractions", traces=stalling).step()
+        run(stage, "retractions", traces=stalling)
     assert stalling.stopped
     stage.sequence()
     assert words_left(stage) == set()
@@ -116,7 +121,7 @@ def test_what_is_held_while_its_author_is_erased_has_no_words_when_it_is_done(me
 
 def test_an_edit_of_before_that_comes_behind_the_erasure_leaves_no_words() -> None:
     stage = spoken()
-    edit = {"tweet": WORDS[0], "author": "bob", "mentions": [], "text": WORDS[2], "sequence": 5}
+    edit: dict[str, Any] = {"tweet": WORDS[0], "author": "bob", "mentions": [], "text": WORDS[2], "sequence": 5}
     stage.say(EDITED_TYPE, stage.system(heads=Unswapped(stage.ground.heads)), **edit)
     erase(stage)
     stage.sequence()
