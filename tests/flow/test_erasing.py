@@ -55,12 +55,15 @@ def run(stage: Stage, stream: str, **ports: Any) -> None:
 def words_left(stage: Stage) -> set[str]:
     """Of all texts that the store has, wherever, those of bob."""
     g = stage.ground
+    heads = g.heads.load({key.subject for key in g.bursts.by_key}).values()
     trails = [tweet_trail(BOB, tweet) for tweet in WORDS]
     found = {
         *(mention.text for mention in g.bursts.mentions.values()),
         *(burst.text for burst in g.bursts.by_key.values()),
         *(hold.event.text for id in ("held1", "held2") for hold in g.holds.of(None, id) if hold.event),
         *(word.text for word in g.retractions.standing(trails).values()),
+        *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
+        *(one.mention.text for head in heads for one in (*head.sequenced, *head.changed)),
         *(word for word in WORDS for one in g.dead_letters.list(10) if one.id == "l0" and word.encode() in one.body),
     }
     return found.intersection(WORDS)
