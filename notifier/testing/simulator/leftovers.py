@@ -7,8 +7,14 @@ from notifier.testing.simulator.sight import Sight, key_of
 
 
 def left_over(sight: Sight) -> Iterator[str]:
-    """Of every burst the count, the names and the text are those of what stands, and of nothing else."""
+    """Of every burst the count, the names and the text are those of what stands, and of nothing else; and nothing that
+    is held, or was, has words of who was erased."""
     oracle = sight.oracle()
+    erased = [word for word in oracle.words if word.what == "erase"]
+    for hold in sight.ground.holds.by_event.values():
+        tweet = oracle.tweets[hold.id.id]
+        if hold.event and hold.event.text and any(word.of(tweet) for word in erased):
+            yield f"{hold.id.id} is held with the words of {hold.author}, who was erased"
     yield from oracle.leaving()
     for burst in sight.ground.bursts.by_key.values():
         seen = oracle.bursts[key_of(burst.key)]
