@@ -253,9 +253,10 @@ TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 def shipped(cassandra: Access) -> Iterator[Cluster]:
     made = Cluster(replace(cassandra, keyspace="shipped"))
     migrate(made, Phase.PRE)
-    before = tables(made)
-    assert migrate(made, Phase.POST) == 1
-    assert before - tables(made) == TAKEN_AWAY
+    before, to_do = tables(made), pending(made, Phase.POST)
+    migrate(made, Phase.POST)
+    # Where the engines are kept between two runs nothing is missing the second time.
+    assert before - tables(made) == (TAKEN_AWAY if to_do else set())
     yield made
     made.close()
 
