@@ -43,9 +43,9 @@ def test_a_blanked_event_has_no_text_though_it_is_held_again_and_all_else_stays(
         "e2": "",
         "other": "hello @nova",
     }
-    assert backend.holds.of("tweets", "e1") == [holds[1].blank]
+    assert backend.holds.of(["e1"]) == [holds[1].blank]
     assert backend.holds.decide(holds[1].id, Decision.RELEASED, "grace", START)
-    assert backend.holds.of("tweets", "e1") == [replace(holds[1].blank, decision=Decision.RELEASED)]
+    assert backend.holds.of(["e1"]) == [replace(holds[1].blank, decision=Decision.RELEASED)]
 
 
 def test_of_many_every_one_is_found(backend: Backend) -> None:
@@ -61,7 +61,7 @@ def test_what_has_lapsed_has_no_text_to_be_blanked(backend: Backend) -> None:
     backend.holds.put([hold])
     backend.clock.advance(WAITS + timedelta(seconds=1))
     backend.traces.blank([hold])
-    assert [one.event and one.event.text for one in backend.holds.of("tweets", "e1")] in ([None], [""])
+    assert [one.event and one.event.text for one in backend.holds.of(["e1"])] in ([None], [""])
 
 
 def test_letters_are_found_and_emptied_for_good(backend: Backend) -> None:

@@ -60,7 +60,7 @@ def words_left(stage: Stage) -> set[str]:
     found = {
         *(mention.text for mention in g.bursts.mentions.values()),
         *(burst.text for burst in g.bursts.by_key.values()),
-        *(hold.event.text for id in ("held1", "held2") for hold in g.holds.of(None, id) if hold.event),
+        *(hold.event.text for id in ("held1", "held2") for hold in g.holds.of([id]) if hold.event),
         *(word.text for word in g.retractions.standing(trails).values()),
         *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
         *(one.mention.text for head in heads for one in (*head.sequenced, *head.changed)),
@@ -155,7 +155,7 @@ def test_who_writes_again_afterwards_is_held_with_the_words() -> None:
     stage.pass_time(seconds=1)
     stage.tweet("nova", author="bob", of="bob is back", id="held3")
     stage.sequence()
-    [found] = stage.ground.holds.of(None, "held3")
+    [found] = stage.ground.holds.of(["held3"])
     assert found.event is not None
     assert found.event.text == "bob is back"
     assert [hold.id.id for hold in stage.ground.traces.held(BOB)] == ["held3"]
