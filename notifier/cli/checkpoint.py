@@ -2,14 +2,15 @@
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
-from notifier.domain.errors import BadImport, Environment
+from notifier.domain.errors import BadImport, Environment, Full
 
 STDIN = "-"
 
@@ -30,6 +31,11 @@ class Checkpoint:
     def stdin(self) -> bool:
         return str(self.file) == STDIN
 
+    @property
+    def passing(self) -> bool:
+        """The standard input or a pipe: what was read of it never comes again."""
+        return self.stdin or not self.file.is_file()
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Raises Environment where another process has it."""
@@ -43,7 +49,7 @@ class Checkpoint:
 
     def goes_on(self, how: str) -> bool:
         """Whether what was read before is of the file as it is now, and was meant in the same way."""
-        return not self.stdin and self._begun.exists() and self._begun.read_text() == self._words(how)
+        return not self.passing and self._begun.exists() and self._begun.read_text() == self._words(how)
 
     def begin(self, how: str) -> None:
         """Nothing of an earlier one is left. Cut off before this, it begins anew."""
@@ -55,7 +61,7 @@ class Checkpoint:
 
     def seen(self) -> str:
         """The file as it is now."""
-        if self.stdin:
+        if self.passing:
             return STDIN
         now = self.file.stat()
         return f"{now.st_size} bytes of {now.st_mtime_ns}"
@@ -80,19 +86,42 @@ class Rejects:
     path: Path
     count: int = 0
     _last: int = 0
-    _file: TextIO = field(init=False)
+    _kept: int = field(init=False)
+    _file: BinaryIO = field(init=False)
 
     def __post_init__(self) -> None:
-        # A line at a time: what was told stands when this process dies.
-        self._file = self.path.open("a+", buffering=1)
+        """Raises BadImport for a place where no file can be written."""
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            raise BadImport(f"{self.path} is for the rows that can't be taken: {error.strerror or error}.") from error
         self._file.seek(0)
+        whole = 0
         for line in self._file:
-            self.count, self._last = self.count + 1, json.loads(line)["line"]
+            try:
+                self._last = json.loads(line)["line"]
+            except ValueError:  # torn by a full disk or a power cut; its row is read again, and so is what came behind
+                self._file.truncate(whole)
+                break
+            self.count, whole = self.count + 1, whole + len(line)
+        self._kept = self.count
 
     def __call__(self, line: int, why: str) -> None:
+        """Raises Full. A line at a time: what was told stands when this process dies."""
         if line > self._last:
-            self._file.write(json.dumps({"line": line, "reason": why}) + "\n")
+            try:
+                self._file.write(json.dumps({"line": line, "reason": why}).encode() + b"\n")
+                self._file.flush()
+            except OSError as error:
+                raise Full(f"{self.path}: {error.strerror}.") from error
             self.count += 1
 
+    def keep(self) -> None:
+        """What was told survives a power cut, as what is known of its rows does: they aren't read again."""
+        if self._kept < self.count and self.path.is_file():
+            os.fsync(self._file.fileno())
+        self._kept = self.count
+
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # of a line that was refused already
+            self._file.close()

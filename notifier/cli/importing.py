@@ -77,6 +77,8 @@ def followers(since: datetime | None, **given: Any) -> None:
     from notifier.cli.freight import follows
 
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
+    if moment > datetime.now(UTC):
+        raise click.BadParameter(f"{since} is to come: nobody would see anything until then.", param_hint="--since")
     _bring(follows(moment), moment.isoformat(), lambda loaded: {"follows": loaded.left}, **given)
 
 

@@ -116,13 +116,14 @@ class Loading(Generic[S]):
                 advance(place - before, rows)
                 before = place
 
-            work.read(self._unchanged(source, edges.read()), read)
+            work.read(self._unchanged(source, edges.read(), reject), read)
             return reject.count
 
-    def _unchanged(self, source: Source[S], read: int) -> Iterator[S]:
+    def _unchanged(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
         seen = self.checkpoint.seen()
         for rows in source.behind(read):
             self.checkpoint.require_same(seen)
+            reject.keep()
             yield rows
         self.checkpoint.require_same(seen)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from notifier.cli.screen import harmless
 from notifier.domain.errors import NotifierError, Refused
 
 USAGE = 2
@@ -71,7 +72,7 @@ class Verbs(Family):
             with on_one_line():
                 return super().invoke(ctx)
         except NotifierError as error:
-            click.echo(str(error), err=True)
+            click.echo(harmless(str(error)), err=True)
             ctx.exit(exit_code(error))
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from notifier.adapters.spill import SpilledEdges
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.edges import HALF, Crowds, Keys, boundary, cut, joined, keyed
+from notifier.domain.errors import Full
 from notifier.domain.subject import Member
+from tests.unit.full import no_file_beyond
 
 Pair = tuple[int, int]
 
@@ -95,6 +97,16 @@ def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: P
     (tmp_path / "20.run.new").write_bytes(b"half")
     assert SpilledEdges(tmp_path).read() == 10
     assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).line()] == [keys_of([(1, 2)]).tolist()]
+
+
+def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None:
+    edges = SpilledEdges(tmp_path)
+    edges.add(keys_of([(1, 2)]), 10)
+    with no_file_beyond(16), pytest.raises(Full):
+        edges.add(keys_of([(1, n) for n in range(2, 99)]), 20)
+    assert (edges.read(), edges.count(), [path.name for path in tmp_path.iterdir()]) == (10, 1, ["10.run"])
+    edges.add(keys_of([(1, 3)]), 20)
+    assert edges.count() == 2
 
 
 def test_many_runs_of_a_size_become_one_and_few_files_stay(tmp_path: Path) -> None:

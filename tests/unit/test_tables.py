@@ -3,8 +3,10 @@
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -169,6 +171,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "spoilt.csv.gz": (gzip.compress(csv_of(PAIRS))[:-6] + b"123456", "It can't be unpacked"),
     "cut.ndjson.zst": (_framed(ndjson_of(PAIRS * 99))[:-30], "It can't be"),
     "cut.parquet": (parquet_of(PAIRS)[:-30], "It is no Parquet, or cut off"),
+    "table.csv": (parquet_of(PAIRS), "It is Parquet, which --form parquet reads"),
     "text.parquet": (csv_of(PAIRS), "It is no Parquet, or cut off"),
 }
 
@@ -195,6 +198,17 @@ def test_the_standard_input_is_lines_and_never_parquet(tmp_path: Path) -> None:
         assert read(stream, "csv")[0] == PAIRS
     with file.open("rb") as stream, pytest.raises(BadImport, match="standard input"):
         read(stream, "parquet")
+
+
+def test_a_pipe_is_read_as_the_standard_input_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "graph.csv"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=[gzip.compress(csv_of(PAIRS))])
+    writer.start()
+    assert read(pipe, "csv")[0] == PAIRS
+    writer.join()
+    with pytest.raises(BadImport, match="a pipe"):
+        read(pipe, "parquet")
 
 
 @pytest.mark.parametrize("name", ["graph", "graph.gz", "graph.xlsx", ".csv.zst.old"])

@@ -9,6 +9,7 @@ import numpy as np
 
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.edges import HALF, Keys, boundary, joined
+from notifier.domain.errors import Full
 
 KEY = np.dtype("<u8")
 PIECE = 1 << 22
@@ -86,11 +87,15 @@ class SpilledEdges:
 
     def _write(self, name: str, pieces: Iterable[bytes]) -> None:
         new = self._folder / f"{name}.new"
-        with new.open("wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._folder / name)
+        try:
+            with new.open("wb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._folder / name)
+        except OSError as error:
+            new.unlink(missing_ok=True)  # what fitted of it makes room
+            raise Full(f"{self._folder}: {error.strerror}.") from error
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -3,21 +3,24 @@
 import gzip
 from typing import BinaryIO, cast
 
-from notifier.domain.errors import Environment
+from notifier.domain.errors import BadImport, Environment
 
 NEEDS = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 """What their files begin with."""
 
 
 def unpacked(file: BinaryIO) -> BinaryIO:
-    """By what it begins with; a file that isn't packed is read as it is. Raises Environment without the extra."""
+    """By what it begins with; a file that isn't packed is read as it is. Raises Environment without the extra, and
+    BadImport for what has no lines."""
     begins = file.peek(4) if hasattr(file, "peek") else b""
     if begins.startswith(GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
     if begins.startswith(ZSTD):
         return _zstd(file)
+    if begins.startswith(PARQUET):
+        raise BadImport("It is Parquet, which --form parquet reads, from a file alone.")
     return file
 
 

@@ -24,7 +24,7 @@ class Source(Generic[T]):
     behind: Callable[[int], Iterator[T]]
     """All but so many rows that were read before. Raises BadImport where it isn't what it is said to be."""
     size: int | None
-    """None of the standard input."""
+    """None of the standard input, or a pipe."""
     place: Callable[[int], int]
     """Of the size, when so many rows were read."""
 
@@ -35,15 +35,16 @@ def opened(
 ) -> Iterator[Source[T]]:
     """Raises BadImport, and Environment without the extra."""
     if form == PARQUET:
-        if not isinstance(file, Path):
-            raise BadImport("Parquet is read from its end; it can't come by the standard input.")
+        if not isinstance(file, Path) or not file.is_file():
+            raise BadImport("Parquet is read from its end; it can't come by the standard input or a pipe.")
         yield _columns(file, layout, reject, at_once, ignore)
         return
     make = partial(Lines, form=Form(form), layout=layout, reject=reject, at_once=at_once, ignore=ignore)
     if isinstance(file, Path):
         with file.open("rb") as packed:
             lines = make(file=unpacked(packed))
-            yield Source(behind=lines.behind, size=file.stat().st_size, place=lambda _: packed.tell())
+            size = file.stat().st_size if packed.seekable() else None
+            yield Source(behind=lines.behind, size=size, place=lambda _: packed.tell() if size else 0)
     else:
         lines = make(file=unpacked(file))
         yield Source(behind=lines.behind, size=None, place=lambda _: 0)
