@@ -17,6 +17,7 @@ from notifier.domain.reach import MentionsAllowed
 from notifier.domain.want import Volume
 
 LARGEST_BODY = 4 * 1024
+VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
 PRIVATE = {"Cache-Control": "private, no-store"}
 LONGEST_ZONE = 64
 """Letters; the longest name of the IANA has 32."""
@@ -101,8 +102,8 @@ def _wish(data: Arrangement) -> OverallWish:
 
 
 def _volume(said: str) -> Volume:
-    if said not in {Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF}:
-        raise BadPreference(f"The volume is {said!r}."[:80])
+    if said not in VOLUMES:
+        raise BadPreference(f"The volume is {said[:40]!r}; there are {', '.join(VOLUMES)}.")
     return Volume(said)
 
 

@@ -83,7 +83,7 @@ def _wish(data: Change, now: datetime) -> Wish:
 
 def _volume(said: str) -> Volume:
     if said not in set(Volume):
-        raise BadPreference(f"The volume is {said!r}."[:80])
+        raise BadPreference(f"The volume is {said[:40]!r}; there are {', '.join(Volume)}.")
     return Volume(said)
 
 

@@ -179,6 +179,11 @@ def test_what_can_t_be_meant_is_refused_and_changes_nothing(edge: Edge, body: ob
     assert everything(edge) == UNSAID
 
 
+def test_of_everything_there_is_no_default(edge: Edge) -> None:
+    told = arrange(edge, {"volume": "default"}).json()
+    assert told["detail"] == "The volume is 'default'; there are all, first, digest, off."
+
+
 def test_while_the_log_is_away_nothing_is_changed(edge: Edge) -> None:
     edge.house.broken.log = LogUnavailable()
     assert_problem(arrange(edge, {"volume": "off"}), 503, "log_unavailable")

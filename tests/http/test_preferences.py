@@ -140,6 +140,12 @@ def test_what_is_no_preference_is_refused_and_changes_nothing(edge: Edge, body: 
     assert preferences(edge) == []
 
 
+def test_whose_volume_there_is_not_is_told_which_there_are(edge: Edge) -> None:
+    assert prefer(edge, {"volume": "loud"}).json()["detail"] == (
+        "The volume is 'loud'; there are default, all, first, digest, off."
+    )
+
+
 @pytest.mark.parametrize(
     ("subject", "status", "code"),
     [

@@ -100,7 +100,7 @@ class NumberTaken(Refused):
 
 
 class BadPreference(Refused):
-    """A preference is a volume of all, first and off, or a mute, of the mentions of another account."""
+    """What is wanted can't be said so."""
 
     code = "bad_preference"
 
