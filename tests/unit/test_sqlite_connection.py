@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_a_block_that_fails_leaves_nothing(db: Database) -> None:
         fail_after_writing(db)
     put(db, 2)
     assert stored(db) == [2]
+
+
+@pytest.mark.parametrize("block", [Database.read, Database.write])
+def test_who_fails_amid_the_rows_may_write_though_others_have_and_the_error_is_kept(
+    db: Database, block: Callable[[Database], AbstractContextManager[sqlite3.Connection]]
+) -> None:
+    """As a worker that counts a failed attempt: the error has its frames, and they have the rows."""
+    put(db, *range(2_000))
+    with pytest.raises(ZeroDivisionError) as kept, block(db) as c:
+        assert [1 // x for (x,) in c.execute("SELECT x FROM t")]
+    other = Database(db.path)
+    put(other, 1)
+    other.close()
+    put(db, 2)
+    assert kept.value.__traceback__ is not None
+    assert len(stored(db)) == 2_002
 
 
 def test_a_look_is_consistent_while_others_write(db: Database) -> None:

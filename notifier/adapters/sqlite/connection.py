@@ -113,7 +113,7 @@ class Database:
                 connection = self._connection()
                 # The one writer's place is taken at once: a write that began as a read could be refused halfway.
                 _patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
-                with _ending(connection):
+                with self._freed(), _ending(connection):
                     yield connection
         finally:
             turn.release()
@@ -128,7 +128,7 @@ class Database:
         with self._translated():
             connection = self._connection()
             connection.execute("BEGIN")
-            with _ending(connection):
+            with self._freed(), _ending(connection):
                 yield connection
 
     def close(self) -> None:
@@ -179,6 +179,18 @@ class Database:
             own.local.connection = None
             own.opened.discard(found)
             found.close()
+
+    @contextmanager
+    def _freed(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error:
+            raise
+        except Exception:
+            # Whoever stopped amid the rows has a look that stays open behind the rollback, as long as the error has its
+            # frames; behind such a look, once it is old, this thread could write nothing.
+            self._drop()
+            raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
