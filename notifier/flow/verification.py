@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from notifier import topics
-from notifier.codec import pack
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, count, nobody
-from notifier.domain.graph import GraphRecord, rebuilds, shard_key
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
+from notifier.flow.mending import Mending
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
-from notifier.ports.log import EventLog, Record
+from notifier.ports.log import EventLog
 from notifier.ports.overalls import Overalls
 from notifier.ports.sets import MemberSets
 from notifier.ports.wants import Wants
@@ -70,12 +68,7 @@ class Verification:
     def repair(self, user: UserId, found: Sequence[Compared]) -> int:
         """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
         wrong = [one.shard for one in found if one.wrong]
-        asked = [pack(GraphRecord(rebuild=rebuild)) for rebuild in rebuilds(user, wrong)]
-        records = [Record(stream=topics.FOLLOWS, key=user, value=value) for value in asked]
-        records += [
-            Record(stream=topics.FOLLOWS, key=shard_key(s), value=pack(GraphRecord(everybody=s))) for s in wrong
-        ]
-        self.log.append(records)
+        Mending(log=self.log)(user, wrong)
         return len(wrong)
 
     def shards(self, user: UserId) -> Sequence[int]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.burst import Burst
-from notifier.domain.errors import OUTAGES
+from notifier.domain.errors import OUTAGES, Poison
 from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
 from notifier.domain.outcome import Again, Dead, Done, Outcome
 from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
@@ -130,7 +130,8 @@ class Work:
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:
-            self.claims.release(hold.claim, now)
+            if not isinstance(cause, Poison):  # what can't be read is being made again: then the claim runs out first
+                self.claims.release(hold.claim, now)
             return Again(reason=reason)
         self._bury(piece, reason, now)
         return Dead(cause=reason)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from notifier.domain.slice import Step
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
+from notifier.flow.mending import Mending
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.work import Work
@@ -47,7 +48,15 @@ class Telling(House):
 
     def delivery(self) -> Delivery:
         p = self.ports
-        return Delivery(sets=p.sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics, rule=self.rule)
+        return Delivery(
+            sets=p.sets,
+            seals=p.seals,
+            inbox=p.inbox,
+            clock=p.clock,
+            metrics=self.metrics,
+            rule=self.rule,
+            mend=Mending(log=p.log),
+        )
 
     def push(self) -> Push:
         p = self.ports
