@@ -4,19 +4,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
-from redis import Redis
 
 from notifier.cli import main
 from notifier.testing.trial import Script, trial
 from notifier.testing.world import World
 from services.fleet import Standing
+from tests.services.own import own
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -24,40 +21,12 @@ COLLAPSE = 5.0
 """Seconds: the storm waits until the windows of its rehearsal are over."""
 ENGINES_FAIL = ("kill-cassandra", "kill-valkey", "cut-kafka", "refuse-cassandra")
 SMALL = ("--followers", "100000", "--celebrities", "3", "--threshold", "50000", "--mentions", "60", "--collapse", "5")
-FIRST_DATABASE = 8
-"""Of the shared Valkey: this service's own, and behind it one for each pool."""
+DATABASES = range(8, 13)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, Standing]) -> Path:
-    """A folder whose settings name the engines of the run, with a keyspace, topics and databases of its own."""
-    folder = tmp_path_factory.mktemp("clustered")
-    (folder / "services").mkdir()
-    for number in range(5):
-        with closing(Redis.from_url(database(fleet, number))) as kept:
-            kept.flushdb()
-    name = f"clustered_{uuid4().hex[:12]}"
-    (folder / "services" / "settings.toml").write_text(f"""\
-redis_url = "{database(fleet, 0)}"
-[kafka]
-servers = "{fleet["kafka"].address}"
-prefix = "{name}."
-[cassandra]
-hosts = "{fleet["cassandra"].host}"
-port = {fleet["cassandra"].port}
-keyspace = "{name}"
-replicas = 1
-[brokers]
-p0 = "{database(fleet, 1)}"
-p1 = "{database(fleet, 2)}"
-p2 = "{database(fleet, 3)}"
-push = "{database(fleet, 4)}"
-""")
-    return folder
-
-
-def database(fleet: Mapping[str, Standing], number: int) -> str:
-    return urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{FIRST_DATABASE + number}"))
+    return own(tmp_path_factory.mktemp("clustered"), fleet, DATABASES)
 
 
 def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:

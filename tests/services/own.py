@@ -1,0 +1,38 @@
+"""A data folder on the engines of the run: its settings name them, with a keyspace, topics and databases of its own."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+from redis import Redis
+
+from services.fleet import Standing
+
+
+def own(folder: Path, fleet: Mapping[str, Standing], databases: Sequence[int]) -> Path:
+    """Of the shared Valkey, which are emptied: the service's own, and behind it one for each pool."""
+    urls = [urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{number}")) for number in databases]
+    for url in urls:
+        with closing(Redis.from_url(url)) as kept:
+            kept.flushdb()
+    name = f"own_{uuid4().hex[:12]}"
+    (folder / "services").mkdir()
+    (folder / "services" / "settings.toml").write_text(f"""\
+redis_url = "{urls[0]}"
+[kafka]
+servers = "{fleet["kafka"].address}"
+prefix = "{name}."
+[cassandra]
+hosts = "{fleet["cassandra"].host}"
+port = {fleet["cassandra"].port}
+keyspace = "{name}"
+replicas = 1
+[brokers]
+p0 = "{urls[1]}"
+p1 = "{urls[2]}"
+p2 = "{urls[3]}"
+push = "{urls[4]}"
+""")
+    return folder
