@@ -15,7 +15,7 @@ from notifier.cli.verbs import Family, example
 from notifier.config import Settings
 from notifier.domain.activity import Published
 from notifier.domain.errors import NotFound
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.flow.census import Counted
 from notifier.flow.freshness import COUNTED, Fresh, freshness
 from notifier.flow.verification import Compared
@@ -131,13 +131,13 @@ def require(ports: Ports, user: UserId) -> None:
 def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> Counted:
     """Raises NotFound for an account that doesn't exist."""
     from notifier.flow.census import Census
-    from notifier.flow.router import lane_of
+    from notifier.flow.router import lane_by
     from notifier.flow.tiering import tier_rule
 
     require(ports, user)
     subject = Subject(Kind.MENTION, user)
     head = ports.sets.head(subject)
-    lane = lane_of(head.total, settings.threshold, was=Lane.STANDARD)
+    lane = lane_by(ports.heads, subject, head.total, settings.threshold)
     with progress("counting", sum(map(bool, head.counts)), quiet=quiet) as advance:
         return Census(sets=ports.sets, rule=tier_rule(settings.tier_rule))(subject, lane, advance)
 

@@ -48,7 +48,7 @@ class Sizes:
         before = self._known.get(subject)
         if before is None or now >= before[2]:
             total = self.sets.head(subject).total
-            lane = self._lane(subject, total, was=before[1] if before else Lane.STANDARD)
+            lane = lane_by(self.heads, subject, total, self.threshold, was=before[1] if before else Lane.STANDARD)
             before = (total, lane, now + self.kept_for)
         # To the end: the first is always the one that was asked for longest ago.
         self._known.pop(subject, None)
@@ -57,17 +57,18 @@ class Sizes:
             del self._known[next(iter(self._known))]
         return before[0], before[1]
 
-    def _lane(self, subject: Subject, total: int, *, was: Lane) -> Lane:
-        """Between the two lines of the hysteresis the lane stays what it was, by the last burst that opened: that is
-        known to all routers, and to one that has started again. A lane is no promise: where two routers differ for a
-        moment both lanes' mentions meet at the subject's head."""
-        if lane_of(total, self.threshold, was=Lane.CELEBRITY) is lane_of(total, self.threshold, was=Lane.STANDARD):
-            return lane_of(total, self.threshold, was=was)
-        # Fails open: a head that can't be read must not keep the mention from its subject.
-        with suppress(Poison):
-            last = self.heads.load([subject])[subject].open
-            was = last.lane if last else was
-        return lane_of(total, self.threshold, was=was)
+
+def lane_by(heads: Heads, subject: Subject, followers: int, threshold: int, *, was: Lane = Lane.STANDARD) -> Lane:
+    """Between the two lines of the hysteresis the lane stays what it was, by the last burst that opened: that is
+    known to all routers, and to one that has started again. A lane is no promise: where two routers differ for a
+    moment both lanes' mentions meet at the subject's head."""
+    if lane_of(followers, threshold, was=Lane.CELEBRITY) is lane_of(followers, threshold, was=Lane.STANDARD):
+        return lane_of(followers, threshold, was=was)
+    # Fails open: a head that can't be read must not keep the mention from its subject.
+    with suppress(Poison):
+        last = heads.load([subject])[subject].open
+        was = last.lane if last else was
+    return lane_of(followers, threshold, was=was)
 
 
 def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:

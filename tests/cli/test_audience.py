@@ -129,6 +129,23 @@ def test_a_preview_says_what_of_a_tweet_was_taken_back(folder: Path, notifier: N
         assert told(*wrong).exit_code == 2
 
 
+def test_an_audience_is_shown_in_the_lane_that_its_next_mention_takes(folder: Path, notifier: Notifier) -> None:
+    """Between the two lines of the hysteresis that is the last burst's."""
+    words = ("--followers", "1000", "--universe", "2000", "--celebrities", "1")
+    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
+    between: dict[str, str | None] = {"NOTIFIER_THRESHOLD": "1050"}
+
+    def lanes() -> list[str]:
+        verbs = ("audience", "preview")
+        return [
+            json.loads(notifier(v, "@nova", "--json", "--data", str(folder), env=between).stdout)["lane"] for v in verbs
+        ]
+
+    assert lanes() == ["standard", "standard"]
+    deliver(folder, "nova")  # by a threshold of 1,000
+    assert lanes() == ["celebrity", "celebrity"]
+
+
 def test_a_preview_is_drawn_as_a_table(folder: Path, notifier: Notifier) -> None:
     words = ("--followers", "2000", "--universe", "4000", "--celebrities", "1")
     assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
