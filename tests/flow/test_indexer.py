@@ -15,7 +15,7 @@ from notifier.domain.bits import from_offsets
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.graph import Deed
 from notifier.domain.stamp import stamp
-from notifier.domain.subject import Kind, Subject
+from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
@@ -27,6 +27,15 @@ def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
     graph.indexer()([graph.say("ada"), graph.say("bea"), graph.say("ada", of=LYRA)])
     graph.indexer()([graph.say("bea", Deed.UNFOLLOW), graph.say("cleo", Deed.UNFOLLOW)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada"}, {"ada"})
+
+
+def test_whoever_follows_and_is_followed_is_known_from_then_on() -> None:
+    graph = Graph()
+    graph.indexer()([graph.say("newcomer", of=UserId("newly_followed"))])
+    assert graph.directory.accounts([UserId("newcomer"), UserId("newly_followed")]).keys() == {
+        UserId("newcomer"),
+        UserId("newly_followed"),
+    }
 
 
 def test_an_unfollow_is_not_undone_by_what_comes_late() -> None:
