@@ -4,7 +4,7 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from threading import Thread
 
@@ -225,3 +225,14 @@ def test_csv_and_ndjson_are_read_alike(pairs: list[Pair]) -> None:
     ]
     assert found[0][0] == found[1][0]
     assert [why for _, why in found[0][1]] == [why for _, why in found[1][1]]
+
+
+@pytest.mark.parametrize("name", ["graph.csv", "graph.csv.gz", "graph.ndjson.zst", "graph.parquet"])
+def test_a_reader_that_is_cut_off_ends_quietly_also_behind_its_file(tmp_path: Path, name: str) -> None:
+    """As of an import that Ctrl-C stops while its rows are written: the file is closed before the reader is."""
+    file = made(tmp_path, name, FORMS[name](PAIRS))
+    with opened(file, form_of(name), EDGES, lambda line, why: None, 2) as source:
+        rows = source.behind(0)
+        assert next(rows).read == 2
+    assert isinstance(rows, Generator)
+    rows.close()

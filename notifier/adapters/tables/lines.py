@@ -50,7 +50,8 @@ class Lines(Generic[T]):
         except OSError as error:  # also of an unpacker that has no error of its own
             raise BadImport(f"It can't be read: {error}") from error
         finally:
-            text.detach()  # the file is its opener's
+            if not text.closed:  # the file is its opener's, who closes it first where the reader was cut off
+                text.detach()
 
 
 def _short(text: io.TextIOWrapper) -> Iterator[str]:
