@@ -143,8 +143,9 @@ class Scene:
             self._became(person)
 
     def _became(self, *names: str) -> None:
-        """Nobody else did: they stay the same objects, of which each is judged once."""
-        self.people = {**self.people, **{name: self.rumours.told(self.base[name]) for name in names}}
+        """Nobody else did: they stay the same objects, of which each is judged once. Strangers are nobody's business."""
+        told = {name: self.rumours.told(self.base[name]) for name in names if name in self.base}
+        self.people = {**self.people, **told}
         self.history.append(self.people)
 
     def lives(self) -> Sequence[Person]:
