@@ -68,7 +68,10 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def verify(
     ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Compare an account's bitmaps and head with the rows of follows and wants. Exit code 1 when they differ."""
+    """Compare an account's bitmaps and head with the rows of follows and wants. Exit code 1 when they differ.
+
+    Of the shards beyond a sample it is looked whether bitmaps can be read and the head counts them right.
+    """
     from notifier.cli.opening import opened
     from notifier.flow.verification import Verification
 
@@ -83,8 +86,9 @@ def verify(
         some = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
             found = verification(user, some, sample or inf, advance)
-        asked = verification.repair(user, found) if repair else 0
-    told = drift(user, found, asked)
+            rest = verification.look(user, some[len(found) :], advance)
+        asked = verification.repair(user, [*found, *rest]) if repair else 0
+    told = drift(user, found, rest, asked)
     if as_json:
         print_json(told)
     else:
@@ -93,22 +97,26 @@ def verify(
         ctx.exit(1)
 
 
-def drift(user: UserId, found: Sequence[Compared], asked: int) -> Mapping[str, object]:
+def drift(user: UserId, found: Sequence[Compared], rest: Sequence[Compared], asked: int) -> Mapping[str, object]:
+    both = [*found, *rest]
     return {
         "account": user,
         "shards": len(found),
         "followers": sum(one.followers for one in found),
-        "wrong_shards": [one.shard for one in found if one.wrong],
-        "missing": sum(one.missing for one in found),
-        "strangers": sum(one.strangers for one in found),
-        "unreadable": sum(one.unreadable for one in found),
-        "wrong_in_head": sum(one.head != one.followers for one in found),
+        "shards_looked_at": len(rest),
+        "wrong_shards": [one.shard for one in both if one.wrong],
+        "missing": sum(one.missing for one in both),
+        "strangers": sum(one.strangers for one in both),
+        "unreadable": sum(one.unreadable for one in both),
+        "wrong_in_head": sum(one.head != one.followers for one in both),
         "repairing": asked,
     }
 
 
 def _print_drift(told: Mapping[str, object]) -> None:
     print_sentence(f"@{told['account']}: {told['followers']:,} followers in {told['shards']:,} shards were compared.")
+    if rest := told["shards_looked_at"]:
+        print_sentence(f"Of {rest:,} more shards the bitmaps were looked at.")
     if not (wrong := told["wrong_shards"]):
         print_sentence("Bitmaps, head and rows agree.")
         return

@@ -40,7 +40,7 @@ class Census:
     rule: TierRule = by_activity
 
     def __call__(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
-        """Tells `advance` of shards that are counted. Raises StoreUnavailable, and Poison where a set can't be read."""
+        """Tells `advance` of shards that are counted. Raises Unavailable, also where a set can't be read."""
         head = self.sets.head(subject)
         shards = [shard for shard, n in enumerate(head.counts) if n]
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()

@@ -1,22 +1,21 @@
 """Delivery: a slice's shards are sealed and their rows written, the same bytes whoever does it and how often."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from notifier.domain.audience import Tier, TierRule, by_activity
 from notifier.domain.bits import count
 from notifier.domain.block import cut
 from notifier.domain.burst import Burst
-from notifier.domain.errors import Poison, RuleFailed
+from notifier.domain.errors import RuleFailed
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import Part, Seal, seal
 from notifier.domain.slice import Slice
-from notifier.domain.subject import UserId
+from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Inbox
 from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
 from notifier.telemetry import Metrics
 
 SHARDS_AT_ONCE = 64
@@ -26,14 +25,12 @@ more shards each holds, the less it costs. Between them the claim is renewed, ho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    sets: MemberSets
+    sets: MendedSets
     seals: Seals
     inbox: Inbox
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
-    mend: Callable[[UserId, Sequence[int]], None] = lambda _, __: None
-    """Has an account's bitmaps of some shards made again."""
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
@@ -69,11 +66,6 @@ class Delivery:
         try:
             live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
             return [seal(burst, shard, sets, self.rule) for shard, sets in zip(shards, live, strict=True)]
-        except Poison:
-            # Made again by the time of another attempt: each waits until the claim of the one before it has run out.
-            for owner in {burst.key.subject.owner, burst.restricted_to or burst.key.subject.owner}:
-                self.mend(owner, shards)
-            raise
         except RuleFailed:
             # No other rule takes its place: the slice is tried again, and dies with the cause. Everybody sees the burst
             # by the pull path meanwhile.

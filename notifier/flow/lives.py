@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from notifier.domain.audience import ShardSets
+from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.subject import Subject, UserId
 from notifier.ports.sets import MemberSets
 
@@ -16,8 +17,12 @@ Advance = Callable[[int], object]
 def lives(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
-    """Raises StoreUnavailable, and Poison where a set can't be read."""
+    """Raises Unavailable, also where a set can't be read."""
     for first in range(0, len(shards), AT_ONCE):
         some = shards[first : first + AT_ONCE]
-        yield from zip(some, sets.live(subject, some, restricted_to), strict=True)
+        try:
+            found = sets.live(subject, some, restricted_to)
+        except Poison as poison:  # who only looks asks for nothing, and is told how one does
+            raise Unavailable(f"{poison.detail} Try `notifier audience verify @{subject.owner} --repair`.") from poison
+        yield from zip(some, found, strict=True)
         advance(len(some))

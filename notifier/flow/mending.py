@@ -1,21 +1,63 @@
-"""Bitmaps that are wrong: whoever finds one asks the indexer, the only one who writes them, to make it again."""
+"""Mending: bitmaps that can't be read are made again from the rows, which whoever meets one asks for and waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from notifier import topics
 from notifier.codec import pack
+from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.graph import GraphRecord, rebuilds, shard_key
-from notifier.domain.subject import UserId
+from notifier.domain.overall import OF_OVERALLS
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.want import OF_WANTS
+from notifier.flow.bitmaps import stored
 from notifier.ports.log import EventLog, Record
+from notifier.ports.sets import MemberSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mending:
+class MendedSets:
+    port: MemberSets
     log: EventLog
 
-    def __call__(self, user: UserId, shards: Sequence[int]) -> None:
-        """Of the account's followers, and of everybody. Asked twice it is made twice, and is the same."""
-        asked = [(user, GraphRecord(rebuild=rebuild)) for rebuild in rebuilds(user, shards)]
-        asked += [(UserId(shard_key(shard)), GraphRecord(everybody=shard)) for shard in shards]
-        self.log.append([Record(stream=topics.FOLLOWS, key=key, value=pack(record)) for key, record in asked])
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        """As the sets have them. Raises StoreUnavailable, also for those that are being made again; and Poison where a
+        bitmap can't be read that no rows give back, as of who was active.
+        """
+        try:
+            return self.port.live(subject, shards, restricted_to)
+        except Poison as poison:
+            asked = [self._mend(owner, shards) for owner in _owners(subject, restricted_to)]
+            if not any(asked):
+                raise
+            # Asked again by every try until it is done: whoever died behind the asking is waited for by nobody.
+            raise StoreUnavailable(f"It is made again: {poison}") from poison
+
+    def _mend(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
+        """Asks the indexer, the only one who writes them, for those that are damaged."""
+        damaged = [shard for shard in shards if unreadable(self.port, owner, shard)]
+        if damaged:
+            self.log.append(list(repairs(owner.owner, damaged)))
+        return damaged
+
+
+def unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:
+    """How many of the bitmaps that rows give back can't be read: an account's, and everybody's of that shard."""
+    own = [(kind, owner) for kind in (SetKind.FOLLOWERS, *OF_WANTS)]
+    all_of_them = [*own, *((kind, None) for kind in OF_OVERALLS)]
+    return sum(stored(sets, kind, of, shard) is None for kind, of in all_of_them)
+
+
+def repairs(user: UserId, shards: Sequence[int]) -> Iterator[Record]:
+    """What asks for an account's bitmaps of these shards, and for what everybody wants of everything there."""
+    for rebuild in rebuilds(user, shards):
+        yield Record(stream=topics.FOLLOWS, key=user, value=pack(GraphRecord(rebuild=rebuild)))
+    for shard in shards:
+        yield Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(everybody=shard)))
+
+
+def _owners(subject: Subject, restricted_to: UserId | None) -> Iterator[Subject]:
+    yield Subject(Kind.MENTION, subject.owner)
+    if restricted_to is not None:
+        yield Subject(Kind.MENTION, restricted_to)

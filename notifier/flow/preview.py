@@ -70,8 +70,7 @@ class Preview:
 
     def __call__(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
         """In the order in which the accounts are named. `begun` is told how many shards are to be counted, of each
-        account, and gives whom to tell of those that are. Raises StoreUnavailable, and Poison where a set can't be
-        read.
+        account, and gives whom to tell of those that are. Raises Unavailable, also where a set can't be read.
 
         The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
         """

@@ -9,7 +9,7 @@ from notifier.domain.bits import SHARD_MEMBERS, count, nobody
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
-from notifier.flow.mending import Mending
+from notifier.flow.mending import repairs, unreadable
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
 from notifier.ports.log import EventLog
@@ -24,7 +24,7 @@ class Compared:
 
     shard: int
     followers: int
-    """By the rows."""
+    """By the rows; by the bitmap where those weren't asked."""
     missing: int
     """Whom a row has and the bitmap for it hasn't."""
     strangers: int
@@ -65,10 +65,21 @@ class Verification:
                 break
         return found
 
+    def look(
+        self, user: UserId, shards: Iterable[int], advance: Callable[[int], object] = lambda _: None
+    ) -> Sequence[Compared]:
+        """Without the rows, which are what takes long: whether bitmaps can be read, and the head counts them right."""
+        subject, found = Subject(Kind.MENTION, user), list[Compared]()
+        head = self.sets.head(subject)
+        for shard in shards:
+            found.append(self._look(subject, shard, head))
+            advance(1)
+        return found
+
     def repair(self, user: UserId, found: Sequence[Compared]) -> int:
         """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
         wrong = [one.shard for one in found if one.wrong]
-        Mending(log=self.log)(user, wrong)
+        self.log.append(list(repairs(user, wrong)))
         return len(wrong)
 
     def shards(self, user: UserId) -> Sequence[int]:
@@ -91,5 +102,21 @@ class Verification:
             missing=sum(count(of_rows & ~bits) for of_rows, bits in pairs),
             strangers=sum(count(bits & ~of_rows) for of_rows, bits in pairs),
             unreadable=sum(bits is None for bits in found.values()),
-            head=head.counts[shard] if shard < len(head.counts) else 0,
+            head=_counted(head, shard),
         )
+
+    def _look(self, subject: Subject, shard: int, head: SetHead) -> Compared:
+        counted = _counted(head, shard)
+        followers = stored(self.sets, SetKind.FOLLOWERS, subject, shard)
+        return Compared(
+            shard=shard,
+            followers=counted if followers is None else count(followers),
+            missing=0,
+            strangers=0,
+            unreadable=unreadable(self.sets, subject, shard),
+            head=counted,
+        )
+
+
+def _counted(head: SetHead, shard: int) -> int:
+    return head.counts[shard] if shard < len(head.counts) else 0

@@ -130,7 +130,7 @@ class Work:
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:
-            if not isinstance(cause, Poison):  # what can't be read is being made again: then the claim runs out first
+            if not isinstance(cause, Poison):  # what can't be read may be made again: then the claim runs out first
                 self.claims.release(hold.claim, now)
             return Again(reason=reason)
         self._bury(piece, reason, now)

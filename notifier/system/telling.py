@@ -6,7 +6,7 @@ from datetime import timedelta
 from notifier.domain.slice import Step
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
-from notifier.flow.mending import Mending
+from notifier.flow.mending import MendedSets
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
 from notifier.flow.work import Work
@@ -48,15 +48,8 @@ class Telling(House):
 
     def delivery(self) -> Delivery:
         p = self.ports
-        return Delivery(
-            sets=p.sets,
-            seals=p.seals,
-            inbox=p.inbox,
-            clock=p.clock,
-            metrics=self.metrics,
-            rule=self.rule,
-            mend=Mending(log=p.log),
-        )
+        sets = MendedSets(port=p.sets, log=p.log)
+        return Delivery(sets=sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics, rule=self.rule)
 
     def push(self) -> Push:
         p = self.ports

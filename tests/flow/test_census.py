@@ -1,9 +1,13 @@
 """The census: the same people that a burst's seals would have, and whom they leave out."""
 
-from notifier.domain.audience import TIERS, Tier
+import pytest
+
+from notifier.domain.audience import TIERS, SetKind, Tier
 from notifier.domain.bits import count
+from notifier.domain.errors import Unavailable
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.flow.census import Census
+from tests.flow.damaged import Damaged
 from tests.flow.stage import LYRA, NOVA, Stage
 
 
@@ -27,3 +31,8 @@ def test_it_counts_whom_a_mention_reaches_and_whom_a_rule_leaves_out() -> None:
 def test_of_whom_nobody_follows_there_is_nothing_to_count() -> None:
     found = Census(sets=Stage().ground.sets)(Subject(Kind.MENTION, UserId("kim")), Lane.STANDARD)
     assert (found.followers, found.head, found.shards, found.suppressed) == (0, 0, 0, {})
+
+
+def test_a_bitmap_that_can_not_be_read_is_told_with_what_to_do() -> None:
+    with pytest.raises(Unavailable, match="Try `notifier audience verify @nova --repair`"):
+        Census(sets=Damaged(Stage().ground.sets, SetKind.FOLLOWERS))(NOVA, Lane.CELEBRITY)

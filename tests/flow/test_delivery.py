@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.errors import Full, NotifierError, Poison, SchemaOlder, StoreUnavailable
+from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ledger import ATTEMPTS, Fact
 from notifier.domain.outcome import Again
 from notifier.domain.slice import TERMS, Pool, Step
@@ -167,35 +167,6 @@ def test_no_outage_uses_up_the_tries_of_a_slice(outage: type[NotifierError]) -> 
     assert stage.ground.ledger.open() != []
     stage.deliver()
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
-
-
-def test_a_bitmap_that_cannot_be_read_is_made_again_before_the_slices_die_of_it() -> None:
-    """They ask the indexer, and wait for their claims to run out; nobody is left to the pull path."""
-    stage = Stage()
-    stage.mention("nova")
-    work = stage.system(sets=Refusing(stage.ground.sets, Poison)).work()
-    for _ in range(2):
-        stage.dispatch()
-        stage.work(by=work)
-        stage.pass_time(seconds=1)  # P0's claims last 1.5
-    asked = [one.record.value for one in stage.ground.log.waiting("follows", "indexer", 99)]
-    assert any(b"rebuild" in value for value in asked)
-    assert any(b"everybody" in value for value in asked)
-    stage.pump("follows").step()
-    stage.pass_time(seconds=60)
-    stage.deliver()
-    assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
-
-
-def test_a_slice_of_which_something_can_never_be_read_dies_all_the_same() -> None:
-    stage = Stage()
-    stage.mention("nova")
-    work = stage.system(sets=Refusing(stage.ground.sets, Poison)).work()
-    for _ in range(3 * ATTEMPTS):
-        stage.dispatch()
-        stage.work(by=work)
-        stage.pass_time(seconds=61)
-    assert [ended(stage, tier) for tier in TIERS] == [{Fact.DEAD}] * 3
 
 
 class Forgetful:

@@ -1,6 +1,7 @@
 """Verification finds whatever differs from the rows of follows, and what it asks for is made right."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from notifier.domain.audience import SetKind
@@ -11,6 +12,7 @@ from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import Volume
 from notifier.flow.verification import Compared, Verification
 from notifier.ports.sets import ShardBlob
+from tests.flow.damaged import Damaged
 from tests.flow.stage import Stage
 
 BEA = UserId("bea")
@@ -90,3 +92,14 @@ def test_a_head_that_counts_wrongly_is_made_right() -> None:
 def test_of_a_sample_it_looks_no_further_than_it_was_asked_to() -> None:
     stage = followed()
     assert [len(compared(stage, sample)) for sample in (1, 2, 3, 4)] == [1, 1, 2, 2]
+
+
+def test_beyond_a_sample_it_is_seen_which_bitmaps_can_not_be_read_and_which_the_head_counts_wrongly() -> None:
+    stage = followed()
+    made = verification(stage)
+    assert [one.wrong for one in made.look(BEA, [0, 1])] == [False, False]
+    stage.ground.sets.force(ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
+    assert [(one.followers, one.head, one.wrong) for one in made.look(BEA, [0, 1])] == [(2, 2, False), (3, 1, True)]
+    spoilt = replace(made, sets=Damaged(stage.ground.sets, SetKind.MUTED, OF_BEA))
+    assert [(one.unreadable, one.wrong) for one in spoilt.look(BEA, [0])] == [(1, True)]
+    assert spoilt.repair(BEA, spoilt.look(BEA, [0])) == 1

@@ -17,6 +17,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.ledger import SqliteLedger
+from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.stays import SqliteStays
@@ -33,6 +34,7 @@ from notifier.domain.reach import Verdict
 from notifier.domain.slice import Slice, Step
 from notifier.domain.subject import BurstKey, Lane, UserId
 from notifier.flow.delivery import Delivery
+from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold, Work
 from notifier.telemetry import Metrics
 from notifier.testing.bench.lean import LeanWriter
@@ -92,7 +94,7 @@ class Bed:
             wants=wants,
         )(world)
         delivery = Delivery(
-            sets=sets,
+            sets=MendedSets(port=sets, log=SqliteLog(files.log, clock)),
             seals=SqliteSeals(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             clock=clock,
@@ -113,7 +115,7 @@ class Bed:
     def burst(self, seq: int) -> tuple[Burst, list[Slice]]:
         """A new burst with its plan, and its P1 slices."""
         burst = opened(BurstKey(self.world.subject(0), seq), self.clock.now())
-        planned = plan(burst, self.delivery.sets.head(burst.key.subject))
+        planned = plan(burst, self.delivery.sets.port.head(burst.key.subject))
         self.work.bursts.write([burst], [])
         self.work.ledger.plan([planned])
         return burst, [piece for piece in planned.slices() if piece.step is Step.ROWS and piece.tier is Tier.P1]

@@ -143,7 +143,7 @@ class Scene:
             self._became(person)
 
     def _became(self, *names: str) -> None:
-        """Nobody else did: they stay the same objects, of which each is judged once. Strangers are nobody's business."""
+        """Nobody else did: they stay the same objects, of which each is judged once. Strangers aren't looked at."""
         told = {name: self.rumours.told(self.base[name]) for name in names if name in self.base}
         self.people = {**self.people, **told}
         self.history.append(self.people)
