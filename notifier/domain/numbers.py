@@ -1,16 +1,22 @@
 """Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from zlib import crc32
 
+from notifier.domain.bits import shard_of
 from notifier.domain.errors import NumberTaken
 from notifier.domain.subject import Member, UserId
 
 HIGHEST = 2**63 - 1
 """Of an outside id's number, as stores count."""
 _DIGITS, _LONGEST = "0123456789", len(str(HIGHEST))
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 BUCKETS = 4_096
 """That outside ids are spread over, for ever: of a billion a quarter of a million are in each, some 15 MB, and a batch
@@ -67,11 +73,11 @@ Below = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 
 def numbered(user: UserId) -> tuple[str, int] | None:
     """Its prefix and its number as `str` writes it, with which it may be in a range: of `u07` these are `u0` and 7."""
-    digits = len(user) - len(user.rstrip(_DIGITS))
-    if not digits:
+    tail = user[len(user.rstrip(_DIGITS)) :]
+    if not tail:
         return None
-    number = int(user[-min(digits, _LONGEST) :])
-    return (user[: -len(str(number))], number) if number <= HIGHEST else None
+    number = int(tail[-_LONGEST:])
+    return (user.removesuffix(str(number)), number) if number <= HIGHEST else None
 
 
 def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:
@@ -81,12 +87,43 @@ def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:
     while rest:
         ranges = below([(prefix, ids[-1][0]) for prefix, ids in rest.items()])
         for (prefix, ids), at in zip(list(rest.items()), ranges, strict=True):
-            while at and ids and ids[-1][0] >= at.first:
-                number, user = ids.pop()
-                if (member := at.member_of(number)) is not None:
-                    found[user] = member
-            if not at or not ids:
-                del rest[prefix]
+            behind = bisect_left(ids, (at.first, UserId(""))) if at else 0
+            if at:
+                found |= {user: m for number, user in ids[behind:] if (m := at.member_of(number)) is not None}
+            _go_on_with(rest, prefix, ids[:behind])
+    return found
+
+
+NamedBelow = Callable[[Sequence[Member]], Sequence[IdRange | None]]
+"""Of each member, the last range that begins there or before."""
+
+
+def named_in_ranges(members: Iterable[Member], below: NamedBelow) -> dict[Member, UserId]:
+    """The way back, with a question for each shard that they are in, and one more for each range that begins in it."""
+    rest = _by_shard(members)
+    found: dict[Member, UserId] = {}
+    while rest:
+        ranges = below([some[-1] for some in rest.values()])
+        for (shard, some), at in zip(list(rest.items()), ranges, strict=True):
+            behind = bisect_left(some, at.member) if at else 0
+            if at:
+                found |= {member: user for member in some[behind:] if (user := at.user_of(member)) is not None}
+            _go_on_with(rest, shard, some[:behind])
+    return found
+
+
+def _go_on_with(rest: dict[K, list[V]], key: K, some: list[V]) -> None:
+    if some:
+        rest[key] = some
+    else:
+        del rest[key]
+
+
+def _by_shard(members: Iterable[Member]) -> dict[int, list[Member]]:
+    """Rising."""
+    found = defaultdict[int, list[Member]](list)
+    for member in sorted(members):
+        found[shard_of(member)].append(member)
     return found
 
 

@@ -12,6 +12,7 @@ from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.domain.audience import SetKind, Tier
 from notifier.domain.bits import nobody
 from notifier.ports.sets import ShardBlob
+from notifier.testing.bench import naming
 from notifier.testing.bench.beside import Bitmaps
 from notifier.testing.bench.slices import GROWTH_MB, LOOKS
 from notifier.testing.bench.slices import figures as of_slices
@@ -70,3 +71,13 @@ def test_memory_that_grows_with_the_slices_is_no_flat_one(last: float, ok: bool)
     rss, flat = of_slices([80.0, *[100.0] * (LOOKS - 2), last], 10_000)
     assert rss.finding.ok
     assert flat.finding.ok is ok
+
+
+def test_the_directory_is_asked_for_people_who_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "BATCH": 256, "ROUNDS": 1}.items():
+        monkeypatch.setattr(naming, name, value)
+    found = {figure.finding.name: figure.finding for figure in naming.run(tmp_path, quick=True, tell=lambda _: None)}
+    assert [*found] == [*naming.PARTS["directory"][1]]
+    assert 20 < float(found["directory_bytes_per_user"].value or 0) < 500
+    with pytest.raises(AssertionError, match="not all were found"):
+        naming._rate(lambda lot: {lot[0]: None}, [["ann", "bob"]])

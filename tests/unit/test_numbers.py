@@ -1,8 +1,13 @@
 """Outside ids that end in a number, and ranges of them."""
 
-import pytest
+from collections.abc import Sequence
 
-from notifier.domain.numbers import IdRange, numbered, successive
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.numbers import IdRange, named_in_ranges, numbered, successive
 from notifier.domain.subject import Member, UserId
 
 
@@ -40,3 +45,23 @@ def test_runs_of_ids_that_follow_one_another_are_found_in_any_order() -> None:
     assert found == {("u", 1, 3), ("u", 8, 3), ("x", 1, 2), ("u0", 7, 3)}
     assert {*successive(map(UserId, ids), 3)} == found - {("x", 1, 2)}
     assert [*successive([], 1)] == []
+
+
+RANGES = [
+    IdRange(prefix=f"r{n}x", first=first, count=count, member=Member(member))
+    for n, (first, count, member) in enumerate([(0, 7, 5), (9, 1, 12), (3, 2 * SHARD_MEMBERS, 20)])
+]
+EVERYBODY = st.sets(st.integers(0, 3 * SHARD_MEMBERS) | st.integers(0, 30))
+
+
+@given(EVERYBODY)
+def test_the_way_back_is_the_range_s_own_whoever_is_asked_for(members: set[int]) -> None:
+    questions: list[int] = []
+
+    def below(asked: Sequence[Member]) -> list[IdRange | None]:
+        questions.extend(asked)
+        return [next((one for one in reversed(RANGES) if one.member <= member), None) for member in asked]
+
+    found = named_in_ranges(map(Member, members), below)
+    assert found == {m: user for m in members for one in RANGES if (user := one.user_of(Member(m)))}
+    assert len(questions) <= len({m // SHARD_MEMBERS for m in members}) + len(RANGES)

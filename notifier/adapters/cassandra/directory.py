@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.together import batches, together
 from notifier.codec import pack, unpack
 from notifier.domain.bits import block_of, shard_of
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.numbers import IdRange, bucket_of, in_ranges, numbered, require_own
+from notifier.domain.numbers import IdRange, bucket_of, in_ranges, named_in_ranges, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -59,10 +59,7 @@ class CassandraDirectory:
             blocks[block_of(member)].append(member)
         rows = [row for rows in self._cluster.ask_each(_USERS, blocks.items()) for row in rows]
         found = {Member(row.member): UserId(row.user) for row in rows}
-        others = [member for member in members if member not in found]
-        ranges = self._cluster.ask_each(_RANGE_OF_MEMBER, [(member,) for member in others])
-        named = {member: id_range(rows).user_of(member) for member, rows in zip(others, ranges, strict=True) if rows}
-        return found | {member: user for member, user in named.items() if user is not None}
+        return found | named_in_ranges((member for member in members if member not in found), self._ranges_of)
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         found = {user: account.member for user, account in self.accounts(users).items()}
@@ -112,6 +109,10 @@ class CassandraDirectory:
 
     def _ranges(self, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
         return [id_range(rows) if rows else None for rows in self._cluster.ask_each(RANGE_OF_ID, places)]
+
+    def _ranges_of(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
+        answers = self._cluster.ask_each(_RANGE_OF_MEMBER, [(member,) for member in members])
+        return [id_range(rows) if rows else None for rows in answers]
 
     def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, Account]:
         asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]

@@ -8,7 +8,7 @@ from functools import partial
 from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.numbers import IdRange, in_ranges, numbered, require_own
+from notifier.domain.numbers import IdRange, in_ranges, named_in_ranges, numbered, require_own
 from notifier.domain.subject import Member, UserId
 from notifier.ports.directory import Account
 
@@ -119,10 +119,7 @@ def _account(user: UserId, member: int, blob: bytes) -> Account:
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
     found = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
-    for member in members:
-        if member not in found and (user := _from_range(c, member)) is not None:
-            found[member] = user
-    return found
+    return found | named_in_ranges((member for member in members if member not in found), partial(_ranges_of, c))
 
 
 def _lease(c: sqlite3.Connection, count: int) -> Member:
@@ -148,9 +145,9 @@ def _ranges(c: sqlite3.Connection, places: Sequence[tuple[str, int]]) -> Sequenc
     return [row and _range(row) for row in rows]
 
 
-def _from_range(c: sqlite3.Connection, member: Member) -> UserId | None:
-    row = c.execute(_RANGE_OF_MEMBER, (member,)).fetchone()
-    return None if row is None else _range(row).user_of(member)
+def _ranges_of(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
+    rows = [c.execute(_RANGE_OF_MEMBER, (member,)).fetchone() for member in members]
+    return [row and _range(row) for row in rows]
 
 
 def _range(row: tuple[str, int, int, int]) -> IdRange:
