@@ -55,7 +55,8 @@ class Erasing:
     def _forget_edits(self, word: Retraction, now: datetime) -> None:
         """An edit's word says what the tweet says now: that the tweet was deleted stands in its place."""
         for places in _some(self.retractions.along([*word.leads_to(now)])):
-            mentions = [one for one in self.retractions.read(places).values() if word.of(one) != one or one.retracted]
+            # Of before it alone: who was erased may write again, and edit that.
+            mentions = [one for one in self.retractions.read(places).values() if one.happened_at <= word.at]
             standing = self.retractions.standing({tweet_trail(word.author, one.tweet) for one in mentions})
             self._delete([one for one in standing.values() if one.cause is Cause.EDIT])
 

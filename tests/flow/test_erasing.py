@@ -11,7 +11,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.event import EDITED_TYPE, ERASED_TYPE
 from notifier.domain.hold import Decision
 from notifier.domain.reach import Refusal, Verdict
-from notifier.domain.retraction import tweet_trail
+from notifier.domain.retraction import Cause, tweet_trail
 from notifier.domain.subject import UserId
 from notifier.flow.release import Release
 from notifier.ports.deadletters import DeadLetter
@@ -159,6 +159,20 @@ def test_who_writes_again_afterwards_is_held_with_the_words() -> None:
     assert found.event is not None
     assert found.event.text == "bob is back"
     assert [hold.id.id for hold in stage.ground.traces.held(BOB)] == ["held3"]
+
+
+def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() -> None:
+    stage = Stage()
+    erase(stage)
+    said = [*stage.pump("retractions").consumer.poll(10, timedelta(0))]
+    stage.sequence()
+    stage.pass_time(seconds=1)
+    stage.mention("nova", "lyra", author="bob", of="bob is back")
+    stage.say(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
+    stage.sequence()
+    stage.system().retractor()(said)
+    [word] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
+    assert (word.cause, word.text) == (Cause.EDIT, "bob edits")
 
 
 def test_it_is_counted() -> None:
