@@ -1,5 +1,6 @@
 """Domain values as the store and the log keep them; bytes that can't be read are poison, never a guess."""
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import msgspec
@@ -27,24 +28,30 @@ def unpack(kind: type[T], blob: bytes) -> T:
         raise Poison(f"It is no {kind.__name__}: {error}.") from error
 
 
-def names(blob: bytes, user: str) -> bool:
-    """Whether the user's name is in it; of bytes that nobody can read, whether it is anywhere in them."""
+def names(blob: bytes, users: Collection[str]) -> bool:
+    """Whether the name of one of them is in it; of bytes that nobody can read, whether it is anywhere in them."""
     try:
-        return _within(msgspec.msgpack.decode(blob), user)
+        return _within(msgspec.msgpack.decode(blob), users)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return user.encode() in blob
+        return _anywhere(blob, users)
 
 
-def _within(value: object, user: str) -> bool:
+def _within(value: object, users: Collection[str]) -> bool:
     match value:
         case dict():
-            return any(_within(each, user) for pair in value.items() for each in pair)
+            return any(_within(each, users) for pair in value.items() for each in pair)
         case list() | tuple():
-            return any(_within(each, user) for each in value)
+            return any(_within(each, users) for each in value)
         case bytes():
-            return user.encode() in value
+            return _anywhere(value, users)
+        case str():
+            return value in users
         case _:
-            return value == user
+            return False
+
+
+def _anywhere(blob: bytes, users: Collection[str]) -> bool:
+    return any(user.encode() in blob for user in users)
 
 
 class _PackedSeal(msgspec.Struct, array_like=True):

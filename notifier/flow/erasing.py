@@ -3,15 +3,17 @@
 Mentions lose their text as they are settled. Here everything bears to be done twice: what has no text is passed over.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import TypeVar
 
 from notifier.codec import names
 from notifier.domain.hold import Hold
 from notifier.domain.retraction import Cause, Retraction, erased_trail, tweet_trail
+from notifier.domain.subject import UserId
 from notifier.ports.clock import Clock
 from notifier.ports.retractions import Retractions
 from notifier.ports.traces import Traces
@@ -32,19 +34,24 @@ class Erasing:
 
     def __call__(self, words: Sequence[Retraction]) -> None:
         """Of words that stand, and that are settled."""
-        now = self.clock.now()
         self._forget_late([one for one in words if one.cause is Cause.EDIT])
-        for word in (one for one in words if one.cause is Cause.ERASE):
-            self._forget_edits(word, now)
-            self._blank(hold for hold in self.traces.held(word.author) if _about(word, hold))
-            self._empty(word)
+        self._forget(_latest([one for one in words if one.cause is Cause.ERASE]))
 
     def late(self, holds: Collection[Hold]) -> None:
         """Whoever holds a mention asks this behind it, as the retractor looks for holds behind the word: one of the two
         sees what the other wrote."""
         erased = self.retractions.standing({erased_trail(hold.author) for hold in holds})
-        words = {word.author: word for word in erased.values()}
+        words = _latest(erased.values())
         self._blank(hold for hold in holds if hold.author in words and _about(words[hold.author], hold))
+
+    def _forget(self, words: Mapping[UserId, Retraction]) -> None:
+        """What no trail leads to is looked through once for all: who erases thousands holds up nobody's deletion."""
+        now = self.clock.now()
+        for word in words.values():
+            self._forget_edits(word, now)
+        if words:
+            self._blank(hold for hold in self.traces.held(words.keys()) if _about(words[hold.author], hold))
+            self._empty(words.keys())
 
     def _forget_late(self, edits: Collection[Retraction]) -> None:
         """Those of before the erasure that come behind it."""
@@ -69,10 +76,14 @@ class Erasing:
             self.traces.blank(some)
             self.metrics.erased.labels("held").inc(len(some))
 
-    def _empty(self, word: Retraction) -> None:
-        for some in _some(letter for letter in self.traces.letters() if names(letter.body, word.author)):
+    def _empty(self, authors: Collection[UserId]) -> None:
+        for some in _some(letter for letter in self.traces.letters() if names(letter.body, authors)):
             self.traces.empty(some)
             self.metrics.erased.labels("dead_letter").inc(len(some))
+
+
+def _latest(words: Collection[Retraction]) -> Mapping[UserId, Retraction]:
+    return {word.author: word for word in sorted(words, key=attrgetter("at"))}
 
 
 def _about(word: Retraction, hold: Hold) -> bool:

@@ -11,8 +11,8 @@ from notifier.ports.deadletters import DeadLetter
 class Traces(Protocol):
     """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever blanks again changes nothing."""
 
-    def held(self, author: UserId) -> Iterator[Hold]:
-        """The author's, decided or not, whose event has a text; read as they are asked for."""
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+        """The authors', decided or not, whose event has a text; read as they are asked for."""
         ...
 
     def blank(self, holds: Collection[Hold]) -> None:

@@ -1,6 +1,8 @@
 """Of who was erased no word is left in the store, whoever dies on the way, and whatever comes late."""
 
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -158,7 +160,7 @@ def test_who_writes_again_afterwards_is_held_with_the_words() -> None:
     [found] = stage.ground.holds.of(["held3"])
     assert found.event is not None
     assert found.event.text == "bob is back"
-    assert [hold.id.id for hold in stage.ground.traces.held(BOB)] == ["held3"]
+    assert [hold.id.id for hold in stage.ground.traces.held([BOB])] == ["held3"]
 
 
 def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() -> None:
@@ -173,6 +175,31 @@ def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() ->
     stage.system().retractor()(said)
     [word] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
     assert (word.cause, word.text) == (Cause.EDIT, "bob edits")
+
+
+@dataclass
+class Counting:
+    port: object
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls[name] += 1
+        return getattr(self.port, name)
+
+
+def test_what_is_left_is_looked_through_once_for_all_who_are_erased_together() -> None:
+    stage = spoken()
+    stage.reach("eve", Verdict.HOLD)
+    stage.tweet("nova", author="eve", of="eve's", id="held3")
+    stage.sequence()
+    for user in ("bob", "eve", "bob"):
+        erase(stage, user)
+    looks = Counting(stage.ground.traces)
+    run(stage, "retractions", traces=looks)
+    assert (looks.calls["held"], looks.calls["letters"]) == (1, 1)
+    assert words_left(stage) == set()
+    assert [*stage.ground.traces.held([UserId("eve")])] == []
+    assert [one.body for one in stage.ground.dead_letters.list(10)] == [b"", b""]
 
 
 def test_it_is_counted() -> None:

@@ -28,10 +28,10 @@ class CassandraTraces:
         self._cluster = cluster
         self._clock = clock
 
-    def held(self, author: UserId) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
         for part in range(PARTS):  # one in memory at a time
             found = holds_of(self._cluster.ask(COLUMNS, (part,)))
-            yield from (hold for hold in found if hold.author == author and hold.event and hold.event.text)
+            yield from (hold for hold in found if hold.author in authors and hold.event and hold.event.text)
 
     def blank(self, holds: Collection[Hold]) -> None:
         now = self._clock.now()

@@ -1,5 +1,6 @@
 """What is left of somebody's words in core.db, beside mentions."""
 
+import json
 from collections.abc import Collection, Iterator
 
 from notifier.adapters.sqlite.connection import Database
@@ -15,7 +16,10 @@ from notifier.ports.deadletters import DeadLetter
 AT_ONCE = 500
 """Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
 
-_HELD = f"SELECT {HOLD}, rowid FROM holds WHERE author = ? AND rowid > ? AND event IS NOT NULL ORDER BY rowid LIMIT ?"
+_HELD = (
+    f"SELECT {HOLD}, rowid FROM holds WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
+    " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
+)
 _BLANK = "UPDATE holds SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
 _LETTERS = f"SELECT {LETTER} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
 _EMPTY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
@@ -25,9 +29,9 @@ class SqliteTraces:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def held(self, author: UserId) -> Iterator[Hold]:
-        place = 0
-        while rows := self._held(author, place):
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+        asked, place = json.dumps(list(authors)), 0
+        while rows := self._held(asked, place):
             for hold in (hold_of(row[:7]) for row in rows):
                 if hold.event and hold.event.text:
                     yield hold
@@ -47,9 +51,9 @@ class SqliteTraces:
         with self._db.write() as c:
             c.executemany(_EMPTY, [(letter.id,) for letter in letters])
 
-    def _held(self, author: UserId, behind: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
+    def _held(self, authors: str, behind: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
         with self._db.read() as c:
-            return c.execute(_HELD, (author, behind, AT_ONCE)).fetchall()
+            return c.execute(_HELD, (authors, behind, AT_ONCE)).fetchall()
 
     def _letters(self, behind: str) -> list[Stored]:
         with self._db.read() as c:

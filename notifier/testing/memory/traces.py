@@ -15,9 +15,9 @@ class MemoryTraces:
         self._holds = holds
         self._letters = letters
 
-    def held(self, author: UserId) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
         stored = [*self._holds.by_event.values()]
-        return (hold for hold in stored if hold.author == author and hold.event and hold.event.text)
+        return (hold for hold in stored if hold.author in authors and hold.event and hold.event.text)
 
     def blank(self, holds: Collection[Hold]) -> None:
         for hold in holds:
