@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from notifier.codec import unpack
+from notifier.domain.errors import Poison
 from notifier.domain.retraction import Retraction
 from notifier.domain.subject import BurstKey
 from notifier.flow.erasing import Erasing
@@ -28,7 +29,11 @@ class Retractor:
         """Nobody is shown what was taken back when it returns, and no word is left of who was erased. Cut off anywhere,
         the records come again, to this reader or to another, and whoever does it again does the same."""
         words = [unpack(Retraction, logged.record.value) for logged in records]
-        self.settle(words, then=self._tell)
+        try:
+            self.settle(words, then=self._tell)
+        except Poison:  # of a head: the record dies of it, and comes to nobody who could go on
+            self.erasing(words)
+            raise
         self.erasing(words)
 
     def settle(self, retractions: Collection[Retraction], most: int | None = None, then: Then = len) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.codec import pack
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.event import EDITED_TYPE, ERASED_TYPE
 from notifier.domain.hold import Decision
 from notifier.domain.reach import Refusal, Verdict
@@ -18,7 +18,7 @@ from notifier.domain.subject import UserId
 from notifier.flow.release import Release
 from notifier.ports.deadletters import DeadLetter
 from notifier.testing.memory.clock import START
-from tests.flow.failing import Unswapped
+from tests.flow.failing import Refusing, Unswapped
 from tests.flow.fates import fate
 from tests.flow.graph import Fuse
 from tests.flow.stage import Stage
@@ -175,6 +175,15 @@ def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() ->
     stage.system().retractor()(said)
     [word] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
     assert (word.cause, word.text) == (Cause.EDIT, "bob edits")
+
+
+def test_a_head_that_cant_be_read_keeps_no_words_but_its_own() -> None:
+    stage = spoken()
+    erase(stage)
+    stage.pump("retractions", heads=Refusing(stage.ground.heads, Poison)).step()
+    assert stage.held()[0].event is not None
+    assert [hold.id.id for hold in stage.ground.traces.held([BOB])] == []
+    assert [one.id for one in stage.ground.dead_letters.list(10) if one.id == "l0" and one.body] == []
 
 
 @dataclass
