@@ -196,6 +196,13 @@ def test_members_that_nothing_is_read_of_are_told_once_and_what_is_wrong_beside_
     assert ignored == ["a", "ignored_0", "new"]
 
 
+def test_a_member_without_a_name_keeps_no_line_of_ndjson_from_being_read(tmp_path: Path) -> None:
+    ignored = list[str]()
+    rows = [{"user": "ada", "": 1}, {"": 2, "user": "bob"}]
+    found, told = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
+    assert ([row.user for row in found], told, ignored) == (["ada", "bob"], [], [])
+
+
 def test_lines_that_all_have_members_of_their_own_are_read(tmp_path: Path) -> None:
     ignored = list[str]()
     rows = [{"user": f"u{n}", f"m{n}": n} for n in range(200)]

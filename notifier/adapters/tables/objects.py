@@ -40,13 +40,13 @@ class Objects:
             if not (new := self._unknown(line)):
                 raise
         self._ignored += new
-        self._ignore(new)
+        self._ignore(self._layout.ignored(new))
         self._decode = self._decoder()
         return self._decode(line)
 
     def _unknown(self, line: str) -> list[str]:
         named = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-        return [name for name in self._layout.ignored(named) if name not in self._ignored]
+        return [name for name in named if name not in self._layout.columns and name not in self._ignored]
 
     def _decoder(self) -> Any:
         ids: list[tuple[str, Any, Any]] = [
