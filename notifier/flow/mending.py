@@ -1,7 +1,8 @@
 """Mending: bitmaps that can't be read are made again from the rows, which whoever meets one asks for and waits for."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from notifier import topics
 from notifier.codec import pack
@@ -12,14 +13,21 @@ from notifier.domain.overall import OF_OVERALLS
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import OF_WANTS
 from notifier.flow.bitmaps import stored
+from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record
 from notifier.ports.sets import MemberSets
+
+AGAIN_AFTER = timedelta(seconds=10)
+"""A process asks again for the same shard: an indexer that is away isn't met by all tries of all slices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendedSets:
     port: MemberSets
     log: EventLog
+    clock: Clock
+    due: dict[tuple[Subject, int], datetime] = field(default_factory=dict)
+    """When a shard that was asked for is asked for again."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """As the sets have them. Raises StoreUnavailable, also for those that are being made again; and Poison where a
@@ -31,14 +39,15 @@ class MendedSets:
             asked = [self._mend(owner, shards) for owner in _owners(subject, restricted_to)]
             if not any(asked):
                 raise
-            # Asked again by every try until it is done: whoever died behind the asking is waited for by nobody.
+            # Asked again, by whoever tries, until it is done: whoever died behind the asking is waited for by nobody.
             raise StoreUnavailable(f"It is made again: {poison}") from poison
 
     def _mend(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
         """Asks the indexer, the only one who writes them, for those that are damaged."""
-        damaged = [shard for shard in shards if unreadable(self.port, owner, shard)]
-        if damaged:
-            self.log.append(list(repairs(owner.owner, damaged)))
+        damaged, now = [shard for shard in shards if unreadable(self.port, owner, shard)], self.clock.now()
+        if due := [shard for shard in damaged if self.due.get((owner, shard), now) <= now]:
+            self.log.append(list(repairs(owner.owner, due)))
+            self.due.update(dict.fromkeys(((owner, shard) for shard in due), now + AGAIN_AFTER))
         return damaged
 
 

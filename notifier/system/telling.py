@@ -48,7 +48,7 @@ class Telling(House):
 
     def delivery(self) -> Delivery:
         p = self.ports
-        sets = MendedSets(port=p.sets, log=p.log)
+        sets = MendedSets(port=p.sets, log=p.log, clock=p.clock)
         return Delivery(sets=sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics, rule=self.rule)
 
     def push(self) -> Push:

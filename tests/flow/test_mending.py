@@ -68,6 +68,20 @@ def test_a_restricted_burst_waits_for_the_bitmap_of_its_authors_followers() -> N
     assert facts(stage) == {Fact.DONE}
 
 
+def test_an_indexer_that_is_away_is_not_asked_by_every_try() -> None:
+    stage = damaged(SetKind.FOLLOWERS)
+    stage.mention("nova")
+    work = stage.system().work()
+    asked: list[int] = []
+    for _ in range(12):
+        stage.dispatch()
+        stage.work(by=work)
+        asked.append(len(list(stage.ground.log.waiting("follows", "indexer", 999))))
+        stage.pass_time(seconds=1)
+    assert asked[0] > 0
+    assert asked == [asked[0]] * 10 + [2 * asked[0]] * 2
+
+
 def test_who_dies_while_asking_asks_again() -> None:
     stage = damaged(SetKind.FOLLOWERS)
     stage.mention("nova")

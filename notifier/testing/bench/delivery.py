@@ -94,7 +94,7 @@ class Bed:
             wants=wants,
         )(world)
         delivery = Delivery(
-            sets=MendedSets(port=sets, log=SqliteLog(files.log, clock)),
+            sets=MendedSets(port=sets, log=SqliteLog(files.log, clock), clock=clock),
             seals=SqliteSeals(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             clock=clock,
