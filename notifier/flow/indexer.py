@@ -65,12 +65,12 @@ class Indexer:
     def _part(self, changes: Sequence[PartingChange]) -> None:
         if not changes:
             return
-        members = self.directory.number({user for change in changes for user in (change.blocker, change.blocked)})
+        members = self.directory.number([user for change in changes for user in (change.blocker, change.blocked)])
         self.partings.write([change.word(members) for change in changes])
 
     def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
         # Of both: whoever is followed is known from then on, and may be mentioned.
-        members = self.directory.number({user for change in changes for user in (change.follower, change.followed)})
+        members = self.directory.number([user for change in changes for user in (change.follower, change.followed)])
         self.bitmaps.follows.write([change.word(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
         standing = _by_subject(self.bitmaps.follows.standing(pairs))

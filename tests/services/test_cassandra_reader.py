@@ -86,6 +86,6 @@ def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -
     gc.disable()
     try:
         cluster.ask_each(OF_BLOCK, [(block, 0) for block in range(100)])
-        assert [one for one in gc.get_objects() if isinstance(one, ResponseFuture)] == []
+        assert [one for one in gc.get_objects() if type(one) is ResponseFuture] == []
     finally:
         gc.enable()
