@@ -35,7 +35,7 @@ MB = 1024 * 1024
 
 T = TypeVar("T")
 
-WAYS = ("names", "members", "ranges", "one")
+WAYS = ("names", "accounts", "members", "ranges", "one")
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
@@ -72,10 +72,11 @@ def _lookups(directory: Directory, many: int, batches: int) -> dict[str, list[fl
         named = [[_name(n) for n in some] for some in _drawn(dice, many, batches)]
         members = [[*directory.number(some).values()] for some in named]
         ids = [[UserId(str(n + 1)) for n in some] for some in _drawn(dice, UNIVERSE, batches)]
-        found["names"].append(_rate(directory.accounts, named))
+        found["names"].append(_rate(directory.number, named))
+        found["accounts"].append(_rate(directory.accounts, named))
         found["members"].append(_rate(directory.users, members))
-        found["ranges"].append(_rate(directory.accounts, ids))
-        found["one"].append(_rate(directory.accounts, [[name] for name in named[0][:ALONE]]))
+        found["ranges"].append(_rate(directory.number, ids))
+        found["one"].append(_rate(directory.number, [[name] for name in named[0][:ALONE]]))
     return found
 
 
