@@ -49,7 +49,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
         tell(f"{many:,} people get their numbers, in random order")
         taken = seconds(partial(_fill, directory, many))
         tell("looking up")
-        found = _lookups(directory, many, BATCHES_QUICK if quick else BATCHES)
+        found = _lookups(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
     figures = [
         *_figures(found, judged=("names", "members", "ranges") if embedded else ("ranges",)),
         _given(many, taken),
