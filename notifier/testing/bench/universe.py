@@ -33,7 +33,7 @@ ALGEBRA_S, ALGEBRA_FEW_S = 2.0, 1.0
 GROWTH_MB = 15.0
 """A run of 64 shards is 7 MB, and a connection keeps 2; a bitmap for each shard of the largest would be 125."""
 GROWTH_ON_CASSANDRA_MB = 30.0
-"""A run's answers stand beside its bitmaps while they are decoded; some 20 MB, measured. All that was read would be more."""
+"""A run's answers stand beside its bitmaps while they are decoded: some 20 MB were measured."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 MILLION = 1_000_000
 
