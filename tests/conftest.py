@@ -1,6 +1,7 @@
 """What every test of the project shares: how hypothesis looks for counterexamples, the real engines, who begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 import pytest
 from hypothesis import settings
@@ -13,17 +14,29 @@ from tests.engines import engines
 settings.register_profile("notifier", deadline=None, print_blob=True)
 settings.load_profile("notifier")
 
-FIRST = ("test_cluster_broken", "test_log_sharing", "services", "simulation", "mutants", "browser", "cli", "contracts")
-"""Files and rooms that take longest: a process that began one last would end minutes behind the other."""
+WAITING = ("test_cluster_broken", "test_clustered", "test_log_sharing", "services")
+COMPUTING = ("mutants", "simulation", "browser", "cli", "contracts")
+"""Files and rooms that take longest, by what they do meanwhile: for engines, or by themselves. They come first, for a
+process that began one last would end minutes behind the others; and by turns, or processors would idle and then be
+shared."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_turn)
+    files = dict.fromkeys(_file(item) for item in items)
+    waiting, computing = _queue(files, WAITING), _queue(files, COMPUTING)
+    by_turns = [file for pair in zip_longest(waiting, computing) for file in pair if file]
+    turns = {file: turn for turn, file in enumerate(dict.fromkeys((*by_turns, *files)))}
+    items.sort(key=lambda item: turns[_file(item)])
 
 
-def _turn(item: pytest.Item) -> int:
-    words = item.nodeid.partition("::")[0].removesuffix(".py").split("/")
-    return next((turn for turn, word in enumerate(FIRST) if word in words), len(FIRST))
+def _queue(files: Iterable[str], words: Sequence[str]) -> list[str]:
+    """Those that one of the words names, in the words' order."""
+    named = [(words.index(found[0]), file) for file in files if (found := [w for w in words if w in file.split("/")])]
+    return [file for _, file in sorted(named)]
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0].removesuffix(".py")
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,7 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
+from notifier.adapters.remembered_directory import RememberedDirectory
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.config.urls import split
@@ -163,7 +164,7 @@ class Clustered:
             self._closing.callback(closing)
         return Ports(
             log=log,
-            directory=CassandraDirectory(cluster),
+            directory=RememberedDirectory(CassandraDirectory(cluster)),
             sets=CassandraMemberSets(cluster),
             heads=CassandraHeads(cluster),
             bursts=CassandraBursts(cluster, clock),

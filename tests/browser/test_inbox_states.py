@@ -65,8 +65,9 @@ def test_what_is_older_is_found_though_there_was_nothing_before(opened: Opened, 
 def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Opened, inbox: Inbox) -> None:
     whole, held = items(100), list[Route]()
     inbox.items = whole[40:]
-    opened.live()
+    # From the beginning: where frames come late, the foot is in view until the first page is drawn, and asks by itself.
     opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
+    opened.live()
     opened.inside("root.querySelector('.older').click()")
     opened.until(lambda: bool(held))
     late, inbox.items = (

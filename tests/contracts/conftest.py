@@ -1,12 +1,14 @@
 """The fixtures of the contracts: `backend` and `store` are each backend in turn, `sqlite` the one with a disk."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
+from notifier.adapters.remembered_directory import RememberedDirectory
 from notifier.adapters.sqlite.files import Files
 from notifier.testing.memory.clock import ManualClock
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
@@ -46,12 +48,15 @@ def cluster(contracts: Cluster) -> Cluster:
     return emptied(contracts)
 
 
-@pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
+@pytest.fixture(params=["memory", "remembered", "sqlite", IN_CASSANDRA])
 def backend(request: pytest.FixtureRequest) -> Backend:
     found: Backend
     match request.param:
         case "memory":
             found = in_memory()
+        case "remembered":
+            found = in_memory()
+            found = replace(found, directory=RememberedDirectory(found.directory, remembered=2))
         case "sqlite":
             found = request.getfixturevalue("sqlite")
         case _:
