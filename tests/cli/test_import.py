@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from time import sleep
@@ -184,8 +185,11 @@ def _killed_at_work(data: Path, words: Sequence[str], trace: Sequence[str], seco
 
 
 def _left(data: Path, names: Sequence[str]) -> Sequence[tuple[str, int]]:
-    found = sorted(path for name in names for path in data.glob(f"imports/*/{name}"))
-    return [(path.name, path.stat().st_mtime_ns) for path in found if path.exists()]
+    found = []
+    for path in sorted(path for name in names for path in data.glob(f"imports/*/{name}")):
+        with suppress(FileNotFoundError):  # merged meanwhile
+            found.append((path.name, path.stat().st_mtime_ns))
+    return found
 
 
 def test_a_file_is_imported_by_one_process_at_a_time_and_anew_when_it_changes(
