@@ -84,6 +84,18 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
+@bench.command(epilog=example("notifier bench push --quick", "notifier bench push --only goaway_graceful --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds of less: half a minute.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@json_option
+@click.pass_context
+def push(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure what an alert costs its sender, before a server that speaks HTTP/2 as the providers do."""
+    from notifier.testing.bench.push.transport import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
 @bench.command(epilog=example("notifier bench cql --quick", "notifier bench cql --only rows --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds: six minutes.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")

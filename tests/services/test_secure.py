@@ -36,6 +36,7 @@ from notifier.domain.slice import Pool
 from notifier.ports.log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered
+from notifier.testing.authority import Authority
 from notifier.topics import GROUPS, MENTIONS
 from services.cassandra.node import Sync, node
 from services.engine import free_port
@@ -44,7 +45,6 @@ from services.security import Security
 from services.valkey.server import server
 from tests.contracts.made import NOVA
 from tests.contracts.test_heads import FIRST
-from tests.services.authority import Authority
 from tests.services.losing import ON_ENGINES
 from tests.services.terminating import terminating
 

@@ -1,4 +1,4 @@
-"""An authority for the test: its own certificate, and those that it gives to servers on the loopback."""
+"""An authority made on the spot: its own certificate, and those that it gives to servers on the loopback."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,11 +35,11 @@ class Authority:
         return cls(key=key, name=named, file=file)
 
     def server(self, host: str = "127.0.0.1") -> Path:
-        """A key and a certificate for this address, in one file."""
+        """A key and a certificate for this address or name, in one file."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _begun(_named("server"), self.name, key.public_key())
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_called(host)]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
             .sign(self.key, hashes.SHA256())
         )
@@ -52,6 +52,13 @@ class Authority:
             + certificate.public_bytes(serialization.Encoding.PEM)
         )
         return file
+
+
+def _called(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _named(name: str) -> x509.Name:

@@ -1,0 +1,256 @@
+"""One HTTP/2 connection as its client has it: bytes in, bytes out, no socket and no clock.
+
+It knows of each request whether its last byte has gone: of a connection that breaks it says what may have arrived.
+"""
+
+from collections.abc import Callable, Iterable
+
+from notifier.adapters.http2 import frames
+from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded, field
+from notifier.adapters.http2.flight import MOST_BODY, UNSENT, Done, Flight, answer
+from notifier.adapters.http2.frames import Violation, frame
+from notifier.adapters.http2.limits import Limits
+from notifier.adapters.http2.outbox import Outbox
+
+ALL_WINDOW = 1 << 24
+"""Of all streams together; answers are read as they come. One stream's is the 64 KiB that it has from the start."""
+BEGINNING = (
+    frames.PREFACE
+    + frames.settings([(frames.TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0), (frames.LARGEST_HEADERS, frames.Blocks.MOST)])
+    + frames.window_update(0, ALL_WINDOW - frames.WINDOW)
+)
+MOST_QUEUED = 1 << 18
+"""Bytes that wait for the socket before nothing more is begun."""
+MOST_OWED = 1 << 20
+"""Bytes that may wait there; whoever lets them grow beyond asks for answers that it doesn't read."""
+LAST_STREAM = 2**31 - 1
+NO_HTTP = "it was answered with something that isn't HTTP"
+
+
+class Connection:
+    def __init__(self, limits: Limits, now: float) -> None:
+        self.out = Outbox(BEGINNING)
+        self.done: list[Done] = []
+        self.again: list[Flight] = []
+        """What nobody acted upon, and may be sent on another connection."""
+        self.answered_at = 0.0
+        self.settled = False
+        """Whether the peer has said how many streams it takes; until then it gets one."""
+        self.leaving = ""
+        """Why nothing more may begin on it."""
+        self._limits = limits
+        self._flights: dict[int, Flight] = {}
+        """By stream, so the oldest first."""
+        self._reader, self._blocks, self._decoder = frames.Reader(), frames.Blocks(), Decoder()
+        self._next = self._streams = 1
+        self._eaten = 0
+        self._heard_at, self._asked_at, self._asked = now, 0.0, 0
+        self._proving = False
+
+    @property
+    def room(self) -> int:
+        """How many more may begin now."""
+        if self.leaving or self._proving or len(self.out.queued) > MOST_QUEUED:
+            return 0
+        return min(self._streams, self._limits.streams) - len(self._flights)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._flights)
+
+    @property
+    def begun(self) -> bool:
+        return self._next > 1
+
+    def begin(self, flight: Flight, now: float) -> None:
+        """Only where there is room."""
+        stream, post = self._next, flight.post
+        self._next += 2
+        if self._next > LAST_STREAM:
+            self.leaving = "its streams are numbered to the end"
+        flight.begin(stream, self.out.first_window, now + self._limits.answer.total_seconds())
+        self._flights[stream] = flight
+        block = flight.origin.head + field(":path", post.path) + encoded(post.headers)
+        self.out.request(flight, NO_TABLE + block if stream == 1 else block)
+
+    def heard(self, got: bytes, now: float) -> None:
+        """Raises Violation where the peer doesn't keep to the protocol; what it said before that stands."""
+        self._heard_at = now
+        if not self._proving:
+            self._asked_at = 0.0
+        for one in self._reader.feed(got):
+            kind, flags, stream, load = one
+            if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.open:
+                if (whole := self._blocks.take(one)) is not None:
+                    self._on_headers(*whole)
+            elif (handle := _HANDLERS.get(kind)) is not None:
+                handle(self, flags, stream, load)
+        if len(self.out.queued) > MOST_OWED:
+            raise Violation(frames.ENHANCE_YOUR_CALM, "it asks for more than it reads")
+
+    def judge(self, now: float) -> bool:
+        """Ends what waits for too long, and asks for a sign of life; False when none came. Only after what there is to
+        hear was heard: an answer that is here is no silence."""
+        while self._flights and (flight := next(iter(self._flights.values()))).due <= now:
+            self._give_up(flight, "no answer in time")
+        if self._asked_at:
+            return now - self._asked_at < self._limits.pong.total_seconds()
+        if self._flights and now - self._heard_at >= self._limits.quiet.total_seconds():
+            self._ask(now)
+        return True
+
+    def wake(self, now: float) -> None:
+        """After a rest nothing begins before it gave a sign of life: what it said during the rest is none."""
+        rested = now - self._heard_at >= self._limits.rest.total_seconds()
+        if rested and not self._flights and not self._asked_at:
+            self._proving = True
+            self._ask(now)
+
+    def drop(self) -> None:
+        """Nobody is interested in the answers any more."""
+        for flight in [*self._flights.values()]:
+            self._reset(flight, frames.CANCEL)
+
+    def end(self, reason: str) -> None:
+        """It is gone. What had left whole may have arrived, and nothing else can have."""
+        self.leaving = self.leaving or reason
+        left = [flight for flight in self._flights.values() if self.out.gone >= flight.ends]
+        for flight in left:
+            self._remove(flight)
+            self.done.append((flight, flight.unanswered(reason, left=True)))
+        self._send_again([*self._flights.values()], others=bool(left or self.answered_at))
+
+    def _ask(self, now: float) -> None:
+        self._asked_at = now
+        self._asked += 1
+        self.out.queued += frame(frames.PING, 0, 0, self._asked.to_bytes(8, "big"))
+
+    def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
+        fields = self._decoder.decode(block)
+        if (flight := self._flight(stream)) is None:
+            return
+        if not flight.status:  # what comes after the body is no news
+            status, headers = answer(fields)
+            if 100 <= status < 200 and not flags & frames.END_STREAM:
+                return
+            if status < 200:
+                self._give_up(flight, NO_HTTP, frames.PROTOCOL_ERROR)
+                return
+            flight.status, flight.headers = status, headers
+        if flags & frames.END_STREAM:
+            self._finish(flight)
+
+    def _on_data(self, flags: int, stream: int, load: bytes) -> None:
+        self._eaten += len(load)
+        if self._eaten >= ALL_WINDOW // 2:
+            self.out.queued += frames.window_update(0, self._eaten)
+            self._eaten = 0
+        if (flight := self._flight(stream)) is None:
+            return
+        if not flight.status:
+            self._give_up(flight, NO_HTTP, frames.PROTOCOL_ERROR)
+            return
+        flight.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
+        if flags & frames.END_STREAM or len(flight.body) > MOST_BODY:
+            self._finish(flight, early=not flags & frames.END_STREAM)
+
+    def _finish(self, flight: Flight, *, early: bool = False) -> None:
+        """Also before it has told everything, or was told everything: then there is no need for the rest."""
+        if early or flight.rest:
+            self._reset(flight, frames.CANCEL)
+        else:
+            self._remove(flight)
+        self.answered_at = self._heard_at
+        self.done.append((flight, flight.reply()))
+
+    def _give_up(self, flight: Flight, words: str, code: int = frames.CANCEL) -> None:
+        """What wasn't queued whole never will be."""
+        self._reset(flight, code)
+        self.done.append((flight, flight.unanswered(words, left=flight.ends != UNSENT)))
+
+    def _send_again(self, flights: Iterable[Flight], *, others: bool) -> None:
+        """Where others got on it was no try: whoever comes first gets on with each connection, and all in the end."""
+        for flight in flights:
+            self._remove(flight)
+            flight.tries -= others
+            self.again.append(flight)
+
+    def _reset(self, flight: Flight, code: int) -> None:
+        self.out.queued += frames.reset(flight.stream, code)
+        self._remove(flight)
+
+    def _remove(self, flight: Flight) -> None:
+        del self._flights[flight.stream]
+        self.out.forget(flight)
+
+    def _on_reset(self, flags: int, stream: int, load: bytes) -> None:
+        code = frames.read_number(load)
+        if (flight := self._flight(stream)) is None:
+            return
+        if code == frames.REFUSED_STREAM or self.out.gone < flight.ends:
+            self._send_again([flight], others=False)
+            return
+        self._remove(flight)
+        words = f"its stream was reset: {frames.CODES.get(code, f'error {code}')}"
+        self.done.append((flight, flight.unanswered(words, left=True)))
+
+    def _on_settings(self, flags: int, stream: int, load: bytes) -> None:
+        if flags & frames.ACK:
+            return
+        if not self.settled:
+            self.settled, self._streams = True, LAST_STREAM
+        for name, value in frames.read_settings(load):
+            if name == frames.MOST_STREAMS:
+                self._streams = value
+            elif name == frames.FIRST_WINDOW:
+                self._resize(value)
+            elif name == frames.LARGEST_FRAME:
+                self.out.largest = max(value, frames.LARGEST)
+        self.out.queued += frame(frames.SETTINGS, frames.ACK, 0)
+        self.out.push_all()
+
+    def _resize(self, window: int) -> None:
+        """Of all streams, those that have begun too; theirs may be less than nothing then."""
+        more = window - self.out.first_window
+        self.out.first_window = window
+        for flight in [*self._flights.values()]:
+            self.out.widen(flight, more)
+
+    def _on_window(self, flags: int, stream: int, load: bytes) -> None:
+        more = frames.read_number(load) & frames.MOST_WINDOW
+        if not stream:
+            self.out.widen_all(more)
+        elif (flight := self._flight(stream)) is not None:
+            self.out.widen(flight, more)
+
+    def _on_ping(self, flags: int, stream: int, load: bytes) -> None:
+        if not flags & frames.ACK:
+            self.out.queued += frame(frames.PING, frames.ACK, 0, load[:8])
+        elif int.from_bytes(load, "big") == self._asked:
+            self._proving, self._asked_at = False, 0.0
+
+    def _on_goaway(self, flags: int, stream: int, load: bytes) -> None:
+        """It acts on nothing above the last stream that it names; it may name a smaller one later."""
+        last, code = frames.read_goaway(load)
+        self.leaving = f"the other side went away: {frames.CODES.get(code, f'error {code}')}"
+        self._send_again([flight for number, flight in self._flights.items() if number > last], others=last > 0)
+
+    def _on_push(self, flags: int, stream: int, load: bytes) -> None:
+        raise Violation(frames.PROTOCOL_ERROR, "something that nobody asked for")
+
+    def _flight(self, stream: int) -> Flight | None:
+        """None of one that has ended here before it did there."""
+        if stream >= self._next or not stream & 1:
+            raise Violation(frames.PROTOCOL_ERROR, "an answer to nothing")
+        return self._flights.get(stream)
+
+
+_HANDLERS: dict[int, Callable[[Connection, int, int, bytes], None]] = {
+    frames.DATA: Connection._on_data,
+    frames.RST_STREAM: Connection._on_reset,
+    frames.SETTINGS: Connection._on_settings,
+    frames.PUSH_PROMISE: Connection._on_push,
+    frames.PING: Connection._on_ping,
+    frames.GOAWAY: Connection._on_goaway,
+    frames.WINDOW_UPDATE: Connection._on_window,
+}

@@ -1,0 +1,177 @@
+"""HTTP/2 frames as bytes (RFC 9113): a head of nine that says how long, of what kind and which stream, and a load."""
+
+from collections.abc import Iterable
+from struct import Struct, error
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+WITH_PRIORITY = 0x20
+
+NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR = 0x0, 0x1, 0x2, 0x3
+FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 0x6, 0x7, 0x8, 0x9, 0xB
+
+CODES = {
+    NO_ERROR: "no error",
+    PROTOCOL_ERROR: "protocol error",
+    INTERNAL_ERROR: "internal error",
+    FLOW_CONTROL_ERROR: "flow control error",
+    0x4: "settings time-out",
+    0x5: "stream closed",
+    FRAME_SIZE_ERROR: "frame size error",
+    REFUSED_STREAM: "refused stream",
+    CANCEL: "cancelled",
+    COMPRESSION_ERROR: "compression error",
+    0xA: "connect error",
+    ENHANCE_YOUR_CALM: "enhance your calm",
+    0xC: "inadequate security",
+    0xD: "HTTP/1.1 required",
+}
+"""What the codes of RST_STREAM and GOAWAY mean, for people."""
+
+TABLE_SIZE, ENABLE_PUSH, MOST_STREAMS, FIRST_WINDOW, LARGEST_FRAME, LARGEST_HEADERS = range(1, 7)
+"""The settings."""
+
+WINDOW = 65_535
+"""What may be sent before either side says otherwise; a stream of its own, and all of a connection together."""
+LARGEST = 16_384
+"""The load that everybody takes; we ask nobody for more."""
+MOST_WINDOW = 2**31 - 1
+
+_HEAD = Struct("!HBBBI")
+_SETTING = Struct("!HI")
+_NUMBER = Struct("!I")
+_PAIR = Struct("!II")
+
+Frame = tuple[int, int, int, bytes]
+"""Kind, flags, stream, load."""
+
+
+class Violation(Exception):
+    """The other side doesn't keep to HTTP/2; its connection ends with this code."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def frame(kind: int, flags: int, stream: int, load: bytes = b"") -> bytes:
+    return _HEAD.pack(len(load) >> 8, len(load) & 0xFF, kind, flags, stream) + load
+
+
+def settings(pairs: Iterable[tuple[int, int]]) -> bytes:
+    return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in pairs))
+
+
+def window_update(stream: int, more: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, _NUMBER.pack(more))
+
+
+def reset(stream: int, code: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, _NUMBER.pack(code))
+
+
+def goaway(last: int, code: int) -> bytes:
+    return frame(GOAWAY, 0, 0, _PAIR.pack(last, code))
+
+
+def read_settings(load: bytes) -> list[tuple[int, int]]:
+    if len(load) % _SETTING.size:
+        raise Violation(FRAME_SIZE_ERROR, "settings of no whole number")
+    return list(_SETTING.iter_unpack(load))
+
+
+def read_number(load: bytes) -> int:
+    """Of RST_STREAM and WINDOW_UPDATE."""
+    if len(load) != _NUMBER.size:
+        raise Violation(FRAME_SIZE_ERROR, "a number of other than four bytes")
+    return int.from_bytes(load, "big")
+
+
+def read_goaway(load: bytes) -> tuple[int, int]:
+    """The last stream that may have been acted upon, and why."""
+    try:
+        last, code = _PAIR.unpack_from(load)
+    except error:
+        raise Violation(FRAME_SIZE_ERROR, "a GOAWAY that is too short") from None
+    return last & MOST_WINDOW, code
+
+
+def bare(flags: int, load: bytes) -> bytes:
+    """Of DATA and HEADERS, without what pads them and what they say of priority."""
+    if not flags & (PADDED | WITH_PRIORITY):
+        return load
+    begin = bool(flags & PADDED) + (5 if flags & WITH_PRIORITY else 0)
+    end = len(load) - (load[0] if flags & PADDED and load else 0)
+    if begin > end:
+        raise Violation(PROTOCOL_ERROR, "more padding than there is load")
+    return load[begin:end]
+
+
+class Reader:
+    """Bytes as they come from the wire, to frames; holds what isn't a whole one yet."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, got: bytes) -> list[Frame]:
+        """Raises Violation at a frame that is larger than we agreed to."""
+        buffer = self._rest + got if self._rest else got
+        found: list[Frame] = []
+        at, end, unpack = 0, len(buffer), _HEAD.unpack_from
+        while end - at >= 9:
+            high, low, kind, flags, stream = unpack(buffer, at)
+            length = high << 8 | low
+            if length > LARGEST:
+                raise Violation(FRAME_SIZE_ERROR, "a frame that is too large")
+            stop = at + 9 + length
+            if stop > end:
+                break
+            found.append((kind, flags, stream & MOST_WINDOW, buffer[at + 9 : stop]))
+            at = stop
+        self._rest = buffer[at:]
+        return found
+
+
+class Blocks:
+    """Puts a block of headers together that came in several frames, between which nothing else may come."""
+
+    __slots__ = ("_block", "_first")
+
+    MOST = 65_536
+    """Bytes; nobody who means well needs more, and a block without an end would fill the memory."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+        self._block = b""
+
+    def take(self, one: Frame) -> tuple[int, int, bytes] | None:
+        """Stream, flags of its first frame and block, once it is whole. Raises Violation when something else comes."""
+        kind, flags, stream, load = one
+        if self._first is None:
+            if kind == CONTINUATION:
+                raise Violation(PROTOCOL_ERROR, "a CONTINUATION of nothing")
+            load = bare(flags, load)
+            if flags & END_HEADERS:
+                return stream, flags, load
+            self._first = stream, flags
+        elif kind != CONTINUATION or stream != self._first[0]:
+            raise Violation(PROTOCOL_ERROR, "something amid a block of headers")
+        self._block += load
+        if len(self._block) > self.MOST:
+            raise Violation(ENHANCE_YOUR_CALM, "headers without an end")
+        if not flags & END_HEADERS:
+            return None
+        (stream, flags), block = self._first, self._block
+        self._first, self._block = None, b""
+        return stream, flags, block
+
+    @property
+    def open(self) -> bool:
+        return self._first is not None

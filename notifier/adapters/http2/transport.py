@@ -1,0 +1,185 @@
+"""HTTP/2 to many origins from one thread: posts in, answers out, and nothing sent twice that may have arrived."""
+
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from select import POLLIN, POLLOUT, poll
+
+from notifier.adapters.http2.flight import Flight
+from notifier.adapters.http2.lane import Lane
+from notifier.adapters.http2.limits import Limits
+from notifier.adapters.http2.link import Link
+from notifier.adapters.http2.lookups import Lookups, Resolver, addresses
+from notifier.adapters.http2.opening import Opening
+from notifier.adapters.http2.origin import Origin, speakable
+from notifier.ports.http2 import Post, Reply, Silence
+
+LOOK_EVERY = 0.05
+"""Seconds between two looks at what waits for too long."""
+IN_A_ROW = 64
+"""Posts that are taken before the sockets have their turn: whoever makes them may have to compute each."""
+
+
+class Http2Transport:
+    """Framing of our own, on sockets that never block: of each request it knows whether it has gone.
+
+    Connections stay open between two exchanges. `authorities` is a file of certificates to trust instead of the
+    system's; `clear` allows origins that begin with `http:`, too. It connects to addresses that `resolver` gives and to
+    nothing else; TLS asks for the origin's name. A redirect is an answer like any other.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = Limits(),
+        authorities: Path | None = None,
+        clear: bool = False,
+        resolver: Resolver = addresses,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits, self._clear, self._monotonic = limits, clear, monotonic
+        self._tls = ssl.create_default_context(cafile=authorities)
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._tls.set_alpn_protocols(["h2"])
+        self._lookups = Lookups(resolver)
+        self._lanes: dict[tuple[str, bool], Lane] = {}
+        self._found: deque[tuple[Post, Reply | Silence]] = deque()
+        self._held = 0
+        """Posts that were taken and aren't answered."""
+        self._looked_at = 0.0
+        self._exchanging = False
+
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+        """Raises RuntimeError where another exchange of it hasn't ended: each would get the other's answers."""
+        if self._exchanging:
+            raise RuntimeError("This transport is amid another exchange.")
+        self._exchanging = True
+        try:
+            self._wake()
+            source, more = iter(posts), True
+            while more or self._held:
+                more = more and self._take(source)
+                self._turn(wait=not (self._found or (more and self._free())))
+                while self._found:
+                    yield self._found.popleft()
+        finally:
+            self._drop()
+            self._exchanging = False
+
+    def close(self) -> None:
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+        self._lookups.close()
+
+    def _wake(self) -> None:
+        now = self._monotonic()
+        for lane in self._lanes.values():
+            lane.wake(now)
+        self._turn(wait=False)  # what was said meanwhile: a connection that was closed takes nothing
+
+    def _take(self, source: Iterator[Post]) -> bool:
+        """Whether there may be more."""
+        now = self._monotonic()
+        for _ in range(min(IN_A_ROW, self._free())):
+            if (post := next(source, None)) is None:
+                return False
+            self._held += 1
+            self._accept(post, now)
+        return True
+
+    def _free(self) -> int:
+        return self._limits.waiting - sum(len(lane.waiting) for lane in self._lanes.values())
+
+    def _accept(self, post: Post, now: float) -> None:
+        if (lane := self._lanes.get((post.origin, post.suspect))) is None:
+            try:
+                lane = self._lane(post)
+            except ValueError as error:
+                self._land(post, Silence(reason=str(error), left=False))
+                return
+        if speakable(post.path):
+            lane.used = now
+            lane.waiting.append(Flight(post=post, origin=lane.origin, taken=now))
+        else:
+            self._land(post, Silence(reason="its path can't be said in a request", left=False))
+
+    def _lane(self, post: Post) -> Lane:
+        origin = Origin.read(post.origin)
+        if not (origin.secure or self._clear):
+            raise ValueError("it would be sent in clear text, which isn't allowed here")
+        lane = Lane(origin, self._limits, most=1 if post.suspect else self._limits.connections)
+        self._lanes[post.origin, post.suspect] = lane
+        return lane
+
+    def _turn(self, *, wait: bool) -> None:
+        now = self._monotonic()
+        for lane in self._lanes.values():
+            self._open(lane, now)
+            lane.fill(now)
+            for link in lane.links:
+                link.write()
+        self._listen(LOOK_EVERY if wait else 0.0)
+        self._settle()
+
+    def _open(self, lane: Lane, now: float) -> None:
+        if lane.wants(now) and self._makes_room(lane):
+            tls = self._tls if lane.origin.secure else None
+            due = now + self._limits.opening.total_seconds()
+            lane.opening = Opening(lane.origin, tls, self._lookups, due=due)
+        if lane.opening:
+            lane.open(now)
+
+    def _makes_room(self, wanting: Lane) -> bool:
+        """For one more connection; where there are too many, whoever was used least lately gives way, if he rests."""
+        lanes = self._lanes.values()
+        if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.connections_in_all:
+            return True
+        resting = [lane for lane in lanes if lane.links and lane.idle and lane is not wanting]
+        if resting:
+            min(resting, key=lambda lane: lane.used).close()
+        return bool(resting)
+
+    def _listen(self, seconds: float) -> None:
+        """Until something can be read or written, and reads it."""
+        polled, links = poll(), dict[int, Link]()
+        polled.register(self._lookups.woken, POLLIN)
+        for lane in self._lanes.values():
+            if lane.opening and lane.opening.socket and lane.opening.wanted:
+                polled.register(lane.opening.socket, lane.opening.wanted)
+            for link in lane.links:
+                polled.register(link.socket, POLLIN | POLLOUT if link.blocked else POLLIN)
+                links[link.socket.fileno()] = link
+        unread = any(link.unread for link in links.values())
+        ready = dict(polled.poll(0 if unread else seconds * 1000))
+        now = self._monotonic()
+        for number, link in links.items():
+            if link.unread or ready.get(number, 0) & ~POLLOUT:
+                link.read(now)
+        if self._lookups.woken.fileno() in ready:
+            self._lookups.heard()
+
+    def _settle(self) -> None:
+        """What has become known, by what was read and by the time."""
+        now = self._monotonic()
+        if look := now - self._looked_at >= LOOK_EVERY:
+            self._looked_at = now
+        for lane in self._lanes.values():
+            if look:
+                lane.judge(now)
+            for flight, answer in lane.gather(now):
+                self._land(flight.post, answer)
+        if look:
+            self._lanes = {key: lane for key, lane in self._lanes.items() if not lane.forgettable(now)}
+
+    def _land(self, post: Post, answer: Reply | Silence) -> None:
+        self._held -= 1
+        self._found.append((post, answer))
+
+    def _drop(self) -> None:
+        for lane in self._lanes.values():
+            lane.drop()
+        self._held = 0
+        self._found.clear()

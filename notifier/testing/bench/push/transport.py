@@ -1,0 +1,148 @@
+"""What a post costs on the transport of all senders, how it bears distance and partings, and what memory it takes."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from os import getpid
+from pathlib import Path
+from statistics import median
+
+from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.ports.http2 import Post, Reply, Silence
+from notifier.testing.bench.fanout import Parts
+from notifier.testing.bench.machine import resident_mb
+from notifier.testing.bench.push.floor import Floor
+from notifier.testing.bench.push.posts import accepts, posts
+from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, told
+from notifier.testing.finding import agreement, at_least, at_most
+from notifier.testing.http2.conduct import Conduct
+from notifier.testing.http2.elsewhere import Elsewhere, elsewhere
+from notifier.testing.http2.server import serving
+
+SENDS, SENDS_QUICK = 100_000, 20_000
+ROUNDS, ROUNDS_QUICK = 5, 3
+AWAY = timedelta(milliseconds=50)
+AWAY_RATIO = 0.8
+CPU_US = 100.0
+"""A fifth of the 544 us that aioapns 4.0 was once measured to take for one; peers take part elsewhere."""
+LONG, LONG_QUICK = 1_000_000, 200_000
+SETTLED = 100_000
+"""Sends after which a process has what it keeps."""
+GROWTH_MB = 4.0
+DEVICES, GOAWAY_AFTER = 3_000, 1_000
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
+    with elsewhere(accepts) as server, closing(Http2Transport(clear=True)) as transport:
+        tell(f"{rounds} rounds of {many:,} sends: ours, the leanest, and ours at a distance, in turns")
+        costs = _costs(server, transport, many, rounds)
+        tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")
+        grown = _growth(server, transport, LONG_QUICK if quick else LONG)
+    tell(f"{DEVICES:,} devices, and a GOAWAY at every {GOAWAY_AFTER:,}th request")
+    return [*_figures(costs, many), grown, _partings(cuts=False), _partings(cuts=True)]
+
+
+@dataclass(slots=True)
+class Costs:
+    ours: list[Cost] = field(default_factory=list)
+    away: list[Cost] = field(default_factory=list)
+    floor: list[Cost] = field(default_factory=list)
+
+
+def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int) -> Costs:
+    found = Costs()
+    floor = Floor(next(iter(posts(server.origin, 1))))
+    with closing(floor):
+        _sent(transport, posts(server.origin, SENDS_QUICK))  # connections are opened, and both sides warm
+        for _ in range(rounds):
+            found.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            found.floor.append(cost(lambda: floor.send(many)))
+            server.behave(Conduct(latency=AWAY))
+            found.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            server.behave(Conduct())
+    return found
+
+
+def _sent(transport: Http2Transport, given: Iterable[Post]) -> None:
+    """Raises AssertionError where one isn't accepted."""
+    for post, answer in transport.exchange(given):
+        if not (isinstance(answer, Reply) and answer.status == 200):
+            raise AssertionError(f"{post.path} got {answer}")
+
+
+def _figures(costs: Costs, many: int) -> list[Figure]:
+    ours, floor = ([one.processor / many * 1e6 for one in side] for side in (costs.ours, costs.floor))
+    near, away, lean = ([many / one.seconds for one in side] for side in (costs.ours, costs.away, costs.floor))
+    ratios = [far / close for close, far in zip(near, away, strict=True)]
+    spread, against = Spread.of(ours, "us"), Spread.of(floor, "us")
+    detail = f"processor time of the sender; the leanest takes {against.median:.1f} us, without looking at its answers"
+    far = f"{median(away):,.0f} sends/s at {AWAY.microseconds // 1000} ms against {median(near):,.0f} at none"
+    return [
+        Figure(
+            finding=at_most("transport_cpu_us_per_send", spread.median, CPU_US, unit="us", n=len(ours), detail=detail),
+            ours=spread,
+            baseline=against,
+        ),
+        told("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"the leanest: {median(lean):,.0f}"),
+        Figure(
+            finding=at_least("latency_50ms_ratio", median(ratios), AWAY_RATIO, unit="ratio", n=len(ratios), detail=far),
+            ours=Spread.of(away, "1/s"),
+            baseline=Spread.of(near, "1/s"),
+        ),
+    ]
+
+
+def _growth(server: Elsewhere, transport: Http2Transport, many: int) -> Figure:
+    _sent(transport, posts(server.origin, SETTLED))
+    before = resident_mb(getpid())
+    _sent(transport, posts(server.origin, many))
+    after = resident_mb(getpid())
+    detail = f"{before:.1f} MB before {many:,} sends and {after:.1f} after"
+    return Figure(finding=at_most("memory_flat", after - before, GROWTH_MB, unit="MB", n=many, detail=detail))
+
+
+@dataclass(slots=True)
+class Arrived:
+    """Counts who came how often."""
+
+    paths: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, post: Post) -> Reply:
+        self.paths[post.path] += 1
+        return accepts(post)
+
+
+def _partings(*, cuts: bool) -> Figure:
+    arrived = Arrived()
+    conduct = Conduct(
+        goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=timedelta(milliseconds=2)
+    )
+    with serving(arrived, conduct) as server, closing(Http2Transport(clear=True, limits=Limits())) as transport:
+        found = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
+    unknown = {path for path, answer in found.items() if isinstance(answer, Silence) and answer.left}
+    accepted = {path for path, answer in found.items() if isinstance(answer, Reply)}
+    wrong = [f"{path} arrived {times} times" for path, times in arrived.paths.items() if times > 1]
+    wrong += [f"{path} got {answer}" for path, answer in found.items() if path not in accepted | unknown]
+    wrong += [f"{path} arrived, and isn't told" for path in {*arrived.paths} - accepted - unknown]
+    wrong += [f"{path} is unknown, and nobody acted upon it" for path in unknown - {*arrived.paths}]
+    wrong += [f"{path} is unknown, though nothing was cut" for path in (() if cuts else unknown)]
+    name = "goaway_cut" if cuts else "goaway_graceful"
+    came = f"{len(accepted):,} of {DEVICES:,} accepted, {len(unknown):,} unknown"
+    words = f"{came}, on {server.tally.connections} connections"
+    finding = agreement(name, wrong, n=len(found))
+    return Figure(finding=finding if wrong else replace(finding, detail=words))
+
+
+BRINGS = (
+    "transport_cpu_us_per_send",
+    "transport_sends_per_s",
+    "latency_50ms_ratio",
+    "memory_flat",
+    "goaway_graceful",
+    "goaway_cut",
+)
+PARTS: Parts = {"transport": (run, BRINGS)}
+"""Those of the senders, and of the peers that they are measured against, are parts of their own beside it."""

@@ -1,0 +1,101 @@
+"""An HTTP/2 server on the loopback: in a thread of its own for a test, or in a process of its own for a measurement."""
+
+import asyncio
+import ssl
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from notifier.testing.http2.conduct import Conduct
+from notifier.testing.http2.connection import Asked, Connection, House, Tally
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    origin: str
+    _house: House
+    _loop: asyncio.AbstractEventLoop
+
+    @property
+    def tally(self) -> Tally:
+        return self._house.tally
+
+    def behave(self, conduct: Conduct) -> None:
+        """From now on, on the connections that there are, too: they are told the settings."""
+
+        async def change() -> None:
+            self._house.conduct = conduct
+            for connection in self._house.connections:
+                connection.tell_now()
+
+        asyncio.run_coroutine_threadsafe(change(), self._loop).result()
+
+    def cut(self) -> None:
+        """Every connection that there is."""
+
+        async def cut() -> None:
+            for connection in [*self._house.connections]:
+                connection.abort()
+
+        asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
+
+
+@contextmanager
+def serving(
+    asked: Asked, conduct: Conduct = Conduct(), *, certificate: Path | None = None, port: int = 0
+) -> Iterator[Server]:
+    """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
+    house = House(asked=asked, conduct=conduct)
+    ready: Future[int] = Future()
+    loop = asyncio.new_event_loop()
+    done = asyncio.Event()
+    serve = _serve(house, certificate, done, ready, port=port)
+    thread = Thread(target=_run, args=(loop, serve, ready), name="http2-server", daemon=True)
+    thread.start()
+    try:
+        scheme = "https" if certificate else "http"
+        yield Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
+    finally:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done.set)
+        thread.join()
+
+
+def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[int]") -> None:
+    try:
+        loop.run_until_complete(serve)
+    except BaseException as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)
+    finally:
+        loop.close()
+
+
+async def _serve(
+    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+) -> None:
+    context = secure(certificate) if certificate else None
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(house), HOST, port, ssl=context)
+    try:
+        ready.set_result(server.sockets[0].getsockname()[1])
+        await done.wait()
+    finally:
+        server.close()
+        for connection in [*house.connections]:
+            connection.abort()
+        await server.wait_closed()
+
+
+def secure(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate)
+    context.set_alpn_protocols(["h2"])
+    return context

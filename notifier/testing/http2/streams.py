@@ -1,0 +1,142 @@
+"""Requests and answers of one connection as its server has them: bytes in, bytes out, no socket."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from notifier.adapters.http2 import frames
+from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded
+from notifier.adapters.http2.frames import Violation, frame
+from notifier.ports.http2 import Post, Reply
+
+ALL_WINDOW = 1 << 24
+MOST_BODY = 1 << 20
+"""Bytes of a request; no provider takes a hundredth of it."""
+SUCCESS = encoded([(":status", "200")])
+
+
+@dataclass(slots=True)
+class Request:
+    """As far as it has come."""
+
+    stream: int
+    fields: Sequence[tuple[bytes, bytes]]
+    body: bytes = b""
+
+    def post(self) -> Post:
+        """Raises Violation where it lacks what a request has."""
+        scheme = authority = path = ""
+        headers: list[tuple[str, str]] = []
+        for raw, value in self.fields:
+            name, said = raw.decode("latin-1"), value.decode("latin-1")
+            match name:
+                case ":path":
+                    path = said
+                case ":scheme":
+                    scheme = said
+                case ":authority":
+                    authority = said
+                case ":method":
+                    pass
+                case _:
+                    headers.append((name, said))
+        if not (scheme and path):
+            raise Violation(frames.PROTOCOL_ERROR, "a request without a path")
+        return Post(origin=f"{scheme}://{authority}", path=path, headers=headers, body=self.body)
+
+
+@dataclass(slots=True)
+class Asking:
+    """The side of a connection that takes requests."""
+
+    say: list[bytes]
+    open: dict[int, Request] = field(default_factory=dict)
+    """Those that aren't whole yet."""
+    last: int = 0
+    _decoder: Decoder = field(default_factory=Decoder)
+    _eaten: int = 0
+
+    def headers(self, stream: int, flags: int, block: bytes) -> Request | None:
+        """The request, once it is whole. Raises Violation."""
+        fields = self._decoder.decode(block)
+        if (known := self.open.get(stream)) is not None:  # what comes after the body
+            return self.open.pop(stream) if flags & frames.END_STREAM else known and None
+        if not stream & 1 or stream <= self.last:
+            raise Violation(frames.PROTOCOL_ERROR, "a stream that isn't new")
+        self.last = stream
+        asked = Request(stream=stream, fields=fields)
+        if flags & frames.END_STREAM:
+            return asked
+        self.open[stream] = asked
+        return None
+
+    def data(self, stream: int, flags: int, load: bytes) -> Request | None:
+        """The request, once it is whole. Raises Violation."""
+        self._eaten += len(load)
+        if self._eaten >= ALL_WINDOW // 2:
+            self.say.append(frames.window_update(0, self._eaten))
+            self._eaten = 0
+        if (asked := self.open.get(stream)) is None:
+            return None
+        asked.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
+        if len(asked.body) > MOST_BODY:
+            raise Violation(frames.ENHANCE_YOUR_CALM, "a body without an end")
+        return self.open.pop(stream) if flags & frames.END_STREAM else None
+
+
+@dataclass(slots=True)
+class Answering:
+    """The side that answers, as far as the windows of the client allow."""
+
+    say: list[bytes]
+    window: int = frames.WINDOW
+    first_window: int = frames.WINDOW
+    waiting: dict[int, bytes] = field(default_factory=dict)
+    """Of bodies, what the windows have no room for yet."""
+    _windows: dict[int, int] = field(default_factory=dict)
+    """Of streams with a body that waits."""
+    _begun: bool = False
+
+    def reply(self, stream: int, reply: Reply) -> None:
+        block = SUCCESS if reply.status == 200 else encoded([(":status", str(reply.status))])
+        if reply.headers:
+            block += encoded(reply.headers.items())
+        if not self._begun:
+            block, self._begun = NO_TABLE + block, True
+        ends = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
+        self.say.append(frame(frames.HEADERS, ends, stream, block))
+        if reply.body:
+            self.waiting[stream], self._windows[stream] = reply.body, self.first_window
+            self._push(stream)
+
+    def widen(self, stream: int, more: int) -> None:
+        if stream in self.waiting:
+            self._windows[stream] += more
+            self._push(stream)
+        elif not stream:
+            self.window += more
+            self._push_all([*self.waiting])
+
+    def resize(self, window: int) -> None:
+        for stream in self._windows:
+            self._windows[stream] += window - self.first_window
+        self.first_window = window
+        self._push_all([*self.waiting])
+
+    def forget(self, stream: int) -> None:
+        self.waiting.pop(stream, None)
+        self._windows.pop(stream, None)
+
+    def _push_all(self, streams: Iterable[int]) -> None:
+        for stream in streams:
+            self._push(stream)
+
+    def _push(self, stream: int) -> None:
+        body = self.waiting[stream]
+        while (size := min(len(body), self.window, self._windows[stream], frames.LARGEST)) > 0:
+            piece, body = body[:size], body[size:]
+            self.window -= size
+            self._windows[stream] -= size
+            self.say.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, piece))
+        self.waiting[stream] = body
+        if not body:
+            self.forget(stream)

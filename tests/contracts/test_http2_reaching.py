@@ -1,0 +1,271 @@
+"""How a provider is reached: where a name may lead, whom TLS trusts, and what is told of one that can't be reached."""
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
+from notifier.ports.http2 import Post, Reply, Silence
+from notifier.testing.authority import Authority
+from notifier.testing.http2.server import serving
+from tests.contracts.transports import SOON, Heard
+
+
+def post(origin: str, path: str = "/send") -> Post:
+    return Post(origin=origin, path=path, headers=[], body=b"{}")
+
+
+def asked(
+    origin: str,
+    *,
+    path: str = "/send",
+    clear: bool = True,
+    limits: Limits = SOON,
+    authorities: Path | None = None,
+    resolver: Resolver = addresses,
+) -> Reply | Silence:
+    transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
+    with closing(transport):
+        [(_, answer)] = transport.exchange([post(origin, path)])
+        return answer
+
+
+def safe(reason: str) -> Silence:
+    return Silence(reason=reason, left=False)
+
+
+def port(origin: str) -> int:
+    return int(origin.rpartition(":")[2])
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """One that nobody listens on, and nobody else gets meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@contextmanager
+def speaking(words: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A server that says something else to whoever connects."""
+
+    def serve() -> None:
+        while True:
+            try:
+                one, _ = listener.accept()
+            except OSError:
+                return
+            with one, suppress(OSError):
+                words(one)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_port_that_nobody_listens_on() -> None:
+    with closed_port() as nobodys:
+        assert asked(f"http://127.0.0.1:{nobodys}") == safe("it refuses connections")
+
+
+def test_who_refuses_one_is_not_asked_again_for_each_of_the_others() -> None:
+    tried: list[str] = []
+
+    def noted(host: str, port: int) -> Sequence[str]:
+        tried.append(host)
+        return ["127.0.0.1"]
+
+    with closed_port() as nobodys, closing(Http2Transport(limits=SOON, clear=True, resolver=noted)) as transport:
+        posts = [post(f"http://push.example:{nobodys}") for _ in range(5_000)]
+        found = [*transport.exchange(posts)]
+        assert {str(answer) for _, answer in found} == {str(safe("it refuses connections"))}
+        assert len(found) == 5_000
+        assert len(tried) < 5
+
+
+def test_who_comes_back_is_reached_again() -> None:
+    with closed_port() as place, closing(Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)) as ours:
+        origin = f"http://127.0.0.1:{place}"
+        assert [answer for _, answer in ours.exchange([post(origin)])] == [safe("it refuses connections")]
+    heard = Heard()
+    with serving(heard, port=place) as server:
+        transport = Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)
+        with closing(transport):
+            assert [answer for _, answer in transport.exchange([post(server.origin)])] == [Reply(status=200)]
+
+
+def test_a_name_that_does_not_resolve() -> None:
+    def nothing(host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    assert asked("https://push.example", resolver=nothing) == safe(
+        "its name doesn't resolve: Name or service not known"
+    )
+    assert asked("https://push.example", resolver=lambda host, port: []) == safe("its name doesn't resolve")
+
+
+def test_a_name_that_leads_where_it_must_not() -> None:
+    def forbidden(host: str, port: int) -> Sequence[str]:
+        raise OSError("its address isn't a public one")
+
+    assert asked("https://push.example", resolver=forbidden) == safe("its address isn't a public one")
+
+
+def test_a_resolver_that_takes_its_time_keeps_nobody_else() -> None:
+    never, heard = Event(), Heard()
+
+    def slow(host: str, port: int) -> Sequence[str]:
+        if host == "slow.example":
+            never.wait(20)
+        return ["127.0.0.1"]
+
+    limits = replace(SOON, opening=timedelta(seconds=0.3))
+    with serving(heard) as server, closing(Http2Transport(limits=limits, clear=True, resolver=slow)) as transport:
+        began = time.monotonic()
+        found = {
+            p.origin: answer for p, answer in transport.exchange([post("https://slow.example"), post(server.origin)])
+        }
+        assert time.monotonic() - began < 5
+    never.set()
+    assert found == {"https://slow.example": safe("it couldn't be reached in time"), server.origin: Reply(status=200)}
+
+
+def test_it_connects_to_the_address_that_was_given_and_says_the_name() -> None:
+    heard, lookups = Heard(), list[tuple[str, int]]()
+
+    def noted(host: str, port: int) -> Sequence[str]:
+        lookups.append((host, port))
+        return ["127.0.0.1"]
+
+    with serving(heard) as server:
+        origin = f"http://push.example:{port(server.origin)}"
+        assert asked(origin, resolver=noted) == Reply(status=200)
+    assert [one.origin for one in heard.posts] == [origin]
+    assert lookups == [("push.example", port(origin))]
+
+
+def test_where_one_address_refuses_the_next_one_is_tried() -> None:
+    heard = Heard()
+    with serving(heard) as server:
+        assert asked(server.origin, resolver=lambda host, port: ["127.0.0.3", "127.0.0.1"]) == Reply(status=200)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "",
+        "push.example",
+        "https://",
+        "https://push.example/path",
+        "https://push.example?query",
+        "https://user:word@push.example",
+        "https://push.example:99999",
+        "https://push.example:x",
+        "https://push exam.ple",
+        "https://bücher.example",
+        "https://push.example\r\n",
+        "ftp://push.example:21",
+        "https://[::1",
+    ],
+)
+def test_what_is_no_origin_is_refused_and_nobody_looked_up(origin: str) -> None:
+    def never(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(host)
+
+    answer = asked(origin, resolver=never)
+    assert isinstance(answer, Silence)
+    assert not answer.left
+    assert answer.reason
+
+
+@pytest.mark.parametrize("path", ["", "send", "/a b", "/é", "/a\r\nx: y", "/\x00"])
+def test_a_path_that_cannot_be_said_is_refused(path: str) -> None:
+    heard = Heard()
+    with serving(heard) as server:
+        assert asked(server.origin, path=path) == safe("its path can't be said in a request")
+    assert heard.posts == []
+
+
+def test_clear_text_needs_to_be_allowed() -> None:
+    heard = Heard()
+    with serving(heard) as server:
+        assert asked(server.origin, clear=False) == safe("it would be sent in clear text, which isn't allowed here")
+    assert heard.posts == []
+
+
+def test_tls_trusts_the_authority_that_it_is_given_and_asks_for_the_name(tmp_path: Path) -> None:
+    heard, authority = Heard(), Authority.made(tmp_path, "authority")
+    with serving(heard, certificate=authority.server("push.example")) as server:
+        origin = f"https://push.example:{port(server.origin)}"
+
+        def ask(origin: str, authorities: Path | None) -> Reply | Silence:
+            return asked(origin, clear=False, authorities=authorities, resolver=lambda host, port: ["127.0.0.1"])
+
+        assert ask(origin, authority.file) == Reply(status=200)
+        assert ask(origin, None) == safe("its certificate isn't trusted: unable to get local issuer certificate")
+        other = Authority.made(tmp_path, "other")
+        assert isinstance(ask(origin, other.file), Silence)
+        wrong = ask(f"https://other.example:{port(server.origin)}", authority.file)
+        assert isinstance(wrong, Silence)
+        assert not wrong.left
+        assert "other.example" in wrong.reason
+    assert [one.origin for one in heard.posts] == [origin]
+
+
+def test_who_speaks_no_tls_or_no_http2_gets_nothing(tmp_path: Path) -> None:
+    authority = Authority.made(tmp_path, "authority")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server())
+    context.set_alpn_protocols(["http/1.1"])
+
+    def old(one: socket.socket) -> None:
+        with context.wrap_socket(one, server_side=True) as link:
+            assert link.recv(10) == b""
+
+    with speaking(old) as place:
+        assert asked(f"https://127.0.0.1:{place}", authorities=authority.file) == safe("it doesn't speak HTTP/2")
+
+    def plain(one: socket.socket) -> None:
+        one.recv(10)
+        one.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with speaking(plain) as place:
+        answer = asked(f"https://127.0.0.1:{place}", authorities=authority.file)
+        assert isinstance(answer, Silence)
+        assert not answer.left
+        assert answer.reason.startswith("tls failed")
+
+
+def test_who_answers_in_another_language_is_told_of(tmp_path: Path) -> None:
+    def old(one: socket.socket) -> None:
+        one.recv(1_000)
+        one.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+
+    with speaking(old) as place:
+        answer = asked(f"http://127.0.0.1:{place}")
+        assert isinstance(answer, Silence)
+        assert answer.reason.startswith("it doesn't keep to HTTP/2")
+
+
+def test_of_many_origins_those_that_rest_give_way() -> None:
+    heard = Heard()
+    with serving(heard) as server:
+        limits = replace(SOON, connections_in_all=4)
+        resolver: Resolver = lambda host, port: ["127.0.0.1"]  # noqa: E731
+        with closing(Http2Transport(limits=limits, clear=True, resolver=resolver)) as transport:
+            origins = [f"http://push{number}.example:{port(server.origin)}" for number in range(40)]
+            answers = [answer for _, answer in transport.exchange(map(post, origins))]
+        assert answers == [Reply(status=200)] * 40
+        assert server.tally.connections == 40

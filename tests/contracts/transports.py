@@ -1,0 +1,93 @@
+"""The transports that the contracts of HTTP/2 are asked of, each before somebody who answers by a function."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.ports.http2 import Post, Reply, Silence, Transport
+from notifier.testing.authority import Authority
+from notifier.testing.http2.conduct import Conduct
+from notifier.testing.http2.server import Server, serving
+from notifier.testing.memory.http2 import MemoryTransport
+
+SOON = Limits(
+    answer=timedelta(seconds=0.4),
+    quiet=timedelta(seconds=0.1),
+    pong=timedelta(seconds=0.1),
+    barred=timedelta(seconds=0.2),
+    crowded=timedelta(seconds=1),
+)
+"""Waits that a test can wait for."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """Answers everything, or as it is told, and remembers whom."""
+
+    answer: Callable[[Post], Reply | Silence] = lambda post: Reply(status=200)
+    posts: list[Post] = field(default_factory=list)
+
+    def __call__(self, post: Post) -> Reply | Silence:
+        self.posts.append(post)
+        return self.answer(post)
+
+    @property
+    def paths(self) -> list[str]:
+        return [post.path for post in self.posts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    transport: Transport
+    origin: str
+    heard: Heard
+
+    def post(self, number: int = 0, *, body: bytes = b"{}", suspect: bool = False, **headers: str) -> Post:
+        said = [*headers.items()]
+        return Post(origin=self.origin, path=f"/3/device/{number}", headers=said, body=body, suspect=suspect)
+
+    def posts(self, many: int) -> list[Post]:
+        return [self.post(number) for number in range(many)]
+
+
+@contextmanager
+def by_a_function(folder: Path) -> Iterator[Wire]:
+    heard = Heard()
+    yield Wire(transport=MemoryTransport(heard), origin="https://push.example", heard=heard)
+
+
+@contextmanager
+def in_clear_text(folder: Path) -> Iterator[Wire]:
+    heard = Heard()
+    with serving(heard) as server, closing(Http2Transport(limits=SOON, clear=True)) as transport:
+        yield Wire(transport=transport, origin=server.origin, heard=heard)
+
+
+@contextmanager
+def over_tls(folder: Path) -> Iterator[Wire]:
+    heard, authority = Heard(), Authority.made(folder, "authority")
+    transport = Http2Transport(limits=SOON, authorities=authority.file)
+    with serving(heard, certificate=authority.server()) as server, closing(transport):
+        yield Wire(transport=transport, origin=server.origin, heard=heard)
+
+
+WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [by_a_function, in_clear_text, over_tls]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulty(Wire):
+    server: Server
+    transport: Http2Transport
+
+
+@contextmanager
+def faulty(
+    conduct: Conduct, limits: Limits = SOON, answer: Callable[[Post], Reply | Silence] | None = None
+) -> Iterator[Faulty]:
+    """A server that behaves as it is told to, and ours before it."""
+    heard = Heard(answer) if answer else Heard()
+    with serving(heard, conduct) as server, closing(Http2Transport(limits=limits, clear=True)) as transport:
+        yield Faulty(transport=transport, origin=server.origin, heard=heard, server=server)
