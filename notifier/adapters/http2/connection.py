@@ -10,7 +10,7 @@ from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded, field
 from notifier.adapters.http2.flight import MOST_BODY, UNSENT, Done, Flight, answer
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.outbox import Outbox
+from notifier.adapters.http2.outbox import Outbox, within
 
 ALL_WINDOW = 1 << 24
 """Of all streams together; answers are read as they come. One stream's is the 64 KiB that it has from the start."""
@@ -211,7 +211,7 @@ class Connection:
 
     def _resize(self, window: int) -> None:
         """Of all streams, those that have begun too; theirs may be less than nothing then."""
-        more = window - self.out.first_window
+        more = within(window) - self.out.first_window
         self.out.first_window = window
         for flight in [*self._flights.values()]:
             self.out.widen(flight, more)

@@ -7,8 +7,10 @@ import hpack
 from hpack.table import HeaderTable
 
 from notifier.adapters.http2.frames import COMPRESSION_ERROR, Violation
+from notifier.adapters.http2.letters import unpacked
 
 _STATIC = HeaderTable.STATIC_TABLE
+_KNOWN = len(_STATIC)
 _NUMBERS = {name: number for number, (name, _) in reversed([*enumerate(_STATIC, 1)])}
 
 NO_TABLE = b"\x20"
@@ -59,7 +61,7 @@ class Decoder:
 
     def decode(self, block: bytes) -> Sequence[tuple[bytes, bytes]]:
         """Raises Violation."""
-        if (found := plain(block)) is not None:
+        if (found := plain(block, tableless=not self._hpack.header_table.maxsize)) is not None:
             return found
         try:
             return [(name, value) for name, value in self._hpack.decode(block, raw=True)]
@@ -67,9 +69,11 @@ class Decoder:
             raise Violation(COMPRESSION_ERROR, "headers that can't be read") from error
 
 
-def plain(block: bytes) -> list[tuple[bytes, bytes]] | None:
-    """What a block says that neither uses a table of the connection nor packs its letters, whatever that table holds;
-    None of another one, and of a broken one."""
+def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
+    """What a block says that has nothing to do with the connection's table; None of another one, and of a broken one.
+
+    Without a table nothing that is to be entered is: as our settings ask for.
+    """
     found: list[tuple[bytes, bytes]] = []
     at, end = 0, len(block)
     try:
@@ -77,47 +81,43 @@ def plain(block: bytes) -> list[tuple[bytes, bytes]] | None:
             first = block[at]
             at += 1
             if first & 0x80:
-                if not 0 < (number := first & 0x7F) <= len(_STATIC):
+                number = first & 0x7F
+                if not 0 < number <= _KNOWN:
                     return None
                 found.append(_STATIC[number - 1])
                 continue
-            if first & 0x60:  # enters something, or changes the table's size
+            if first & 0x60 and not (tableless and first & 0x40):
+                return None  # enters something, or changes the table's size
+            number, at = _read(block, at, first, 0x3F if first & 0x40 else 0x0F)
+            if number > _KNOWN:
                 return None
-            number = first & 0x0F
-            if number == 0x0F:
-                number += block[at]
-                at += 1
-                if number > len(_STATIC):
-                    return None
-            if number:
-                name = _STATIC[number - 1][0]
-            else:
-                length = block[at]
-                at += 1
-                if length >= 0x7F:  # packed, or longer than any name that there is
-                    return None
-                name = block[at : at + length]
-                at += length
-            length = block[at]
-            at += 1
-            if length & 0x80:
+            name, at = (_STATIC[number - 1][0], at) if number else _letters(block, at)
+            value, at = _letters(block, at)
+            if name is None or value is None:
                 return None
-            if length == 0x7F:
-                length, at = _length(block, at)
-            found.append((name, block[at : at + length]))
-            at += length
+            found.append((name, value))
     except IndexError:
         return None
     return found if at == end else None
 
 
-def _length(block: bytes, at: int) -> tuple[int, int]:
-    """Of a text of 127 bytes and more."""
-    length, shift = 0x7F, 0
-    while True:
+def _letters(block: bytes, at: int) -> tuple[bytes | None, int]:
+    first = block[at]
+    length, at = _read(block, at + 1, first, 0x7F)
+    raw = block[at : at + length]
+    return (unpacked(raw) if first & 0x80 else raw), at + length
+
+
+def _read(block: bytes, at: int, first: int, most: int) -> tuple[int, int]:
+    """A number that begins in the low bits of `first`, and where it ends."""
+    number, shift = first & most, 0
+    if number < most:
+        return number, at
+    while shift <= 28:
         piece = block[at]
         at += 1
-        length += (piece & 0x7F) << shift
+        number += (piece & 0x7F) << shift
         shift += 7
-        if piece < 0x80 or shift > 28:
-            return length, at
+        if piece < 0x80:
+            return number, at
+    raise IndexError

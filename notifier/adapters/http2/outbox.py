@@ -31,12 +31,12 @@ class Outbox:
         self._stuck.pop(flight.stream, None)
 
     def widen(self, flight: Flight, more: int) -> None:
-        flight.window = _within(flight.window + more)
+        flight.window = within(flight.window + more)
         if flight.stream in self._stuck:
             self._push(flight)
 
     def widen_all(self, more: int) -> None:
-        self._window = _within(self._window + more)
+        self._window = within(self._window + more)
         self.push_all()
 
     def push_all(self) -> None:
@@ -72,7 +72,7 @@ class Outbox:
         flight.ends = self.gone + len(self.queued)
 
 
-def _within(window: int) -> int:
+def within(window: int) -> int:
     if window > frames.MOST_WINDOW:
         raise Violation(frames.FLOW_CONTROL_ERROR, "a window that is too large")
     return window

@@ -1,0 +1,185 @@
+"""A connection before a peer that keeps to no rule: it ends with a reason, and knows what may have arrived."""
+
+import pytest
+
+from notifier.adapters.http2 import frames
+from notifier.adapters.http2.connection import MOST_OWED, Connection
+from notifier.adapters.http2.fields import encoded
+from notifier.adapters.http2.flight import Flight
+from notifier.adapters.http2.frames import Violation, frame
+from notifier.adapters.http2.limits import Limits
+from notifier.adapters.http2.origin import Origin
+from notifier.ports.http2 import Post, Reply, Silence
+
+ORIGIN = "https://push.example"
+OK = encoded([(":status", "200")])
+WHOLE = frames.END_HEADERS | frames.END_STREAM
+
+
+def flight(body: bytes = b"{}") -> Flight:
+    return Flight(post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), taken=0.0)
+
+
+def opened(limits: Limits = Limits(), many: int = 1, streams: int = 100) -> tuple[Connection, list[Flight]]:
+    """With so many requests that have gone, on streams 1, 3, …"""
+    connection = Connection(limits, 0.0)
+    connection.heard(frames.settings([(frames.MOST_STREAMS, streams)]), 0.0)
+    flights = [flight() for _ in range(many)]
+    for one in flights:
+        connection.begin(one, 0.0)
+    connection.out.sent(len(connection.out.queued))
+    return connection, flights
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "too large"),
+        (frame(frames.HEADERS, WHOLE, 3, OK), "an answer to nothing"),
+        (frame(frames.HEADERS, WHOLE, 2, OK), "an answer to nothing"),
+        (frame(frames.HEADERS, WHOLE, 0, OK), "an answer to nothing"),
+        (frame(frames.DATA, 0, 99, b"x"), "an answer to nothing"),
+        (frame(frames.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2"), "nobody asked"),
+        (frame(frames.CONTINUATION, frames.END_HEADERS, 1, OK), "a CONTINUATION of nothing"),
+        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.PING, 0, 0, b"x" * 8), "amid a block"),
+        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.CONTINUATION, 4, 3, OK), "amid a block"),
+        (frame(frames.HEADERS, 0, 1) + frame(frames.CONTINUATION, 0, 1, b"x" * 16_000) * 5, "without an end"),
+        (frame(frames.HEADERS, WHOLE | frames.PADDED, 1, b"\xff" + OK), "more padding"),
+        (frame(frames.HEADERS, WHOLE, 1, b"\xff\xff"), "can't be read"),
+        (frame(frames.SETTINGS, 0, 0, b"odd"), "settings"),
+        (frames.settings([(frames.FIRST_WINDOW, 2**31)]), "a window that is too large"),
+        (frames.window_update(0, 2**31 - 1), "a window that is too large"),
+        (frame(frames.WINDOW_UPDATE, 0, 0, b"x"), "four bytes"),
+        (frame(frames.RST_STREAM, 0, 1, b"x"), "four bytes"),
+        (frame(frames.GOAWAY, 0, 0, b"x"), "too short"),
+        (frame(frames.PING, 0, 0, b"x" * 8) * (MOST_OWED // 17 + 1), "asks for more than it reads"),
+    ],
+)
+def test_who_keeps_to_no_rule_is_left_and_what_had_gone_is_unknown(said: bytes, why: str) -> None:
+    connection, [one] = opened()
+    with pytest.raises(Violation, match=why):
+        connection.heard(said, 1.0)
+    connection.end("it is left")
+    assert connection.done == [(one, Silence(reason="it is left", left=True))]
+
+
+@pytest.mark.parametrize("said", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
+def test_what_it_does_not_know_it_passes_over(said: bytes) -> None:
+    connection, [one] = opened()
+    connection.heard(said + frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
+    assert connection.done == [(one, Reply(status=200))]
+
+
+@pytest.mark.parametrize(
+    "block", [b"", encoded([("x", "y")]), encoded([(":status", "abc")]), encoded([(":status", "0")])]
+)
+def test_an_answer_without_a_status_is_none(block: bytes) -> None:
+    connection, [one] = opened()
+    connection.heard(frame(frames.HEADERS, WHOLE, 1, block), 1.0)
+    assert connection.done == [(one, Silence(reason="it was answered with something that isn't HTTP", left=True))]
+
+
+def test_a_body_before_its_status_is_no_answer() -> None:
+    connection, [one] = opened()
+    connection.heard(frame(frames.DATA, frames.END_STREAM, 1, b"x"), 1.0)
+    assert [(flight, type(answer)) for flight, answer in connection.done] == [(one, Silence)]
+
+
+def test_a_late_answer_to_what_was_given_up_is_passed_over() -> None:
+    connection, flights = opened(many=2)
+    assert connection.judge(10.0)
+    assert [flight for flight, _ in connection.done] == flights
+    assert connection.room == 100
+    connection.done.clear()
+    connection.heard(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
+    assert connection.done == []
+
+
+def test_with_nothing_heard_it_asks_once_and_gives_up_later() -> None:
+    connection, _ = opened()
+    assert connection.judge(2.9)
+    assert not connection.out.queued
+    assert connection.judge(3.0)
+    assert connection.out.queued[3] == frames.PING
+    asked = len(connection.out.queued)
+    assert connection.judge(5.9)
+    assert len(connection.out.queued) == asked
+    assert not connection.judge(6.0)
+
+
+def test_whatever_is_heard_is_a_sign_of_life() -> None:
+    connection, _ = opened()
+    connection.judge(3.0)
+    connection.heard(frame(frames.PING, 0, 0, b"12345678"), 5.0)
+    assert connection.judge(7.9)
+    connection.out.sent(len(connection.out.queued))
+    connection.judge(8.0)
+    assert connection.out.queued[3] == frames.PING
+
+
+def test_after_a_rest_only_the_answer_to_its_own_question_counts() -> None:
+    connection, _ = opened()
+    connection.heard(frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
+    connection.wake(15.9)
+    assert connection.room == 100
+    connection.wake(16.0)
+    assert connection.room == 0
+    connection.heard(frames.settings([(frames.MOST_STREAMS, 50)]), 16.1)  # it was said during the rest
+    assert connection.room == 0
+    connection.heard(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
+    assert connection.room == 50
+
+
+@pytest.mark.parametrize(
+    ("code", "again"),
+    [(frames.REFUSED_STREAM, True), (frames.INTERNAL_ERROR, False), (frames.ENHANCE_YOUR_CALM, False), (99, False)],
+)
+def test_of_streams_that_are_reset_only_the_refused_are_certain(code: int, again: bool) -> None:
+    connection, [one] = opened()
+    connection.heard(frames.reset(1, code), 1.0)
+    assert connection.again == ([one] if again else [])
+    assert [isinstance(answer, Silence) and answer.left for _, answer in connection.done] == ([] if again else [True])
+
+
+def test_a_request_that_was_reset_before_it_had_gone_is_certain_too() -> None:
+    connection, _ = opened(many=0)
+    connection.heard(frames.settings([(frames.FIRST_WINDOW, 10)]), 0.0)
+    large = flight(b"x" * 100)
+    connection.begin(large, 0.0)
+    connection.heard(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
+    assert (connection.again, connection.done) == ([large], [])
+
+
+def test_a_second_goaway_may_name_an_earlier_stream() -> None:
+    connection, flights = opened(many=3)
+    connection.heard(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
+    assert (connection.again, connection.room) == ([], 0)
+    connection.heard(frames.goaway(3, frames.NO_ERROR), 1.0)
+    assert connection.again == flights[2:]
+    connection.heard(frame(frames.HEADERS, WHOLE, 3, OK) + frame(frames.HEADERS, WHOLE, 1, OK), 2.0)
+    assert [flight for flight, _ in connection.done] == [flights[1], flights[0]]
+    assert not connection.busy
+
+
+def test_a_limit_that_sinks_below_what_is_on_its_way_lets_nothing_begin() -> None:
+    connection, _ = opened(many=10)
+    connection.heard(frames.settings([(frames.MOST_STREAMS, 1)]), 1.0)
+    assert connection.room == -9
+    for stream in range(1, 20, 2):
+        connection.heard(frame(frames.HEADERS, WHOLE, stream, OK), 1.0)
+    assert connection.room == 1
+
+
+def test_windows_are_given_back_to_who_answers() -> None:
+    connection, _ = opened(many=0, streams=2_000)
+    for number in range(600):
+        connection.begin(flight(b""), 0.0)
+        connection.out.sent(len(connection.out.queued))
+        stream = 2 * number + 1
+        answer = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
+        connection.heard(answer, 1.0)
+        if connection.out.queued:
+            break
+    [(kind, _, stream, load)] = frames.Reader().feed(bytes(connection.out.queued))
+    assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
+    assert frames.read_number(load) == 16_000 * (number + 1)
