@@ -27,6 +27,7 @@ BENCHES = {
     "page": ["page"],
     "cql": ["cql"],
     "log": ["log"],
+    "push": ["push"],
 }
 """What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
 OF_ENGINES = {"audience-cluster", "cql", "log"}

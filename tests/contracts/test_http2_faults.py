@@ -5,10 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from random import Random
 
 import pytest
 
 from notifier.ports.http2 import Post, Reply, Silence
+from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
 from tests.contracts.transports import SOON, Faulty, faulty
 
@@ -232,3 +235,39 @@ def test_two_exchanges_at_once_are_refused() -> None:
         with pytest.raises(RuntimeError, match="amid another"):
             next(wire.transport.exchange(wire.posts(1)))
         assert len([*first]) == 9
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
+def test_whatever_goes_wrong_each_is_told_once_and_none_sent_twice(seed: int, secure: bool, tmp_path: Path) -> None:
+    dice, made = Random(seed), Authority.made(tmp_path, "authority") if secure else None
+    with faulty(behaviour(dice), replace(SOON, streams=dice.choice([3, 50, 1_000])), authority=made) as wire:
+        found: Answers = {}
+        for post, answer in wire.transport.exchange(wire.posts(1_500)):
+            assert post.path not in found
+            found[post.path] = answer
+            match dice.randrange(200):
+                case 0:
+                    wire.server.cut()
+                case 1 | 2 | 3:
+                    wire.server.behave(behaviour(dice))
+        assert len(found) == 1_500
+        assert twice(wire) == set()
+        assert {*wire.heard.paths} <= accepted(found) | unknown(found)
+        assert accepted(found) <= {*wire.heard.paths}
+        assert not safe(found) & {*wire.heard.paths}
+
+
+def behaviour(dice: Random) -> Conduct:
+    """Of any kind; mostly it answers."""
+    return Conduct(
+        streams=dice.choice([1, 2, 100, 1_000, None]),
+        latency=timedelta(milliseconds=dice.choice([0, 0, 1, 5])),
+        goaway_after=dice.choice([None, None, 1, 20, 100]),
+        cut_after=dice.choice([None, None, None, 1, 70]),
+        refused=dice.choice([0, 0, 3]),
+        stalls=dice.random() < 0.1,
+        deaf=dice.random() < 0.1,
+        mute=dice.random() < 0.1,
+        window=dice.choice([1, 65_535]),
+    )

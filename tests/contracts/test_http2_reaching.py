@@ -13,20 +13,22 @@ from threading import Event, Thread
 import pytest
 
 from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
+from notifier.domain.errors import BadSetting
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.authority import Authority
 from notifier.testing.http2.server import serving
 from tests.contracts.transports import SOON, Heard
 
 
-def post(origin: str, path: str = "/send") -> Post:
-    return Post(origin=origin, path=path, headers=[], body=b"{}")
+def post(origin: str, path: str = "/send", value: str = "a") -> Post:
+    return Post(origin=origin, path=path, headers=[("x", value)], body=b"{}")
 
 
 def asked(
     origin: str,
     *,
     path: str = "/send",
+    value: str = "a",
     clear: bool = True,
     limits: Limits = SOON,
     authorities: Path | None = None,
@@ -34,7 +36,7 @@ def asked(
 ) -> Reply | Silence:
     transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
     with closing(transport):
-        [(_, answer)] = transport.exchange([post(origin, path)])
+        [(_, answer)] = transport.exchange([post(origin, path, value)])
         return answer
 
 
@@ -142,6 +144,21 @@ def test_a_resolver_that_takes_its_time_keeps_nobody_else() -> None:
     assert found == {"https://slow.example": safe("it couldn't be reached in time"), server.origin: Reply(status=200)}
 
 
+@pytest.mark.parametrize("host", ["a" * 70 + ".example", ".example", "a..example"])
+def test_a_name_that_is_none_is_told_of(host: str) -> None:
+    answer = asked(f"https://{host}")
+    assert isinstance(answer, Silence)
+    assert not answer.left
+    assert answer.reason.startswith("its name ")
+
+
+def test_what_is_no_address_is_never_looked_up() -> None:
+    def names(host: str, port: int) -> Sequence[str]:
+        return ["localhost"]
+
+    assert asked("http://push.example:1", resolver=names) == safe("its name isn't one that can be reached")
+
+
 def test_it_connects_to_the_address_that_was_given_and_says_the_name() -> None:
     heard, lookups = Heard(), list[tuple[str, int]]()
 
@@ -194,7 +211,15 @@ def test_what_is_no_origin_is_refused_and_nobody_looked_up(origin: str) -> None:
 def test_a_path_that_cannot_be_said_is_refused(path: str) -> None:
     heard = Heard()
     with serving(heard) as server:
-        assert asked(server.origin, path=path) == safe("its path can't be said in a request")
+        assert asked(server.origin, path=path) == safe("its path or a header can't be said in a request")
+    assert heard.posts == []
+
+
+@pytest.mark.parametrize("value", ["a\r\nb: c", "\x00", "a\nb"])
+def test_a_header_that_cannot_be_said_is_refused(value: str) -> None:
+    heard = Heard()
+    with serving(heard) as server:
+        assert asked(server.origin, value=value) == safe("its path or a header can't be said in a request")
     assert heard.posts == []
 
 
@@ -222,6 +247,13 @@ def test_tls_trusts_the_authority_that_it_is_given_and_asks_for_the_name(tmp_pat
         assert not wrong.left
         assert "other.example" in wrong.reason
     assert [one.origin for one in heard.posts] == [origin]
+
+
+def test_an_authority_that_cannot_be_read_is_a_bad_setting(tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").touch()
+    for file in (tmp_path / "none.pem", tmp_path / "empty.pem"):
+        with pytest.raises(BadSetting, match=file.name):
+            Http2Transport(authorities=file)
 
 
 def test_who_speaks_no_tls_or_no_http2_gets_nothing(tmp_path: Path) -> None:

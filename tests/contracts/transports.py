@@ -85,9 +85,13 @@ class Faulty(Wire):
 
 @contextmanager
 def faulty(
-    conduct: Conduct, limits: Limits = SOON, answer: Callable[[Post], Reply | Silence] | None = None
+    conduct: Conduct,
+    limits: Limits = SOON,
+    answer: Callable[[Post], Reply | Silence] | None = None,
+    authority: Authority | None = None,
 ) -> Iterator[Faulty]:
-    """A server that behaves as it is told to, and ours before it."""
+    """A server that behaves as it is told to, and ours before it; over TLS with an authority."""
     heard = Heard(answer) if answer else Heard()
-    with serving(heard, conduct) as server, closing(Http2Transport(limits=limits, clear=True)) as transport:
+    transport = Http2Transport(limits=limits, clear=True, authorities=authority and authority.file)
+    with closing(transport), serving(heard, conduct, certificate=authority and authority.server()) as server:
         yield Faulty(transport=transport, origin=server.origin, heard=heard, server=server)

@@ -9,6 +9,7 @@ from notifier.testing.bench.cluster import ring
 from notifier.testing.bench.cluster.scenarios import SHARING
 from notifier.testing.bench.cql import parts as cql
 from notifier.testing.bench.log import records as log
+from notifier.testing.bench.push import transport
 from notifier.testing.faults import STRIKES, STRIKES_ON_ENGINES
 from tests.repo.sources import ROOT
 
@@ -18,8 +19,8 @@ TOLD = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\}
 
 @pytest.mark.parametrize(
     "parts",
-    [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS],
-    ids=["fanout", "audience", "live", "page", "cql", "log"],
+    [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS, transport.PARTS],
+    ids=["fanout", "audience", "live", "page", "cql", "log", "push"],
 )
 def test_every_figure_is_explained_where_figures_are(parts: fanout.Parts) -> None:
     brings = {figure.partition("{")[0] for _, figures in parts.values() for figure in figures}

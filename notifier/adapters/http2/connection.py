@@ -21,8 +21,8 @@ BEGINNING = (
 )
 MOST_QUEUED = 1 << 18
 """Bytes that wait for the socket before nothing more is begun."""
-MOST_OWED = 1 << 20
-"""Bytes that may wait there; whoever lets them grow beyond asks for answers that it doesn't read."""
+MOST_OWED = 10_000
+"""Acknowledgements that may wait there; whoever lets them grow beyond asks for what it doesn't read."""
 LAST_STREAM = 2**31 - 1
 NO_HTTP = "it was answered with something that isn't HTTP"
 
@@ -43,7 +43,7 @@ class Connection:
         """By stream, so the oldest first."""
         self._reader, self._blocks, self._decoder = frames.Reader(), frames.Blocks(), Decoder()
         self._next = self._streams = 1
-        self._eaten = 0
+        self._eaten = self._owed = 0
         self._heard_at, self._asked_at, self._asked = now, 0.0, 0
         self._proving = False
 
@@ -78,6 +78,8 @@ class Connection:
         self._heard_at = now
         if not self._proving:
             self._asked_at = 0.0
+        if not self.out.queued:
+            self._owed = 0
         for one in self._reader.feed(got):
             kind, flags, stream, load = one
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.open:
@@ -85,8 +87,6 @@ class Connection:
                     self._on_headers(*whole)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, load)
-        if len(self.out.queued) > MOST_OWED:
-            raise Violation(frames.ENHANCE_YOUR_CALM, "it asks for more than it reads")
 
     def judge(self, now: float) -> bool:
         """Ends what waits for too long, and asks for a sign of life; False when none came. Only after what there is to
@@ -206,7 +206,7 @@ class Connection:
                 self._resize(value)
             elif name == frames.LARGEST_FRAME:
                 self.out.largest = max(value, frames.LARGEST)
-        self.out.queued += frame(frames.SETTINGS, frames.ACK, 0)
+        self._owe(frame(frames.SETTINGS, frames.ACK, 0))
         self.out.push_all()
 
     def _resize(self, window: int) -> None:
@@ -225,9 +225,15 @@ class Connection:
 
     def _on_ping(self, flags: int, stream: int, load: bytes) -> None:
         if not flags & frames.ACK:
-            self.out.queued += frame(frames.PING, frames.ACK, 0, load[:8])
+            self._owe(frame(frames.PING, frames.ACK, 0, load[:8]))
         elif int.from_bytes(load, "big") == self._asked:
             self._proving, self._asked_at = False, 0.0
+
+    def _owe(self, acknowledgement: bytes) -> None:
+        self._owed += 1
+        if self._owed > MOST_OWED:
+            raise Violation(frames.ENHANCE_YOUR_CALM, "it asks for more than it reads")
+        self.out.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, load: bytes) -> None:
         """It acts on nothing above the last stream that it names; it may name a smaller one later."""

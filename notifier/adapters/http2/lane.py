@@ -27,11 +27,13 @@ class Lane:
         self._answered_at = 0.0
         self._fruitless = 0
         self._barred_until, self._barred = 0.0, ""
+        self._failed = False
+        """Whether nobody could be reached just now."""
 
     def fill(self, now: float) -> None:
         """The first connection first, so that the others may rest."""
         for link in self.links:
-            for _ in range(min(link.connection.room, len(self.waiting))):
+            while self.waiting and link.connection.room > 0:
                 link.connection.begin(self.waiting.popleft(), now)
 
     def wants(self, now: float) -> bool:
@@ -118,6 +120,7 @@ class Lane:
     def _bar(self, reason: str, now: float) -> None:
         """No connection is opened for a while."""
         self._barred, self._barred_until = reason, now + self._limits.barred.total_seconds()
+        self._failed = True
 
     def _again(self, link: Link) -> Iterator[Done]:
         found = link.connection
@@ -130,9 +133,9 @@ class Lane:
 
     def _let_go(self, now: float) -> Iterator[Done]:
         """Whoever waits for a connection that can't be had, or for one that has answered nobody for too long."""
-        if self._barred and not self.links and not self.opening:
+        failed, self._failed = self._failed or now < self._barred_until, False
+        if failed and not self.links and not self.opening:
             reason = self._barred
-            self._barred = self._barred if now < self._barred_until else ""
         elif self.waiting and not self.opening and now - self._since() >= self._limits.answer.total_seconds():
             reason = "nobody was answered in time"
         else:

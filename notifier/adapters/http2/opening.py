@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from ipaddress import ip_address
 from select import POLLIN, POLLOUT
 
 from notifier.adapters.http2.lookups import Lookups
@@ -13,6 +14,10 @@ from notifier.adapters.http2.origin import Origin
 
 Wanted = int
 """What a socket waits for, as `poll` has it; 0 while there is none."""
+
+
+LATE = "it couldn't be reached in time"
+NO_NAME = "its name isn't one that can be reached"
 
 
 class Opening:
@@ -30,10 +35,10 @@ class Opening:
 
     def step(self, now: float) -> None:
         """As far as it gets; `ready` says whether it is there. Raises OSError."""
-        if now >= self.due:
-            raise TimeoutError("it couldn't be reached in time")
         self._now = now
         self.wanted = next(self._steps, 0)
+        if now >= self.due and not self.ready:
+            raise TimeoutError(LATE)
 
     def close(self) -> None:
         self._steps.close()
@@ -44,13 +49,13 @@ class Opening:
         while not self._looking.done():
             yield 0
         places = self._found()
-        failed: OSError | None = None
+        failed: OSError | ValueError | None = None
         for left in range(len(places), 0, -1):
             self._share = self._now + (self.due - self._now) / left
             try:
                 yield from self._connect(places[-left])
                 yield from self._greet()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 failed = failed or error  # the first address is the best one
                 self._drop()
                 continue
@@ -63,12 +68,14 @@ class Opening:
             places = self._looking.result()
         except socket.gaierror as error:
             raise OSError(f"its name doesn't resolve: {error.strerror}") from error
+        except ValueError as error:
+            raise OSError(NO_NAME) from error
         if not places:
             raise OSError("its name doesn't resolve")
         return places
 
     def _connect(self, address: str) -> Iterator[Wanted]:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET  # a name would be looked up
         self.socket = link = socket.socket(family, socket.SOCK_STREAM)
         link.setblocking(False)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -82,9 +89,9 @@ class Opening:
         """Whether it is connected. Raises OSError."""
         if error := link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(error, "")
-        self._in_time()
         with suppress(OSError):
             return bool(link.getpeername())
+        self._in_time()
         return False
 
     def _greet(self) -> Iterator[Wanted]:
@@ -107,7 +114,7 @@ class Opening:
 
     def _in_time(self) -> None:
         if self._now >= self._share:
-            raise TimeoutError("it couldn't be reached in time")
+            raise TimeoutError(LATE)
 
     def _drop(self) -> None:
         if self.socket is not None:
@@ -115,7 +122,7 @@ class Opening:
             self.socket = None
 
 
-def _told(error: OSError | None) -> OSError:
+def _told(error: OSError | ValueError | None) -> OSError:
     match error:
         case ssl.SSLCertVerificationError():
             return OSError(f"its certificate isn't trusted: {error.verify_message}")
@@ -127,5 +134,7 @@ def _told(error: OSError | None) -> OSError:
             return OSError("it refuses connections")
         case OSError(errno=int(number)):
             return OSError(f"it can't be reached: {os.strerror(number)}")
+        case OSError():
+            return error
         case _:
-            return error or OSError("it can't be reached")
+            return OSError(NO_NAME)

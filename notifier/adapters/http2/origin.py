@@ -5,6 +5,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from notifier.adapters.http2.fields import encoded
+from notifier.ports.http2 import Post
 
 PORTS = {"https": 443, "http": 80}
 
@@ -32,6 +33,9 @@ class Origin:
         return cls(host=host, port=port, secure=parts.scheme == "https", head=head)
 
 
-def speakable(path: str) -> bool:
-    """Whether it can be said in a request. What can't would be an error of the whole connection to some servers."""
-    return path[:1] == "/" and path.isascii() and path.isprintable() and " " not in path
+def speakable(post: Post) -> bool:
+    """Whether it can be said. What can't is an error of the whole connection to some, with all that is on its way."""
+    path = post.path
+    if not (path[:1] == "/" and path.isascii() and path.isprintable() and " " not in path):
+        return False
+    return all(value.isprintable() for _, value in post.headers)

@@ -14,6 +14,7 @@ from notifier.adapters.http2.link import Link
 from notifier.adapters.http2.lookups import Lookups, Resolver, addresses
 from notifier.adapters.http2.opening import Opening
 from notifier.adapters.http2.origin import Origin, speakable
+from notifier.domain.errors import BadSetting
 from notifier.ports.http2 import Post, Reply, Silence
 
 LOOK_EVERY = 0.05
@@ -39,10 +40,9 @@ class Http2Transport:
         resolver: Resolver = addresses,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Raises BadSetting when the file can't be read."""
         self._limits, self._clear, self._monotonic = limits, clear, monotonic
-        self._tls = ssl.create_default_context(cafile=authorities)
-        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._tls.set_alpn_protocols(["h2"])
+        self._tls = _tls(authorities)
         self._lookups = Lookups(resolver)
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._found: deque[tuple[Post, Reply | Silence]] = deque()
@@ -100,11 +100,11 @@ class Http2Transport:
             except ValueError as error:
                 self._land(post, Silence(reason=str(error), left=False))
                 return
-        if speakable(post.path):
+        if speakable(post):
             lane.used = now
             lane.waiting.append(Flight(post=post, origin=lane.origin, taken=now))
         else:
-            self._land(post, Silence(reason="its path can't be said in a request", left=False))
+            self._land(post, Silence(reason="its path or a header can't be said in a request", left=False))
 
     def _lane(self, post: Post) -> Lane:
         origin = Origin.read(post.origin)
@@ -183,3 +183,15 @@ class Http2Transport:
             lane.drop()
         self._held = 0
         self._found.clear()
+
+
+def _tls(authorities: Path | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise BadSetting(
+            f"The certificates of the providers' authorities, {authorities}, can't be read: {error}"
+        ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
+    return context

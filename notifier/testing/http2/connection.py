@@ -53,7 +53,8 @@ class Connection(asyncio.Protocol):
         """How many streams it takes, by settings that the client hasn't acknowledged; until then it may not know."""
         self._takes: int | None = None
         self._late: list[tuple[int, Reply]] = []
-        self._came = 0
+        self._came = self._greatest = 0
+        """How many were acted upon, and the last stream of them: one whose body takes its time is overtaken."""
         self._last: int | None = None
         """Nothing above it is acted upon any more."""
         self._over = False
@@ -153,13 +154,17 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _act(self, asked: Request) -> None:
+        if self._last is not None and asked.stream > self._last:  # its body came after it was told that
+            self._forget(asked.stream)
+            return
         post, conduct = asked.post(), self._house.conduct
         self._came += 1
+        self._greatest = max(self._greatest, asked.stream)
         self._house.tally.acted_upon += 1
         answer = self._answer(post)
         if self._came == conduct.goaway_after:
-            self._last = asked.stream
-            self._say.append(frames.goaway(asked.stream, frames.NO_ERROR))
+            self._last = self._greatest
+            self._say.append(frames.goaway(self._last, frames.NO_ERROR))
         if self._came == conduct.cut_after:
             self._cut()
         elif isinstance(answer, Silence):

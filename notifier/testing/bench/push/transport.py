@@ -11,6 +11,7 @@ from statistics import median
 
 from notifier.adapters.http2 import Http2Transport, Limits
 from notifier.ports.http2 import Post, Reply, Silence
+from notifier.testing.authority import Authority
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import resident_mb
 from notifier.testing.bench.push.floor import Floor
@@ -21,8 +22,10 @@ from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.elsewhere import Elsewhere, elsewhere
 from notifier.testing.http2.server import serving
 
-SENDS, SENDS_QUICK = 100_000, 20_000
+SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
+WARM = 10_000
+"""Sends that aren't counted: connections are opened in them."""
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8
 CPU_US = 100.0
@@ -41,8 +44,10 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         costs = _costs(server, transport, many, rounds)
         tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")
         grown = _growth(server, transport, LONG_QUICK if quick else LONG)
+    tell("the same over TLS")
+    secure = _secure(folder, many, rounds)
     tell(f"{DEVICES:,} devices, and a GOAWAY at every {GOAWAY_AFTER:,}th request")
-    return [*_figures(costs, many), grown, _partings(cuts=False), _partings(cuts=True)]
+    return [*_figures(costs, many), secure, grown, _partings(cuts=False), _partings(cuts=True)]
 
 
 @dataclass(slots=True)
@@ -56,7 +61,7 @@ def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int)
     found = Costs()
     floor = Floor(next(iter(posts(server.origin, 1))))
     with closing(floor):
-        _sent(transport, posts(server.origin, SENDS_QUICK))  # connections are opened, and both sides warm
+        _sent(transport, posts(server.origin, WARM))
         for _ in range(rounds):
             found.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
             found.floor.append(cost(lambda: floor.send(many)))
@@ -64,6 +69,19 @@ def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int)
             found.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
             server.behave(Conduct())
     return found
+
+
+def _secure(folder: Path, many: int, rounds: int) -> Figure:
+    authority = Authority.made(folder, "authority")
+    with (
+        elsewhere(accepts, certificate=authority.server()) as server,
+        closing(Http2Transport(authorities=authority.file)) as transport,
+    ):
+        _sent(transport, posts(server.origin, WARM))
+        costs = [cost(lambda: _sent(transport, posts(server.origin, many))) for _ in range(rounds)]
+    spread = Spread.of([one.processor / many * 1e6 for one in costs], "us")
+    speed = median(many / one.seconds for one in costs)
+    return told("transport_cpu_us_per_send{tls}", spread, rounds, f"{speed:,.0f} sends/s")
 
 
 def _sent(transport: Http2Transport, given: Iterable[Post]) -> None:
@@ -138,6 +156,7 @@ def _partings(*, cuts: bool) -> Figure:
 
 BRINGS = (
     "transport_cpu_us_per_send",
+    "transport_cpu_us_per_send{tls}",
     "transport_sends_per_s",
     "latency_50ms_ratio",
     "memory_flat",
