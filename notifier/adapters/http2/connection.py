@@ -70,7 +70,8 @@ class Connection:
             self.leaving = "its streams are numbered to the end"
         flight.begin(stream, self.out.first_window, now + self._limits.answer.total_seconds())
         self._flights[stream] = flight
-        block = flight.origin.head + field(":path", post.path) + encoded(post.headers)
+        size = encoded([("content-length", str(len(post.body)))])  # some push services refuse what doesn't say it
+        block = flight.origin.head + field(":path", post.path) + size + encoded(post.headers)
         self.out.request(flight, NO_TABLE + block if stream == 1 else block)
 
     def heard(self, got: bytes, now: float) -> None:

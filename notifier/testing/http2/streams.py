@@ -37,6 +37,9 @@ class Request:
                     authority = said
                 case ":method":
                     pass
+                case "content-length":
+                    if said != str(len(self.body)):
+                        raise Violation(frames.PROTOCOL_ERROR, "a body of another length than was said")
                 case _:
                     headers.append((name, said))
         if not (scheme and path):

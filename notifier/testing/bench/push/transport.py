@@ -1,26 +1,25 @@
-"""What a post costs on the transport of all senders, how it bears distance and partings, and what memory it takes."""
+"""What a post costs on the transport of all senders, near and far, and what memory it takes."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from os import getpid
 from pathlib import Path
 from statistics import median
 
-from notifier.adapters.http2 import Http2Transport, Limits
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.adapters.http2 import Http2Transport
+from notifier.ports.http2 import Post, Reply
 from notifier.testing.authority import Authority
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import resident_mb
 from notifier.testing.bench.push.floor import Floor
+from notifier.testing.bench.push.partings import DEVICES, GOAWAY_AFTER, parting
 from notifier.testing.bench.push.posts import accepts, posts
 from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, told
-from notifier.testing.finding import agreement, at_least, at_most
+from notifier.testing.finding import at_least, at_most
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.elsewhere import Elsewhere, elsewhere
-from notifier.testing.http2.server import serving
 
 SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
@@ -34,7 +33,6 @@ LONG, LONG_QUICK = 1_000_000, 200_000
 SETTLED = 100_000
 """Sends after which a process has what it keeps."""
 GROWTH_MB = 4.0
-DEVICES, GOAWAY_AFTER = 3_000, 1_000
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -47,7 +45,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     tell("the same over TLS")
     secure = _secure(folder, many, rounds)
     tell(f"{DEVICES:,} devices, and a GOAWAY at every {GOAWAY_AFTER:,}th request")
-    return [*_figures(costs, many), secure, grown, _partings(cuts=False), _partings(cuts=True)]
+    return [*_figures(costs, many), secure, grown, parting(cuts=False), parting(cuts=True)]
 
 
 @dataclass(slots=True)
@@ -120,38 +118,6 @@ def _growth(server: Elsewhere, transport: Http2Transport, many: int) -> Figure:
     after = resident_mb(getpid())
     detail = f"{before:.1f} MB before {many:,} sends and {after:.1f} after"
     return Figure(finding=at_most("memory_flat", after - before, GROWTH_MB, unit="MB", n=many, detail=detail))
-
-
-@dataclass(slots=True)
-class Arrived:
-    """Counts who came how often."""
-
-    paths: Counter[str] = field(default_factory=Counter)
-
-    def __call__(self, post: Post) -> Reply:
-        self.paths[post.path] += 1
-        return accepts(post)
-
-
-def _partings(*, cuts: bool) -> Figure:
-    arrived = Arrived()
-    conduct = Conduct(
-        goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=timedelta(milliseconds=2)
-    )
-    with serving(arrived, conduct) as server, closing(Http2Transport(clear=True, limits=Limits())) as transport:
-        found = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
-    unknown = {path for path, answer in found.items() if isinstance(answer, Silence) and answer.left}
-    accepted = {path for path, answer in found.items() if isinstance(answer, Reply)}
-    wrong = [f"{path} arrived {times} times" for path, times in arrived.paths.items() if times > 1]
-    wrong += [f"{path} got {answer}" for path, answer in found.items() if path not in accepted | unknown]
-    wrong += [f"{path} arrived, and isn't told" for path in {*arrived.paths} - accepted - unknown]
-    wrong += [f"{path} is unknown, and nobody acted upon it" for path in unknown - {*arrived.paths}]
-    wrong += [f"{path} is unknown, though nothing was cut" for path in (() if cuts else unknown)]
-    name = "goaway_cut" if cuts else "goaway_graceful"
-    came = f"{len(accepted):,} of {DEVICES:,} accepted, {len(unknown):,} unknown"
-    words = f"{came}, on {server.tally.connections} connections"
-    finding = agreement(name, wrong, n=len(found))
-    return Figure(finding=finding if wrong else replace(finding, detail=words))
 
 
 BRINGS = (
