@@ -1,51 +1,20 @@
-"""How a provider is reached: where a name may lead, whom TLS trusts, and what is told of one that can't be reached."""
+"""How a provider is reached: where a name may lead, and what is told of one that can't be reached."""
 
 import socket
-import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
-from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
-from notifier.domain.errors import BadSetting
-from notifier.ports.http2 import Post, Reply, Silence
-from notifier.testing.authority import Authority
+from notifier.adapters.http2 import Http2Transport, Resolver
+from notifier.ports.http2 import Reply, Silence
 from notifier.testing.http2.server import serving
+from tests.contracts.asking import asked, port, post, safe
 from tests.contracts.transports import SOON, Heard
-
-
-def post(origin: str, path: str = "/send", value: str = "a") -> Post:
-    return Post(origin=origin, path=path, headers=[("x", value)], body=b"{}")
-
-
-def asked(
-    origin: str,
-    *,
-    path: str = "/send",
-    value: str = "a",
-    clear: bool = True,
-    limits: Limits = SOON,
-    authorities: Path | None = None,
-    resolver: Resolver = addresses,
-) -> Reply | Silence:
-    transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
-    with closing(transport):
-        [(_, answer)] = transport.exchange([post(origin, path, value)])
-        return answer
-
-
-def safe(reason: str) -> Silence:
-    return Silence(reason=reason, left=False)
-
-
-def port(origin: str) -> int:
-    return int(origin.rpartition(":")[2])
 
 
 @contextmanager
@@ -54,27 +23,6 @@ def closed_port() -> Iterator[int]:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
-
-
-@contextmanager
-def speaking(words: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A server that says something else to whoever connects."""
-
-    def serve() -> None:
-        while True:
-            try:
-                one, _ = listener.accept()
-            except OSError:
-                return
-            with one, suppress(OSError):
-                words(one)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
 
 
 def test_a_port_that_nobody_listens_on() -> None:
@@ -98,14 +46,13 @@ def test_who_refuses_one_is_not_asked_again_for_each_of_the_others() -> None:
 
 
 def test_who_comes_back_is_reached_again() -> None:
-    with closed_port() as place, closing(Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)) as ours:
-        origin = f"http://127.0.0.1:{place}"
-        assert [answer for _, answer in ours.exchange([post(origin)])] == [safe("it refuses connections")]
     heard = Heard()
-    with serving(heard, port=place) as server:
-        transport = Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)
-        with closing(transport):
-            assert [answer for _, answer in transport.exchange([post(server.origin)])] == [Reply(status=200)]
+    with closing(Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)) as transport:
+        with closed_port() as place:
+            origin = f"http://127.0.0.1:{place}"
+            assert [answer for _, answer in transport.exchange([post(origin)])] == [safe("it refuses connections")]
+        with serving(heard, port=place):
+            assert [answer for _, answer in transport.exchange([post(origin)])] == [Reply(status=200)]
 
 
 def test_a_name_that_does_not_resolve() -> None:
@@ -221,74 +168,6 @@ def test_a_header_that_cannot_be_said_is_refused(value: str) -> None:
     with serving(heard) as server:
         assert asked(server.origin, value=value) == safe("its path or a header can't be said in a request")
     assert heard.posts == []
-
-
-def test_clear_text_needs_to_be_allowed() -> None:
-    heard = Heard()
-    with serving(heard) as server:
-        assert asked(server.origin, clear=False) == safe("it would be sent in clear text, which isn't allowed here")
-    assert heard.posts == []
-
-
-def test_tls_trusts_the_authority_that_it_is_given_and_asks_for_the_name(tmp_path: Path) -> None:
-    heard, authority = Heard(), Authority.made(tmp_path, "authority")
-    with serving(heard, certificate=authority.server("push.example")) as server:
-        origin = f"https://push.example:{port(server.origin)}"
-
-        def ask(origin: str, authorities: Path | None) -> Reply | Silence:
-            return asked(origin, clear=False, authorities=authorities, resolver=lambda host, port: ["127.0.0.1"])
-
-        assert ask(origin, authority.file) == Reply(status=200)
-        assert ask(origin, None) == safe("its certificate isn't trusted: unable to get local issuer certificate")
-        other = Authority.made(tmp_path, "other")
-        assert isinstance(ask(origin, other.file), Silence)
-        wrong = ask(f"https://other.example:{port(server.origin)}", authority.file)
-        assert isinstance(wrong, Silence)
-        assert not wrong.left
-        assert "other.example" in wrong.reason
-    assert [one.origin for one in heard.posts] == [origin]
-
-
-def test_an_authority_that_cannot_be_read_is_a_bad_setting(tmp_path: Path) -> None:
-    (tmp_path / "empty.pem").touch()
-    for file in (tmp_path / "none.pem", tmp_path / "empty.pem"):
-        with pytest.raises(BadSetting, match=file.name):
-            Http2Transport(authorities=file)
-
-
-def test_who_speaks_no_tls_or_no_http2_gets_nothing(tmp_path: Path) -> None:
-    authority = Authority.made(tmp_path, "authority")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority.server())
-    context.set_alpn_protocols(["http/1.1"])
-
-    def old(one: socket.socket) -> None:
-        with context.wrap_socket(one, server_side=True) as link:
-            assert link.recv(10) == b""
-
-    with speaking(old) as place:
-        assert asked(f"https://127.0.0.1:{place}", authorities=authority.file) == safe("it doesn't speak HTTP/2")
-
-    def plain(one: socket.socket) -> None:
-        one.recv(10)
-        one.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    with speaking(plain) as place:
-        answer = asked(f"https://127.0.0.1:{place}", authorities=authority.file)
-        assert isinstance(answer, Silence)
-        assert not answer.left
-        assert answer.reason.startswith("tls failed")
-
-
-def test_who_answers_in_another_language_is_told_of(tmp_path: Path) -> None:
-    def old(one: socket.socket) -> None:
-        one.recv(1_000)
-        one.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
-
-    with speaking(old) as place:
-        answer = asked(f"http://127.0.0.1:{place}")
-        assert isinstance(answer, Silence)
-        assert answer.reason.startswith("it doesn't keep to HTTP/2")
 
 
 def test_of_many_origins_those_that_rest_give_way() -> None:

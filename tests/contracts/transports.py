@@ -92,6 +92,7 @@ def faulty(
 ) -> Iterator[Faulty]:
     """A server that behaves as it is told to, and ours before it; over TLS with an authority."""
     heard = Heard(answer) if answer else Heard()
-    transport = Http2Transport(limits=limits, clear=True, authorities=authority and authority.file)
-    with closing(transport), serving(heard, conduct, certificate=authority and authority.server()) as server:
+    file, certificate = (authority.file, authority.server()) if authority else (None, None)
+    transport = Http2Transport(limits=limits, clear=True, authorities=file)
+    with closing(transport), serving(heard, conduct, certificate=certificate) as server:
         yield Faulty(transport=transport, origin=server.origin, heard=heard, server=server)

@@ -8,7 +8,7 @@ from os import getpid
 from pathlib import Path
 from statistics import median
 
-from notifier.adapters.http2 import Http2Transport
+from notifier.adapters.http2 import Http2Transport, Limits
 from notifier.ports.http2 import Post, Reply
 from notifier.testing.authority import Authority
 from notifier.testing.bench.fanout import Parts
@@ -25,6 +25,8 @@ SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
 WARM = 10_000
 """Sends that aren't counted: connections are opened in them."""
+CONNECTIONS = Limits(connections=6)
+"""50,000 sends a second at 50 ms are 2,500 on their way, and a connection takes 1,000."""
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8
 CPU_US = 100.0
@@ -37,7 +39,7 @@ GROWTH_MB = 4.0
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
-    with elsewhere(accepts) as server, closing(Http2Transport(clear=True)) as transport:
+    with elsewhere(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
         tell(f"{rounds} rounds of {many:,} sends: ours, the leanest, and ours at a distance, in turns")
         costs = _costs(server, transport, many, rounds)
         tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")

@@ -1,0 +1,36 @@
+"""One post to an origin, by a transport of its own, and what may be said of one that wasn't reached."""
+
+from contextlib import closing
+from pathlib import Path
+
+from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
+from notifier.ports.http2 import Post, Reply, Silence
+from tests.contracts.transports import SOON
+
+
+def post(origin: str, path: str = "/send", value: str = "a") -> Post:
+    return Post(origin=origin, path=path, headers=[("x", value)], body=b"{}")
+
+
+def asked(
+    origin: str,
+    *,
+    path: str = "/send",
+    value: str = "a",
+    clear: bool = True,
+    limits: Limits = SOON,
+    authorities: Path | None = None,
+    resolver: Resolver = addresses,
+) -> Reply | Silence:
+    transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
+    with closing(transport):
+        [(_, answer)] = transport.exchange([post(origin, path, value)])
+        return answer
+
+
+def safe(reason: str) -> Silence:
+    return Silence(reason=reason, left=False)
+
+
+def port(origin: str) -> int:
+    return int(origin.rpartition(":")[2])
