@@ -1,0 +1,90 @@
+"""What Google answers, and what follows from it: a table.
+
+Its vocabulary is google.rpc's, with FCM's own words beside it ("FCM error codes", as of 2026). What an installation id
+is answered, which came in 2026, isn't told apart there: it is taken for what a token is answered.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from notifier.adapters.push import answers
+from notifier.adapters.push.waiting import as_asked, in_a_while
+from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.ports.http2 import Reply
+
+QUOTA_REFILLS = timedelta(minutes=1)
+"""Where a 429 names no time."""
+TARGETS = {"message.token", "message.fid"}
+
+FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+
+DROPS: Mapping[str, str] = {
+    "UNREGISTERED": "",
+    "SENDER_ID_MISMATCH": "the token is another project's; many at once mean that the service account is.",
+}
+"""Nobody is there, or nobody whom this project may write to."""
+CONFIGURES: Mapping[str, str] = {
+    "UNAUTHENTICATED": "Google doesn't take our access token, nor a new one.",
+    "PERMISSION_DENIED": "the service account may not send for this project, or its API is off.",
+    "THIRD_PARTY_AUTH_ERROR": "the project's own key of APNs or Web Push is wrong.",
+    "NOT_FOUND": "there is no such project.",
+}
+"""Whoever it was for: no device is to blame. With what to look at."""
+
+
+def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
+    """FCM's own word before google.rpc's, and that before the status; a status that Google has none of comes from
+    somebody else."""
+    error = answers.read(reply.body).get("error")
+    said: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    code = _code(said) or f"status {reply.status}"
+    if reply.status == 200:
+        return Accepted()
+    if code in DROPS or (reply.status == 400 and _blames_the_target(said)):
+        return DropToken(reason=": ".join(filter(None, (code, DROPS.get(code)))))
+    if code in CONFIGURES or reply.status in (401, 403, 404):
+        return ConfigError(reason=f"{code}: {CONFIGURES.get(code, 'Google refuses who sends.')}")
+    if reply.status == 429 or reply.status >= 500:
+        unasked = now + QUOTA_REFILLS if reply.status == 429 else in_a_while(now, chance)
+        return RetryAt(at=as_asked(reply.headers, now) or unasked, reason=code)
+    if reply.status in (400, 413):
+        return PayloadError(reason=": ".join(filter(None, (code, answers.words(said.get("message"))))))
+    return ConfigError(reason=f"{code}: this isn't Google that answers, or not as it used to.")
+
+
+def is_unauthenticated(reply: Reply) -> bool:
+    """Our access token, and not the key that the project has for another provider."""
+    error = answers.read(reply.body).get("error")
+    return reply.status == 401 and (_code(error) if isinstance(error, dict) else "") in ("UNAUTHENTICATED", "")
+
+
+def _code(error: Mapping[str, Any]) -> str:
+    own = (answers.name(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
+    return next(filter(None, own), "") or answers.name(error.get("status"))
+
+
+def _blames_the_target(error: Mapping[str, Any]) -> bool:
+    """One field that is said to be wrong, or, as Google answers most of the time, no field and a sentence.
+
+    A message that is too big has no field either, so the sentence decides: a token that is kept for too long costs a
+    request, one that is thrown away for our mistake costs everybody's alerts.
+    """
+    fields = [
+        violation.get("field")
+        for detail in _details(error, BAD_REQUEST)
+        for violation in _dicts(detail.get("fieldViolations"))
+    ]
+    if fields:
+        return set(fields) <= TARGETS
+    sentence = answers.words(error.get("message")).lower()
+    return "registration token" in sentence or "installation id" in sentence
+
+
+def _details(error: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    return (detail for detail in _dicts(error.get("details")) if detail.get("@type") == kind)
+
+
+def _dicts(found: object) -> Iterator[Mapping[str, Any]]:
+    return (one for one in found if isinstance(one, dict)) if isinstance(found, list) else iter(())

@@ -1,0 +1,78 @@
+"""Letters: one alert to many devices, each a request with a receipt; who was refused because of us goes twice."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from notifier.domain.device import Device
+from notifier.domain.receipt import Receipt
+from notifier.ports.http2 import Post, Reply, Silence, Transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter(Post):
+    device: Device
+    bearer: str
+    """Who sent it, by the token that it went with."""
+
+
+class Writer(Protocol):
+    """Of one alert."""
+
+    def begin(self) -> None:
+        """Before a round; may ask for what letters need, and wait for that."""
+        ...
+
+    def write(self, device: Device) -> Letter | Receipt:
+        """What is to be sent, or what became of it although nothing was."""
+        ...
+
+    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+        """Whether the provider refused nothing but our token, and another one can be had."""
+        ...
+
+    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt: ...
+
+
+Outcome = tuple[Device, Receipt]
+
+
+def outcomes(transport: Transport, writer: Writer, devices: Iterable[Device]) -> Iterator[Outcome]:
+    """Takes devices as there is room for letters."""
+    rest, again = iter(devices), list[Device]()
+    yield from _round(transport, writer, rest, again)
+    # Such a letter has reached nobody. None was written after the first that came back so, and those that were on their
+    # way then are all that is held here.
+    if again:
+        yield from _round(transport, writer, chain(again, rest), None)
+
+
+def _round(
+    transport: Transport, writer: Writer, devices: Iterator[Device], again: list[Device] | None
+) -> Iterator[Outcome]:
+    """Without a list nobody goes again: the other token was refused, too."""
+    writer.begin()
+    unsent: list[Outcome] = []
+
+    def letters() -> Iterator[Letter]:
+        while not again and (device := next(devices, None)) is not None:
+            written = writer.write(device)
+            if isinstance(written, Letter):
+                yield written
+            else:
+                unsent.append((device, written))
+
+    for letter, answer in transport.exchange(letters()):
+        assert isinstance(letter, Letter)  # the very ones that were given
+        if again is not None and writer.stale(letter, answer):
+            again.append(letter.device)
+        else:
+            yield letter.device, writer.read(letter, answer)
+        yield from _taken_out(unsent)
+    yield from _taken_out(unsent)
+
+
+def _taken_out(unsent: list[Outcome]) -> Iterator[Outcome]:
+    while unsent:
+        yield unsent.pop()

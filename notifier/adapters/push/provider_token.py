@@ -1,0 +1,88 @@
+"""The provider token: who sends, as Apple wants it said; alike in every process, though none asks another."""
+
+import re
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from notifier.adapters.push.bodies import compact
+from notifier.adapters.push.keys import private_key
+from notifier.domain.errors import BadSetting
+
+GRID = timedelta(minutes=30)
+"""A token is taken until it is an hour old, and a new one at most every 20 minutes, says Apple."""
+LEAST_BETWEEN = timedelta(minutes=20)
+_NAME = re.compile(r"[A-Z0-9]{10}")
+_ES256 = ec.ECDSA(SHA256(), deterministic_signing=True)
+"""RFC 6979: the same words have the same signature, wherever they are signed."""
+_COORDINATE = 32
+"""Bytes: RFC 7518 writes a signature as two of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppleKey:
+    """What Apple's developer pages hand out; `key` stays out of what is printed."""
+
+    key: ec.EllipticCurvePrivateKey = field(repr=False)
+    key_id: str
+    team_id: str
+
+    @classmethod
+    def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
+        """Raises BadSetting."""
+        for name, value in (("key id", key_id), ("team id", team_id)):
+            if not _NAME.fullmatch(value):
+                # Not what was given: it may be the key, in the wrong place.
+                raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
+        whose, called = "The key of APNs", "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
+        key = private_key(pem, ec.EllipticCurvePrivateKey, whose=whose, called=called)
+        if not isinstance(key.curve, ec.SECP256R1):
+            raise BadSetting(f"{whose} is of another curve; {called} is needed.")
+        return cls(key=key, key_id=key_id, team_id=team_id)
+
+    def token(self, issued: datetime) -> str:
+        head = {"alg": "ES256", "kid": self.key_id}
+        signed = f"{_base64(compact(head))}.{_base64(compact({'iss': self.team_id, 'iat': int(issued.timestamp())}))}"
+        pair = decode_dss_signature(self.key.sign(signed.encode(), _ES256))
+        return f"{signed}.{_base64(b''.join(number.to_bytes(_COORDINATE, 'big') for number in pair))}"
+
+
+@dataclass(slots=True)
+class ProviderTokens:
+    """One process's; it forgets nothing that another would have to know."""
+
+    key: AppleKey
+    _signed: tuple[datetime, str] | None = None
+    _afresh: datetime | None = None
+    """When the last one was made outside of the grid."""
+
+    def current(self, now: datetime) -> str:
+        fresh = self._afresh
+        issued = fresh if fresh is not None and timedelta() <= now - fresh < GRID else _on_the_grid(now)
+        if self._signed is None or self._signed[0] != issued:
+            self._signed = (issued, self.key.token(issued))
+        return self._signed[1]
+
+    def renew(self, refused: str, now: datetime) -> bool:
+        """After ExpiredProviderToken, which a clock that is late by more than half an hour brings: whether there is a
+        younger token to try. Made of the second, and not of the grid; never twice within what Apple allows."""
+        if self.current(now) != refused:
+            return True
+        if self._afresh is not None and now - self._afresh < LEAST_BETWEEN:
+            return False
+        self._afresh = now.replace(microsecond=0)
+        return self.current(now) != refused
+
+
+def _on_the_grid(now: datetime) -> datetime:
+    seconds = int(GRID.total_seconds())
+    return datetime.fromtimestamp(int(now.timestamp()) // seconds * seconds, UTC)
+
+
+def _base64(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

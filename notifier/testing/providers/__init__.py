@@ -1,0 +1,7 @@
+"""Providers that answer as the real ones document it, without a network: what a sender is tried against."""
+
+from notifier.testing.providers.apns import FakeApns
+from notifier.testing.providers.fcm import FakeFcm
+from notifier.testing.providers.script import Script, Span
+
+__all__ = ["FakeApns", "FakeFcm", "Script", "Span"]

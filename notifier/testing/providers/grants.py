@@ -1,0 +1,80 @@
+"""Access tokens as Google's token endpoint gives them to service accounts: for a signed word, and for an hour."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2s
+from urllib.parse import parse_qs
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from notifier.ports.http2 import Post, Reply
+
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+SCOPES = ("https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform")
+LONGEST = timedelta(hours=1)
+CLOCKS_MAY_DIFFER = timedelta(minutes=5)
+
+
+@dataclass(slots=True, kw_only=True)
+class Grants:
+    email: str
+    key_id: str
+    key: RSAPublicKey
+    audience: str
+    lives: timedelta = timedelta(seconds=3_599)
+    """As Google's do."""
+    given: dict[str, datetime] = field(default_factory=dict)
+    """Tokens, and when each expires."""
+
+    def answer(self, post: Post, now: datetime) -> Reply:
+        trouble = self._trouble(post, now)
+        if trouble is not None:
+            error, said = trouble
+            return _reply(400, {"error": error, "error_description": said})
+        token = "ya29." + blake2s(f"{self.email}/{len(self.given)}".encode(), digest_size=16).hexdigest()
+        self.given[token] = now + self.lives
+        lives = int(self.lives.total_seconds())
+        return _reply(200, {"access_token": token, "expires_in": lives, "token_type": "Bearer"})
+
+    def takes(self, authorization: str, now: datetime) -> bool:
+        scheme, _, token = authorization.partition(" ")
+        return scheme.lower() == "bearer" and token in self.given and now < self.given[token]
+
+    def revoke(self) -> None:
+        """All of them."""
+        self.given = dict.fromkeys(self.given, datetime.min.replace(tzinfo=UTC))
+
+    def _trouble(self, post: Post, now: datetime) -> tuple[str, str] | None:
+        """Error and description."""
+        form = parse_qs(post.body.decode("utf-8", "replace"))
+        if dict(post.headers).get("content-type") != "application/x-www-form-urlencoded":
+            return "invalid_request", "Required parameter is missing: grant_type"
+        if form.get("grant_type") != [GRANT]:
+            return "unsupported_grant_type", "Invalid grant_type"
+        assertion = form.get("assertion", [""])[0]
+        options: dict[str, bool] = {"verify_iat": False, "verify_exp": False}
+        try:
+            kid = jwt.get_unverified_header(assertion).get("kid")
+            claims = jwt.decode(assertion, self.key, algorithms=["RS256"], audience=self.audience, options=options)
+            issued, expires = (datetime.fromtimestamp(claims[name], UTC) for name in ("iat", "exp"))
+        except jwt.InvalidSignatureError:
+            return "invalid_grant", "Invalid JWT Signature."
+        except (jwt.PyJWTError, KeyError, ValueError, TypeError, OverflowError):
+            return "invalid_grant", "Invalid JWT: Failed audience check or malformed."
+        if kid != self.key_id or claims.get("iss") != self.email:
+            return "invalid_grant", "Invalid grant: account not found"
+        if claims.get("scope") not in SCOPES:
+            return "invalid_scope", "Invalid OAuth scope or ID token audience provided."
+        if expires - issued > LONGEST or not issued - CLOCKS_MAY_DIFFER <= now <= expires:
+            return (
+                "invalid_grant",
+                "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "
+                "Check your iat and exp values in the JWT claim.",
+            )
+        return None
+
+
+def _reply(status: int, body: dict[str, object]) -> Reply:
+    return Reply(status=status, headers={"content-type": "application/json"}, body=json.dumps(body).encode())

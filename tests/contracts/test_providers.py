@@ -1,0 +1,309 @@
+"""The contract of a provider: a receipt for each device, what rings and what replaces what, and what an answer means.
+
+Another provider is one more function in SIDES; one that has no wire goes into WITHOUT_A_WIRE.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+import pytest
+
+from notifier.domain.alert import Alert, alert, summary
+from notifier.domain.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.subject import UserId
+from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.providers import Provider
+from notifier.testing.memory.clock import ManualClock
+from tests.contracts.made import NOVA, ORION, START, burst
+from tests.unit.pushing import AGO, Wire, android, apple, google, installation, iphone
+
+FIRST, SECOND = alert(burst(NOVA, 1)), alert(replace(burst(NOVA, 2), tweet="t2", mentioners=(UserId("bob"),)))
+ROOM = 2
+"""Devices that a sender may hold beside those on their way; a wire in memory has one there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How this provider says it."""
+
+    gone: Callable[[datetime], Reply]
+    tells_when: bool
+    too_large: Reply
+    not_us: Reply
+    busy: Reply
+    """Without a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    provider: Provider
+    device: Callable[[int], Device]
+    shows: Callable[[Device], Sequence[str]]
+    rang: Callable[[Device], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired(Side):
+    clock: ManualClock
+    wire: Wire
+    words: Words
+    id_of: Callable[[Post], object]
+    """What makes two of them one for the phone, or for the provider."""
+
+    def says(self, answer: Reply | Silence) -> None:
+        """To every letter from here on."""
+        self.wire.instead = lambda post: answer if post in self.wire.letters else None
+
+
+def apns() -> Wired:
+    made = apple()
+
+    def token(device: Device) -> str:
+        assert isinstance(device.address, AppleToken)
+        return device.address.token
+
+    return Wired(
+        provider=made.sender,
+        device=iphone,
+        shows=lambda device: [*made.fake.phones[token(device)].shows.values()],
+        rang=lambda device: made.fake.phones[token(device)].rang,
+        clock=made.clock,
+        wire=made.wire,
+        words=Words(
+            gone=lambda at: Reply(
+                status=410, body=b'{"reason":"Unregistered","timestamp":%d}' % int(at.timestamp() * 1000)
+            ),
+            tells_when=True,
+            too_large=Reply(status=413, body=b'{"reason":"PayloadTooLarge"}'),
+            not_us=Reply(status=403, body=b'{"reason":"InvalidProviderToken"}'),
+            busy=Reply(status=503, body=b'{"reason":"ServiceUnavailable"}'),
+        ),
+        id_of=lambda post: [value for name, value in post.headers if name in ("apns-id", "apns-collapse-id")],
+    )
+
+
+def fcm() -> Wired:
+    return _firebase(android)
+
+
+def fcm_by_installations() -> Wired:
+    return _firebase(installation)
+
+
+def _firebase(device: Callable[[int], Device]) -> Wired:
+    made = google()
+
+    def target(device: Device) -> str:
+        assert isinstance(device.address, FirebaseToken | FirebaseInstallation)
+        return device.address.token if isinstance(device.address, FirebaseToken) else device.address.fid
+
+    return Wired(
+        provider=made.sender,
+        device=device,
+        shows=lambda device: [*made.fake.phones[target(device)].shows.values()],
+        rang=lambda device: made.fake.phones[target(device)].rang,
+        clock=made.clock,
+        wire=made.wire,
+        words=Words(
+            gone=lambda _: Reply(status=404, body=_error("NOT_FOUND", "UNREGISTERED")),
+            tells_when=False,
+            too_large=Reply(status=400, body=_error("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+            not_us=Reply(status=403, body=_error("PERMISSION_DENIED", "")),
+            busy=Reply(status=503, body=_error("UNAVAILABLE", "UNAVAILABLE")),
+        ),
+        id_of=lambda post: post.body,
+    )
+
+
+def _error(status: str, own: str) -> bytes:
+    detail = f'{{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"{own}"}}'
+    return f'{{"error":{{"status":"{status}","message":"no","details":[{detail}]}}}}'.encode()
+
+
+SIDES: Sequence[Callable[[], Wired]] = [apns, fcm, fcm_by_installations]
+WITHOUT_A_WIRE: Sequence[Callable[[], Side]] = []
+
+
+@pytest.fixture(params=[*SIDES, *WITHOUT_A_WIRE], ids=lambda make: make.__name__)
+def side(request: pytest.FixtureRequest) -> Side:
+    made: Callable[[], Side] = request.param
+    return made()
+
+
+@pytest.fixture(params=SIDES, ids=lambda make: make.__name__)
+def wired(request: pytest.FixtureRequest) -> Wired:
+    made: Callable[[], Wired] = request.param
+    return made()
+
+
+def sent(side: Side, given: Alert, *devices: Device) -> list[Receipt]:
+    """In the order of the devices."""
+    found = dict(side.provider.send(given, devices))
+    return [found[device] for device in devices]
+
+
+def test_an_accepted_alert_rings_each_phone_once_and_shows_its_text(side: Side) -> None:
+    devices = [side.device(n) for n in range(5)]
+    assert sent(side, FIRST, *devices) == [Accepted()] * 5
+    assert [(side.rang(device), side.shows(device)) for device in devices] == [(1, [FIRST.text])] * 5
+
+
+def test_everybody_reads_it_in_the_language_of_the_phone(side: Side) -> None:
+    german, chinese = (replace(side.device(n), locale=locale) for n, locale in enumerate(("de-AT", "zh-Hant-TW")))
+    sent(side, FIRST, german, chinese)
+    assert side.shows(german) == ["ada hat @nova erwähnt"]
+    assert side.shows(chinese) == ["ada 提到了 @nova"]
+
+
+def test_for_nobody_nothing_is_sent(wired: Wired) -> None:
+    assert [*wired.provider.send(FIRST, [])] == []
+    assert wired.wire.letters == []
+
+
+def test_an_alert_that_is_sent_again_takes_its_own_place(side: Side) -> None:
+    device = side.device(1)
+    sent(side, FIRST, device)
+    sent(side, FIRST, device)
+    assert side.shows(device) == [FIRST.text]
+
+
+def test_another_burst_s_alert_takes_nobody_s_place(side: Side) -> None:
+    device = side.device(1)
+    sent(side, FIRST, device)
+    sent(side, SECOND, device)
+    assert side.shows(device) == [FIRST.text, SECOND.text]
+
+
+def test_a_summary_takes_the_place_of_the_last_one_of_its_subject(side: Side) -> None:
+    device = side.device(1)
+    later = summary(replace(burst(NOVA, 9), opened_at=START + timedelta(hours=1)), 5)
+    for given in (summary(burst(NOVA), 3), FIRST, summary(burst(ORION), 2), later):
+        sent(side, given, device)
+    assert side.shows(device) == [later.text, FIRST.text, "While you were away: 2 about @orion"]
+
+
+def test_it_is_sent_again_with_the_same_ids_and_with_others_to_another_device(wired: Wired) -> None:
+    sent(wired, FIRST, wired.device(1))
+    sent(wired, FIRST, wired.device(1))
+    sent(wired, FIRST, wired.device(2))
+    first, again, other = (wired.id_of(post) for post in wired.wire.letters)
+    assert first == again != other
+
+
+def test_each_device_has_one_receipt_whatever_becomes_of_the_others(wired: Wired) -> None:
+    answers: list[Reply | Silence | None] = [
+        None,
+        wired.words.gone(START),
+        wired.words.busy,
+        wired.words.too_large,
+        wired.words.not_us,
+        Silence(reason="cut", left=True),
+        Silence(reason="no way", left=False),
+        Reply(status=200, body=b"what?"),
+    ]
+    letters = iter(range(10_000))
+    wired.wire.instead = lambda post: answers[next(letters) % 8] if post in wired.wire.letters else None
+    devices = [wired.device(n) for n in range(80)]
+    found = [*wired.provider.send(FIRST, devices)]
+    assert Counter(device for device, _ in found) == dict.fromkeys(devices, 1)
+    kinds = Counter(type(receipt) for _, receipt in found)
+    assert kinds == {Accepted: 20, DropToken: 10, RetryAt: 20, PayloadError: 10, ConfigError: 10, Unknown: 10}
+
+
+def test_devices_are_taken_as_there_is_room(wired: Wired) -> None:
+    taken = Counter[str]()
+
+    def devices() -> Iterator[Device]:
+        for n in range(1_000):
+            taken["devices"] += 1
+            yield wired.device(n)
+
+    receipts = wired.provider.send(FIRST, devices())
+    assert taken["devices"] == 0
+    for so_far in (1, 2, 50):
+        assert len([*islice(receipts, so_far)]) == so_far
+        taken["receipts"] += so_far
+        assert taken["devices"] <= taken["receipts"] + ROOM
+
+
+def test_a_device_that_is_gone_is_dropped_as_of_when_the_provider_says(wired: Wired) -> None:
+    since = wired.clock.now() - timedelta(days=2)
+    wired.says(wired.words.gone(since))
+    [receipt] = sent(wired, FIRST, wired.device(1))
+    assert isinstance(receipt, DropToken)
+    assert receipt.at == (since if wired.words.tells_when else None)
+    assert receipt.reason
+
+
+def test_a_provider_that_is_busy_is_asked_later_and_never_by_the_sender_itself(wired: Wired) -> None:
+    wired.says(wired.words.busy)
+    receipts = sent(wired, FIRST, *(wired.device(n) for n in range(10)))
+    assert [type(receipt) for receipt in receipts] == [RetryAt] * 10
+    assert all(wired.clock.now() < receipt.at for receipt in receipts if isinstance(receipt, RetryAt))
+    assert len(wired.wire.letters) == 10
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_it_is_asked_no_sooner_than_it_says(wired: Wired, status: int) -> None:
+    wired.says(Reply(status=status, headers={"retry-after": "600"}))
+    [receipt] = sent(wired, FIRST, wired.device(1))
+    assert isinstance(receipt, RetryAt)
+    assert receipt.at == wired.clock.now() + timedelta(seconds=600)
+
+
+def test_what_is_our_mistake_in_the_alert_costs_no_device(wired: Wired) -> None:
+    wired.says(wired.words.too_large)
+    [receipt] = sent(wired, FIRST, wired.device(1))
+    assert isinstance(receipt, PayloadError)
+
+
+def test_what_is_wrong_with_who_sends_costs_no_device_and_says_what_to_look_at(wired: Wired) -> None:
+    wired.says(wired.words.not_us)
+    for receipt in sent(wired, FIRST, *(wired.device(n) for n in range(10))):
+        assert isinstance(receipt, ConfigError)
+        word, _, hint = receipt.reason.partition(": ")
+        assert word
+        assert hint.endswith(".")
+    assert len(wired.wire.letters) == 10
+
+
+def test_silence_after_it_left_is_unknown_and_never_sent_again_by_the_sender(wired: Wired) -> None:
+    wired.says(Silence(reason="cut", left=True))
+    assert sent(wired, FIRST, wired.device(1)) == [Unknown(reason="cut")]
+    assert len(wired.wire.letters) == 1
+
+
+def test_silence_before_it_left_is_a_later_try(wired: Wired) -> None:
+    wired.says(Silence(reason="no way", left=False))
+    [receipt] = sent(wired, FIRST, wired.device(1))
+    assert isinstance(receipt, RetryAt)
+    assert receipt.at > wired.clock.now()
+    assert receipt.reason == "no way"
+
+
+GARBAGE = [b"", b"\xff\xfe", b"<html>", b"[]", b"null", b"1" * 9_999, b"[" * 99_999, b'{"reason":7}', b'{"error":[]}']
+GARBAGE += [
+    b'{"error":{"details":{}}}',
+    b'{"error":{"details":[7,{"@type":[]}]}}',
+    b'{"timestamp":"x","reason":"\\u0007"}',
+]
+
+
+@pytest.mark.parametrize("status", [100, 200, 301, 400, 403, 404, 405, 410, 413, 418, 429, 500, 503, 599])
+def test_whatever_comes_back_is_a_receipt(wired: Wired, status: int) -> None:
+    odd = {"retry-after": "soon", "apns-id": "\x00"}
+    for body in GARBAGE:
+        wired.says(Reply(status=status, headers=odd, body=body))
+        [receipt] = sent(wired, FIRST, wired.device(1))
+        assert isinstance(receipt, Accepted) == (status == 200)
+
+
+def test_who_registered_long_ago_and_who_just_did_get_the_same(side: Side) -> None:
+    old = side.device(1)
+    young = replace(side.device(2), registered_at=START)
+    assert old.registered_at == AGO
+    assert sent(side, FIRST, old, young) == [Accepted()] * 2

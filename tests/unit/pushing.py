@@ -1,0 +1,123 @@
+"""Senders of alerts and the fakes that they send to, wired; and a wire that says what went over it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.domain.alert import Alert, alert
+from notifier.domain.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.receipt import Receipt
+from notifier.domain.subject import Member
+from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.providers import Provider
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.providers import FakeApns, FakeFcm, Script
+from notifier.testing.providers.bearers import Bearers
+from notifier.testing.providers.credentials import (
+    EMAIL,
+    GOOGLE_KEY_ID,
+    KEY_ID,
+    PROJECT,
+    TEAM_ID,
+    TOKEN_URI,
+    apple_key,
+    google_key,
+    pem,
+    service_account,
+)
+from notifier.testing.providers.grants import Grants
+from tests.unit.examples import NOON, burst
+
+TOPIC = "com.example.app"
+AGO = NOON - timedelta(days=30)
+"""When devices registered that nobody doubts."""
+ALERT = alert(burst())
+
+
+@dataclass(slots=True)
+class Wire:
+    """A transport in memory; what it is told to answer instead the other side never hears of."""
+
+    answering: Callable[[Post], Reply | Silence]
+    instead: Callable[[Post], Reply | Silence | None] = lambda _: None
+    sent: list[Post] = field(default_factory=list)
+
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+        for post in posts:
+            self.sent.append(post)
+            yield post, self.instead(post) or self.answering(post)
+
+    @property
+    def letters(self) -> list[Post]:
+        """Without what was asked of Google's token endpoint."""
+        return [post for post in self.sent if not TOKEN_URI.startswith(post.origin.removesuffix(":443"))]
+
+
+@dataclass(slots=True, kw_only=True)
+class Apple:
+    clock: ManualClock
+    theirs: ManualClock
+    fake: FakeApns
+    wire: Wire
+    sender: Apns
+
+    def advance(self, by: timedelta) -> None:
+        self.clock.advance(by)
+        self.theirs.advance(by)
+
+
+@dataclass(slots=True, kw_only=True)
+class Google:
+    clock: ManualClock
+    theirs: ManualClock
+    fake: FakeFcm
+    wire: Wire
+    sender: Fcm
+
+    def advance(self, by: timedelta) -> None:
+        self.clock.advance(by)
+        self.theirs.advance(by)
+
+
+def apple(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Apple:
+    """`ahead`: of our clock before Apple's."""
+    clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
+    bearers = Bearers(keys={KEY_ID: apple_key().public_key()}, team=TEAM_ID)
+    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=theirs, script=script or Script())
+    wire = Wire(fake.answer)
+    key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
+    sender = Apns(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
+    return Apple(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
+
+
+def google(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Google:
+    clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
+    grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
+    fake = FakeFcm(project=PROJECT, grants=grants, clock=theirs, script=script or Script())
+    wire = Wire(fake.answer)
+    account = ServiceAccount.read(service_account())
+    sender = Fcm(tokens=AccessTokens(account=account, transport=wire, clock=clock, chance=lambda: 0.0))
+    return Google(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
+
+
+def device(address: Address, *, locale: str = "en", number: int = 1) -> Device:
+    return Device(member=Member(number), address=address, locale=locale, registered_at=AGO)
+
+
+def iphone(number: int = 1, *, locale: str = "en") -> Device:
+    return device(AppleToken(token=f"{number:064x}", topic=TOPIC), locale=locale, number=number)
+
+
+def android(number: int = 1, *, locale: str = "en") -> Device:
+    return device(FirebaseToken(token=f"install{number:08}:APA91b{'x' * 60}"), locale=locale, number=number)
+
+
+def installation(number: int = 1) -> Device:
+    return device(FirebaseInstallation(fid=f"c{number:021}"), number=number)
+
+
+def sent(provider: Provider, given: Alert, *devices: Device) -> Sequence[Receipt]:
+    """In the order of the devices."""
+    found = dict(provider.send(given, devices))
+    return [found[one] for one in devices]

@@ -1,0 +1,56 @@
+"""Where a text may be cut: never within what a person takes for one character."""
+
+import pytest
+
+from notifier.domain.graphemes import graphemes, shortened
+
+FAMILY = "👨‍👩‍👧‍👦"
+WALES = "🏴\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
+
+
+def utf8(text: str) -> int:
+    return len(text.encode())
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        ["a", "b", "c"],
+        ["中", "文"],
+        [FAMILY, "x"],
+        ["🇩🇪", "🇫🇷", "a", "🇯"],
+        ["👍🏽", "👍"],
+        [WALES, "!"],
+        ["1️⃣", "2"],
+        ["e\u0301", "a"],
+        ["क्षि", "न"],
+        ["각", "가"],
+        ["a", "\r\n", "b"],
+        ["\n", "\u0301"],
+    ],
+    ids=ascii,
+)
+def test_what_a_person_takes_for_one_character_is_one(parts: list[str]) -> None:
+    assert [*graphemes("".join(parts))] == parts
+
+
+def test_a_text_that_fits_stays_as_it_is() -> None:
+    assert shortened("中文", 6, utf8) == "中文"
+    assert shortened("", 0, utf8) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "left"),
+    [
+        ("中文字", 8, "中…"),
+        ("中文字", 5, "…"),
+        ("中文字", 2, ""),
+        (f"a{FAMILY}", 25, "a…"),
+        (f"a{FAMILY}bcde", 29, f"a{FAMILY}…"),
+        ("a bcdef", 5, "a…"),
+    ],
+)
+def test_what_does_not_fit_ends_behind_a_whole_character_and_with_an_ellipsis(text: str, most: int, left: str) -> None:
+    assert shortened(text, most, utf8) == left
+    assert utf8(left) <= most
