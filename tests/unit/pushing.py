@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
 from notifier.domain.alert import Alert, alert
@@ -41,12 +42,16 @@ class Wire:
 
     answering: Callable[[Post], Reply | Silence]
     instead: Callable[[Post], Reply | Silence | None] = lambda _: None
+    ahead: int = 1
+    """So many are on their way at once, and the last of them is answered first."""
     sent: list[Post] = field(default_factory=list)
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
-        for post in posts:
-            self.sent.append(post)
-            yield post, self.instead(post) or self.answering(post)
+        rest = iter(posts)
+        while together := [*islice(rest, self.ahead)]:
+            self.sent += together
+            for post in reversed(together):
+                yield post, self.instead(post) or self.answering(post)
 
     @property
     def letters(self) -> list[Post]:

@@ -97,7 +97,7 @@ def test_a_name_that_is_no_unicode_is_sent_all_the_same() -> None:
     assert text(written(replace(ALERT, news=Mentioned(opener=UserId("a\ud800b"))))) == "a?b mentioned @nova"
 
 
-@pytest.mark.parametrize("token", ["", "abc", "AB" * 32, "zz" * 32, "ab" * 101, "ab/../" * 8, "ab\r\n" * 16, "é" * 64])
+@pytest.mark.parametrize("token", ["", "abc", "zz" * 32, "ab" * 101, "ab/../" * 8, "ab\r\n" * 16, "é" * 64])
 def test_what_is_no_token_is_dropped_and_never_sent(token: str) -> None:
     made = apple()
     assert sent(made.sender, ALERT, device(AppleToken(token=token, topic=TOPIC))) == [
@@ -157,6 +157,16 @@ def test_a_clock_that_is_three_quarters_of_an_hour_late_costs_one_refused_letter
     assert made.fake.answered == {"ExpiredProviderToken": 1, "Accepted": 4}
     assert sent(made.sender, ALERT, *devices) == [Accepted()] * 4
     assert made.fake.answered["ExpiredProviderToken"] == 1
+
+
+def test_all_that_are_on_their_way_with_an_old_token_go_again_before_the_rest() -> None:
+    made = apple(ahead=timedelta(minutes=-45))
+    made.advance(timedelta(minutes=10))
+    made.wire.ahead = 5
+    devices = [iphone(n) for n in range(12)]
+    assert sent(made.sender, ALERT, *devices) == [Accepted()] * 12
+    assert made.fake.answered == {"ExpiredProviderToken": 5, "Accepted": 12}
+    assert [int(post.path[-2:], 16) for post in made.wire.sent[:10]] == [0, 1, 2, 3, 4, 4, 3, 2, 1, 0]
 
 
 def test_those_on_their_way_when_the_token_turns_out_to_be_old_go_again_and_nobody_twice() -> None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -172,6 +173,13 @@ def test_without_a_token_nothing_is_sent_and_everybody_s_turn_comes_later(answer
     made.wire.instead = lambda _: None
     made.advance(timedelta(seconds=20))
     assert sent(made.sender, ALERT, android(1)) == [Accepted()]
+
+
+def test_without_a_token_devices_are_taken_one_by_one_too() -> None:
+    made = google()
+    made.wire.instead = lambda _: Reply(status=503)
+    receipts = made.sender.send(ALERT, (android(n) for n in count()))
+    assert [type(receipt) for _, receipt in islice(receipts, 3)] == [RetryAt] * 3
 
 
 def test_google_says_when_to_ask_for_a_token_again() -> None:

@@ -48,22 +48,23 @@ class AccessTokens:
     """What became of the last question that brought no token."""
     _ask_at: datetime | None = None
 
-    def current(self) -> str | Receipt:
-        """Asks nobody."""
+    def ensure(self) -> Receipt | None:
+        """Before letters are written: waits for a token where there is none that is still good. What becomes of the
+        letters if none can be had."""
         now = self.clock.now()
         if self._held is not None and now < self._held.expires_at:
-            return self._held.token
-        return self._trouble or RetryAt(at=in_a_while(now, self.chance()), reason="no access token")
-
-    def ensure(self) -> None:
-        """Waits for a token where there is none. Fails open: letters without one are told what the trouble is."""
-        now = self.clock.now()
-        if self._held is not None and now < self._held.expires_at:
-            return
+            return None
         if isinstance(self._trouble, RetryAt) and now < self._trouble.at:  # and doesn't ask for each burst
-            return
+            return self._trouble
+        self._held = None
         for _, answer in self.transport.exchange([self._asking(now)]):
             self._take(answer)
+        return None if self._held is not None else self._trouble
+
+    def current(self) -> str:
+        """Asks nobody, and doesn't look at the time: one that grows too old among the letters Google refuses."""
+        assert self._held is not None
+        return self._held.token
 
     def forget(self, token: str) -> None:
         """Google takes it no more."""

@@ -24,7 +24,7 @@ ORIGINS: Mapping[Environment, str] = {
 }
 AT_ONCE, WHEN_IT_SUITS = "10", "5"
 MOST_COLLAPSE_BYTES = 64
-_TOKEN = re.compile(r"(?:[0-9a-f]{2}){1,100}")
+_TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
 """As it stands in a path. Apple's are of 32 bytes today, and may grow to 100."""
 _TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
 """As it stands in a header; a bundle's id is no longer."""
@@ -56,8 +56,9 @@ class _Letters:
     bodies: dict[str, bytes] = field(default_factory=dict)
     """By language."""
 
-    def begin(self) -> None:
+    def begin(self) -> Receipt | None:
         """Our token needs nobody else."""
+        return None
 
     def write(self, device: Device) -> Letter | Receipt:
         address = device.address

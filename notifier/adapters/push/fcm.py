@@ -44,13 +44,11 @@ class _Letters:
     bodies: dict[str, bytes] = field(default_factory=dict)
     """By language, without whom it is for."""
 
-    def begin(self) -> None:
-        self.fcm.tokens.ensure()
+    def begin(self) -> Receipt | None:
+        return self.fcm.tokens.ensure()
 
     def write(self, device: Device) -> Letter | Receipt:
         bearer = self.fcm.tokens.current()
-        if not isinstance(bearer, str):
-            return bearer
         return Letter(
             origin=self.fcm.origin,
             path=f"/v1/projects/{self.fcm.tokens.account.project}/messages:send",

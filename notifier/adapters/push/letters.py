@@ -20,8 +20,9 @@ class Letter(Post):
 class Writer(Protocol):
     """Of one alert."""
 
-    def begin(self) -> None:
-        """Before a round; may ask for what letters need, and wait for that."""
+    def begin(self) -> Receipt | None:
+        """Before a round; may ask for what letters need, and wait for that. What becomes of everybody's if it can't be
+        had: then none is written."""
         ...
 
     def write(self, device: Device) -> Letter | Receipt:
@@ -52,7 +53,9 @@ def _round(
     transport: Transport, writer: Writer, devices: Iterator[Device], again: list[Device] | None
 ) -> Iterator[Outcome]:
     """Without a list nobody goes again: the other token was refused, too."""
-    writer.begin()
+    if (trouble := writer.begin()) is not None:
+        yield from ((device, trouble) for device in devices)
+        return
     unsent: list[Outcome] = []
 
     def letters() -> Iterator[Letter]:
@@ -75,4 +78,4 @@ def _round(
 
 def _taken_out(unsent: list[Outcome]) -> Iterator[Outcome]:
     while unsent:
-        yield unsent.pop()
+        yield unsent.pop(0)

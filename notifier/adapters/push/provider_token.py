@@ -39,10 +39,9 @@ class AppleKey:
             if not _NAME.fullmatch(value):
                 # Not what was given: it may be the key, in the wrong place.
                 raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
-        whose, called = "The key of APNs", "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
-        key = private_key(pem, ec.EllipticCurvePrivateKey, whose=whose, called=called)
-        if not isinstance(key.curve, ec.SECP256R1):
-            raise BadSetting(f"{whose} is of another curve; {called} is needed.")
+        key = private_key(pem, "The key of APNs")
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+            raise BadSetting("The key of APNs is of another kind; Apple's AuthKey_….p8 is one of the curve P-256.")
         return cls(key=key, key_id=key_id, team_id=team_id)
 
     def token(self, issued: datetime) -> str:

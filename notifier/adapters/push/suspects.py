@@ -18,6 +18,7 @@ REMEMBERED = 65_536
 class Suspects:
     """One process's, of what it was told itself. Nothing is lost with it: a suspect gets its alert like others."""
 
+    remembered: int = REMEMBERED
     _taken: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
     """Whether the last answer about it was that it is a device."""
 
@@ -38,5 +39,5 @@ class Suspects:
     def _keep(self, name: DeviceId, taken: bool) -> None:
         self._taken[name] = taken
         self._taken.move_to_end(name)
-        if len(self._taken) > REMEMBERED:
+        if len(self._taken) > self.remembered:
             self._taken.popitem(last=False)

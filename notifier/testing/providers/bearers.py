@@ -41,8 +41,12 @@ class Bearers:
             try:
                 head = jwt.get_unverified_header(token)
                 # Its age is judged by the fake's own clock.
-                options: dict[str, bool] = {"verify_iat": False, "verify_exp": False}
-                claims = jwt.decode(token, self.keys[head["kid"]], algorithms=["ES256"], options=options)
+                claims = jwt.decode(
+                    token,
+                    self.keys[head["kid"]],
+                    algorithms=["ES256"],
+                    options={"verify_iat": False, "verify_exp": False},
+                )
                 if claims["iss"] != self.team:
                     return None
                 issued = datetime.fromtimestamp(int(claims["iat"]), UTC)

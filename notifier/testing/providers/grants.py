@@ -54,10 +54,15 @@ class Grants:
         if form.get("grant_type") != [GRANT]:
             return "unsupported_grant_type", "Invalid grant_type"
         assertion = form.get("assertion", [""])[0]
-        options: dict[str, bool] = {"verify_iat": False, "verify_exp": False}
         try:
             kid = jwt.get_unverified_header(assertion).get("kid")
-            claims = jwt.decode(assertion, self.key, algorithms=["RS256"], audience=self.audience, options=options)
+            claims = jwt.decode(
+                assertion,
+                self.key,
+                algorithms=["RS256"],
+                audience=self.audience,
+                options={"verify_iat": False, "verify_exp": False},
+            )
             issued, expires = (datetime.fromtimestamp(claims[name], UTC) for name in ("iat", "exp"))
         except jwt.InvalidSignatureError:
             return "invalid_grant", "Invalid JWT Signature."
