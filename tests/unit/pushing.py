@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from itertools import islice
 
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
@@ -96,13 +97,18 @@ def apple(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Ap
     return Apple(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
 
 
+@cache
+def account() -> ServiceAccount:
+    """Reading a key of RSA tries its primes, for a tenth of a second."""
+    return ServiceAccount.read(service_account())
+
+
 def google(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Google:
     clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
     grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
     fake = FakeFcm(project=PROJECT, grants=grants, clock=theirs, script=script or Script())
     wire = Wire(fake.answer)
-    account = ServiceAccount.read(service_account())
-    sender = Fcm(tokens=AccessTokens(account=account, transport=wire, clock=clock, chance=lambda: 0.0))
+    sender = Fcm(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
     return Google(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
 
 

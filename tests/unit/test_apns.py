@@ -205,9 +205,9 @@ def test_a_clock_two_hours_early_is_named_among_what_may_be_wrong() -> None:
     assert len(made.wire.sent) == 3
 
 
-def test_an_alert_that_is_over_is_handed_over_as_such() -> None:
-    over = replace(ALERT, expires_at=NOON - HOURS)
-    assert int(header(written(over), "apns-expiration")) < NOON.timestamp()
+def test_an_alert_that_is_over_has_one_try_and_is_kept_by_nobody() -> None:
+    over = replace(ALERT, expires_at=NOON)
+    assert header(written(over), "apns-expiration") == "0"
 
 
 def test_an_alert_about_somebody_says_so_to_that_person() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import blake2s
 
 from notifier.adapters.push.apns_answers import is_expired, receipt_of
@@ -42,7 +43,9 @@ class Apns:
     suspects: Suspects = field(default_factory=Suspects)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
-        return outcomes(self.transport, _Letters(apns=self, alert=alert, headers=_headers(alert)), devices)
+        return outcomes(
+            self.transport, _Letters(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +127,12 @@ def notification_id(alert: Alert, device: DeviceId) -> str:
     return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
 
 
-def _headers(alert: Alert) -> tuple[tuple[str, str], ...]:
+def _headers(alert: Alert, now: datetime) -> tuple[tuple[str, str], ...]:
     assert len(alert.collapse_id.encode()) <= MOST_COLLAPSE_BYTES
     return (
         ("apns-push-type", "alert"),
         ("apns-priority", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
-        # Of a moment that is over Apple makes one try, and keeps nothing.
-        ("apns-expiration", str(int(alert.expires_at.timestamp()))),
+        # 0: one try, and nothing is kept.
+        ("apns-expiration", str(int(alert.expires_at.timestamp())) if now < alert.expires_at else "0"),
         ("apns-collapse-id", alert.collapse_id),
     )
