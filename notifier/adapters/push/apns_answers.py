@@ -43,10 +43,10 @@ _DIGITS = 15
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """Where the body can't be read the status decides, and the less is done the less is known: a status that Apple has
     none of comes from somebody else."""
-    body = answers.read(reply.body)
-    reason = answers.name(body.get("reason")) or f"status {reply.status}"
     if reply.status == 200:
         return Accepted()
+    body = answers.read(reply.body)
+    reason = answers.name(body.get("reason")) or f"status {reply.status}"
     if reason in DROPS or reply.status == 410:
         return DropToken(at=_since(body, now), reason=reason)
     if reason in CONFIGURES or reply.status == 403:

@@ -37,11 +37,11 @@ CONFIGURES: Mapping[str, str] = {
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """FCM's own word before google.rpc's, and that before the status; a status that Google has none of comes from
     somebody else."""
+    if reply.status == 200:
+        return Accepted()
     error = answers.read(reply.body).get("error")
     said: Mapping[str, Any] = error if isinstance(error, dict) else {}
     code = _code(said) or f"status {reply.status}"
-    if reply.status == 200:
-        return Accepted()
     if code in DROPS or (reply.status == 400 and _blames_the_target(said)):
         return DropToken(reason=": ".join(filter(None, (code, DROPS.get(code)))))
     if code in CONFIGURES or reply.status in (401, 403, 404):

@@ -23,18 +23,21 @@ class Suspects:
     """Whether the last answer about it was that it is a device."""
 
     def doubts(self, device: Device, now: datetime) -> bool:
-        taken = self._taken.get(device.id)
+        taken = self._last(device)
         return now - device.registered_at < YOUNG if taken is None else not taken
 
     def note(self, device: Device, receipt: Receipt, now: datetime) -> None:
         """Of those who were never in doubt nothing is kept."""
         match receipt:
-            case Accepted() if now - device.registered_at < YOUNG or device.id in self._taken:
+            case Accepted() if now - device.registered_at < YOUNG or self._last(device) is not None:
                 self._keep(device.id, True)
             case DropToken():
                 self._keep(device.id, False)
             case _:
                 pass
+
+    def _last(self, device: Device) -> bool | None:
+        return self._taken.get(device.id) if self._taken else None  # an id is a hash, which takes longer than a look
 
     def _keep(self, name: DeviceId, taken: bool) -> None:
         self._taken[name] = taken
