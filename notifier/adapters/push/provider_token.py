@@ -1,34 +1,26 @@
 """The provider token: who sends, as Apple wants it said; alike in every process, though none asks another."""
 
 import re
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from notifier.adapters.push.bodies import compact
-from notifier.adapters.push.keys import private_key
+from notifier.adapters.push.es256 import es256_key, es256_token
 from notifier.domain.errors import BadSetting
 
 GRID = timedelta(minutes=30)
 """A token is taken until it is an hour old, and a new one at most every 20 minutes, says Apple."""
 LEAST_BETWEEN = timedelta(minutes=20)
 _NAME = re.compile(r"[A-Z0-9]{10}")
-_ES256 = ec.ECDSA(SHA256(), deterministic_signing=True)
-"""RFC 6979: the same words have the same signature, wherever they are signed."""
-_COORDINATE = 32
-"""Bytes: RFC 7518 writes a signature as two of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppleKey:
     """What Apple's developer pages hand out; `key` stays out of what is printed."""
 
-    key: ec.EllipticCurvePrivateKey = field(repr=False)
+    key: EllipticCurvePrivateKey = field(repr=False)
     key_id: str
     team_id: str
 
@@ -39,16 +31,12 @@ class AppleKey:
             if not _NAME.fullmatch(value):
                 # Not what was given: it may be the key, in the wrong place.
                 raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
-        key = private_key(pem, "The key of APNs")
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-            raise BadSetting("The key of APNs is of another kind; Apple's AuthKey_….p8 is one of the curve P-256.")
-        return cls(key=key, key_id=key_id, team_id=team_id)
+        called = "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
+        return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
 
     def token(self, issued: datetime) -> str:
-        head = {"alg": "ES256", "kid": self.key_id}
-        signed = f"{_base64(compact(head))}.{_base64(compact({'iss': self.team_id, 'iat': int(issued.timestamp())}))}"
-        pair = decode_dss_signature(self.key.sign(signed.encode(), _ES256))
-        return f"{signed}.{_base64(b''.join(number.to_bytes(_COORDINATE, 'big') for number in pair))}"
+        claims = {"iss": self.team_id, "iat": int(issued.timestamp())}
+        return es256_token(self.key, {"alg": "ES256", "kid": self.key_id}, claims)
 
 
 @dataclass(slots=True)
@@ -81,7 +69,3 @@ class ProviderTokens:
 def _on_the_grid(now: datetime) -> datetime:
     seconds = int(GRID.total_seconds())
     return datetime.fromtimestamp(int(now.timestamp()) // seconds * seconds, UTC)
-
-
-def _base64(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -53,15 +53,14 @@ class ServiceAccount:
             raise BadSetting("The service account of FCM is another kind of file: its `type` isn't service_account.")
         if not _PROJECT.fullmatch(file.project_id):
             raise BadSetting("The service account of FCM has no project_id that is one.")
-        key = private_key(file.private_key.encode("utf-8", "replace"), "The private_key in the service account of FCM")
-        if not isinstance(key, RSAPrivateKey):
-            raise BadSetting("The private_key in the service account of FCM is of another kind; Google's are RSA.")
+        whose = "The private_key in the service account of FCM"
+        pem = file.private_key.encode("utf-8", "replace")
         origin, path = _place(file.token_uri)
         return cls(
             project=file.project_id,
             email=file.client_email,
             key_id=file.private_key_id,
-            key=key,
+            key=private_key(pem, RSAPrivateKey, whose=whose, called="RSA"),  # type: ignore[type-abstract]  # only asked of
             token_origin=origin,
             token_path=path,
             audience=file.token_uri,
