@@ -113,6 +113,15 @@ def test_what_is_no_topic_is_dropped_and_never_sent() -> None:
     assert len(made.wire.sent) == 1
 
 
+def test_a_device_of_somebody_else_s_app_is_dropped_and_is_no_configuration_error() -> None:
+    made = apple()
+    stranger = device(AppleToken(token="ab" * 32, topic="com.other"))
+    assert isinstance(sent(made.sender, ALERT, stranger)[0], ConfigError)
+    ours = replace(made.sender, topics=frozenset({TOPIC}))
+    assert sent(ours, ALERT, stranger, iphone(2)) == [DropToken(reason="TopicDisallowed"), Accepted()]
+    assert made.fake.answered == {"TopicDisallowed": 1, "Accepted": 1}
+
+
 def test_another_provider_s_device_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(TypeError, match="FirebaseToken"):
         sent(apple().sender, ALERT, device(FirebaseToken(token="t")))

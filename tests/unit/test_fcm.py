@@ -196,7 +196,7 @@ def test_a_clock_two_hours_off_is_named_with_what_google_says(hours: int) -> Non
     [receipt] = sent(made.sender, ALERT, android(1))
     assert receipt == ConfigError(
         reason="invalid_grant: Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "
-        "timeframe. Check your iat and exp values in the JWT claim.: the account or its key is gone, or this machine's "
+        "timeframe. Check your iat and exp values in the JWT claim: the account or its key is gone, or this machine's "
         "clock is wrong."
     )
     assert made.wire.letters == []

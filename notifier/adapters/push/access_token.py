@@ -32,7 +32,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asking(Post):
-    pass
+    """Told from letters by its kind alone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +121,6 @@ def _trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
         return RetryAt(at=at, reason=f"no access token: status {answer.status}")
     body = answers.read(answer.body)
     error = answers.name(body.get("error")) or f"status {answer.status}"
-    said = answers.words(body.get("error_description"))
+    said = answers.words(body.get("error_description")).rstrip(".")
     hint = "the account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
     return ConfigError(reason=": ".join(filter(None, (error, said, hint))) + ".")

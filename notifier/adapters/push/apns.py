@@ -39,6 +39,9 @@ class Apns:
     tokens: ProviderTokens
     clock: Clock
     chance: Chance
+    topics: frozenset[str] = frozenset()
+    """The apps that the key may send to; none named, any. Apple answers for another app as it does for a wrong key, and
+    a device may say any: who registers one of somebody else's app must not stop everybody's alerts."""
     origins: Mapping[Environment, str] = field(default_factory=lambda: ORIGINS)
     suspects: Suspects = field(default_factory=Suspects)
 
@@ -70,6 +73,8 @@ class _Letters:
         # What is no token is never sent: both stand in a request as they are.
         if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")
+        if self.apns.topics and address.topic not in self.apns.topics:
+            return DropToken(reason="TopicDisallowed")
         now = self.apns.clock.now()
         bearer = self.apns.tokens.current(now)
         return Letter(
