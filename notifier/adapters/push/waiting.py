@@ -4,21 +4,20 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
+from notifier.domain.backoff import backoff
 from notifier.domain.receipt import Receipt, RetryAt, Unknown
 from notifier.ports.http2 import Silence
 
 Chance = Callable[[], float]
 """From 0 to 1, and never 1 itself."""
 
-LEAST = timedelta(seconds=10)
-"""Google's least wait behind an error of its servers; Apple names none."""
 LONGEST = timedelta(days=1)
 """A provider that asks for more has lost its clock: nobody wants the alert by then."""
 
 
 def in_a_while(now: datetime, chance: float) -> datetime:
     """Ten to twenty seconds: what failed at one moment doesn't come back at one moment."""
-    return now + LEAST * (1 + chance)
+    return now + backoff(0, chance)
 
 
 def as_asked(headers: Mapping[str, str], now: datetime) -> datetime | None:

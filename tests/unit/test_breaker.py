@@ -1,0 +1,116 @@
+"""A breaker opens when it should, lets a few through after a rest, and never stays open for good."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from notifier.domain.breaker import (
+    CLOSED,
+    Breaker,
+    Closed,
+    Failed,
+    HalfOpen,
+    Misconfigured,
+    Open,
+    Succeeded,
+    Terms,
+    Told,
+    again_at,
+    asked,
+    told,
+)
+from tests.unit.examples import NOON, SECOND
+
+TERMS = Terms()
+GOOD, BAD, OURS = Succeeded(), Failed(reason="503"), Misconfigured(reason="the key is gone")
+RESTED = NOON + TERMS.rest
+
+
+def after(breaker: Breaker, *what: Told, now: datetime = NOON) -> Breaker:
+    for one in what:
+        breaker = told(breaker, TERMS, one, now)
+    return breaker
+
+
+def let_through(breaker: Breaker, many: int, now: datetime) -> tuple[Breaker, list[bool]]:
+    answers = []
+    for _ in range(many):
+        breaker, may = asked(breaker, TERMS, now)
+        answers.append(may)
+    return breaker, answers
+
+
+OPENED = after(CLOSED, *[BAD] * 5)
+
+
+def test_it_opens_with_the_fifth_failure_in_a_row_and_says_why() -> None:
+    assert after(CLOSED, *[BAD] * 4) == Closed(failures=4)
+    assert after(CLOSED, *[BAD] * 5) == Open(since=NOON, reason="503")
+
+
+def test_a_success_between_failures_begins_the_count_anew() -> None:
+    assert after(CLOSED, *[BAD] * 4, GOOD, *[BAD] * 4) == Closed(failures=4)
+
+
+def test_one_mistake_of_ours_opens_it_at_once() -> None:
+    assert after(CLOSED, OURS) == Open(since=NOON, reason="the key is gone")
+
+
+def test_while_it_is_open_nobody_goes_through_and_everybody_knows_until_when() -> None:
+    assert let_through(OPENED, 3, RESTED - SECOND) == (OPENED, [False] * 3)
+    assert again_at(OPENED, TERMS, NOON) == RESTED
+
+
+def test_after_a_rest_three_go_through_and_the_fourth_waits_for_what_they_tell() -> None:
+    half, answers = let_through(OPENED, 4, RESTED)
+    assert answers == [True, True, True, False]
+    assert half == HalfOpen(since=RESTED, reason="503", trying=3)
+    assert again_at(half, TERMS, RESTED) == RESTED + TERMS.rest
+
+
+def test_three_successes_close_it() -> None:
+    half, _ = let_through(OPENED, 3, RESTED)
+    assert isinstance(after(half, GOOD, GOOD), HalfOpen)
+    assert after(half, GOOD, GOOD, GOOD) == CLOSED
+
+
+def test_who_has_succeeded_makes_no_room_for_more_than_it_takes() -> None:
+    half, _ = let_through(OPENED, 3, RESTED)
+    assert let_through(after(half, GOOD, GOOD), 1, RESTED)[1] == [False]
+
+
+def test_of_three_who_try_two_successes_count_although_the_third_never_tells() -> None:
+    half, _ = let_through(OPENED, 3, RESTED)
+    later, answers = let_through(after(half, GOOD, GOOD), 2, RESTED + TERMS.rest)
+    assert answers == [True, False]
+    assert after(later, GOOD) == CLOSED
+
+
+@pytest.mark.parametrize("what", [BAD, OURS])
+def test_a_single_failure_of_those_who_try_opens_it_for_another_rest(what: Told) -> None:
+    half, _ = let_through(OPENED, 3, RESTED)
+    again = after(half, GOOD, GOOD, what, now=RESTED + SECOND)
+    assert again == Open(since=RESTED + SECOND, reason=what.reason)  # type: ignore[union-attr]  # both have one
+    assert asked(again, TERMS, RESTED + TERMS.rest) == (again, False)
+
+
+def test_who_tries_and_never_tells_is_waited_for_no_longer_than_a_rest() -> None:
+    half, _ = let_through(OPENED, 3, RESTED)
+    assert asked(half, TERMS, RESTED + TERMS.rest - SECOND) == (half, False)
+    assert let_through(half, 4, RESTED + TERMS.rest)[1] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("what", [GOOD, BAD, OURS])
+def test_what_was_sent_before_it_opened_neither_closes_it_nor_puts_the_next_try_off(what: Told) -> None:
+    assert told(OPENED, TERMS, what, NOON + 20 * SECOND) == OPENED
+
+
+def test_a_clock_that_was_set_back_by_hours_keeps_nobody_out() -> None:
+    long_before = NOON - timedelta(hours=5)
+    assert asked(OPENED, TERMS, long_before) == (HalfOpen(since=long_before, reason="503"), True)
+    assert again_at(OPENED, TERMS, long_before) == long_before
+
+
+def test_closed_it_holds_up_nobody() -> None:
+    assert let_through(Closed(failures=4), 100, NOON) == (Closed(failures=4), [True] * 100)
+    assert again_at(CLOSED, TERMS, NOON) == NOON
