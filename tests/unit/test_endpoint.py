@@ -1,0 +1,152 @@
+"""Addresses that browsers give are used, and nothing that only looks like one: the first half of `ssrf_blocked`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifier.domain.endpoint import KNOWN, LONGEST, Endpoint, PushServices
+from notifier.domain.errors import BadSetting
+
+SERVICES = PushServices()
+NEARBY = PushServices(loopback=True, production=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://fcm.googleapis.com/fcm/send/c1KrmpTuRm8:APA91bHPRgkFL-a_Eo", "fcm.googleapis.com"),
+        ("https://fcm.googleapis.com/wp/dHWZ9LFNPsc:APA91bG", "fcm.googleapis.com"),
+        ("https://web.push.apple.com/QGuQyavXutnMH4p-mo2KqR", "web.push.apple.com"),
+        ("https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk_=", "updates.push.services.mozilla.com"),
+        ("https://wns2-par02p.notify.windows.com/w/?token=BQYAAAC%2fKLk%3d", "wns2-par02p.notify.windows.com"),
+    ],
+)
+def test_what_browsers_give_is_taken_as_it_is(url: str, host: str) -> None:
+    found = SERVICES.endpoint(url)
+    assert (found.host, found.port, found.scheme) == (host, 443, "https")
+    assert found.origin + found.path == url
+    assert found.line == f"https://{host}:443"
+
+
+def test_a_port_that_goes_without_saying_may_be_said_and_isn_t_part_of_the_origin() -> None:
+    found = SERVICES.endpoint("https://fcm.googleapis.com:443/wp/x")
+    assert found == SERVICES.endpoint("https://fcm.googleapis.com/wp/x")
+    assert found.origin == "https://fcm.googleapis.com"
+
+
+HOST = "fcm.googleapis.com"
+SENTENCES = (
+    "it is no https:// address as browsers write it, of a host on port 443",
+    "its host is no push service that is known here",
+)
+HOSTILE = [
+    # other schemes, and none
+    f"http://{HOST}/x", f"ftp://{HOST}/x", f"//{HOST}/x", f"{HOST}/x", "", "https://", "https:///x", f"https:/{HOST}/x",
+    "file:///etc/passwd", "gopher://127.0.0.1:6379/_FLUSHALL", f"https:\\\\{HOST}\\x",
+    # other ports
+    f"https://{HOST}:80/x", f"https://{HOST}:8443/x", f"https://{HOST}:/x", f"https://{HOST}:0443/x",
+    f"https://{HOST}:443443/x", f"https://{HOST}:-443/x",
+    # a user, and what parsers disagree about
+    f"https://user@{HOST}/x", f"https://user:pass@{HOST}/x", f"https://{HOST}@127.0.0.1/x", f"https://{HOST}:443@evil/x",
+    f"https://127.0.0.1\\@{HOST}/x", f"https://127.0.0.1#@{HOST}/x", f"https://127.0.0.1?@{HOST}/x",
+    f"https://127.0.0.1;{HOST}/x", f"https://127.0.0.1,{HOST}/x", f"https://127.0.0.1 {HOST}/x",
+    f"https://{HOST}#x", f"https://{HOST}/x#fragment", f"https://{HOST}\\x", f"https://{HOST}/x\\y", f"https://{HOST}",
+    f"https://{HOST}?x", f"https://{HOST}%2f@127.0.0.1/x", f"https://{HOST}%00.evil.com/x",
+    # spaces, line ends, other alphabets
+    f" https://{HOST}/x", f"https://{HOST}/x ", f"https://{HOST}/a b", f"https://{HOST}/x\r\nhost: evil", f"https://{HOST}\t/x",
+    f"https://{HOST}/x\n", f"ht\ntps://{HOST}/x", f"https://{HOST}/\x00", f"https://{HOST}/é", "https://fcm.googleapis。com/x",
+    "https://ｆcm.googleapis.com/x", "https://fcm.googleapıs.com/x", "https://fcm.googleapis.com\u200b/x", "https://⑯⑨。②⑤④/x",
+    # not in the form that browsers write
+    f"HTTPS://{HOST}/x", "https://FCM.googleapis.com/x", "https://fcm.GoogleAPIs.com/x", f"https://{HOST}./x",
+    f"https://.{HOST}/x", "https://fcm..googleapis.com/x", "https://fcm.googleapis.com../x",
+    # somebody else's hosts
+    "https://evil.com/x", f"https://{HOST}.evil.com/x", f"https://evil{HOST}/x", f"https://x.{HOST}/x",
+    "https://googleapis.com/x", "https://push.apple.com/x", "https://evilpush.apple.com.evil/x", "https://notify.windows.com/x",
+    "https://evilnotify.windows.com/x", "https://xn--fcm-googleapis-com.com/x", "https://xn--80ak6aa92e.com/x",
+    "https://-.notify.windows.com/x", "https://a-.notify.windows.com/x", "https://a_b.notify.windows.com/x",
+    # numbers, in every spelling
+    "https://127.0.0.1/x", "https://127.1/x", "https://2130706433/x", "https://0x7f000001/x", "https://0x7f.0.0.1/x",
+    "https://0177.0.0.1/x", "https://017700000001/x", "https://0/x", "https://[::1]/x", "https://[::ffff:127.0.0.1]/x",
+    "https://[fe80::1%25eth0]/x", "https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/x", "https://127.0.0.1.nip.io/x",
+    # names of this machine and its neighbours
+    "https://localhost/x", "https://localhost.localdomain/x", "https://metadata.google.internal/x", "https://cassandra/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", HOSTILE)
+@pytest.mark.parametrize("services", [SERVICES, PushServices(hosts=("*.push.example.org", *KNOWN))])
+def test_what_only_looks_like_one_is_refused_and_never_repeated(url: str, services: PushServices) -> None:
+    with pytest.raises(ValueError, match=r"^it(s host)? is ") as refused:
+        services.endpoint(url)
+    assert str(refused.value) in SENTENCES
+
+
+def test_one_that_is_too_long_is_refused() -> None:
+    url = f"https://{HOST}/"
+    assert SERVICES.endpoint(url.ljust(LONGEST, "x")).host == HOST
+    with pytest.raises(ValueError, match="2048"):
+        SERVICES.endpoint(url.ljust(LONGEST + 1, "x"))
+
+
+@given(st.text(), st.sampled_from(["", "https://", f"https://{HOST}", f"https://{HOST}/", f"https://x@{HOST}/"]))
+def test_whatever_is_taken_is_at_a_push_service(text: str, before: str) -> None:
+    try:
+        found = SERVICES.endpoint(before + text)
+    except ValueError:
+        return
+    assert found.host == HOST
+    assert (found.scheme, found.port) == ("https", 443)
+    assert found.path.isascii()
+    assert found.path.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("http://127.0.0.1:8080/x", "http://127.0.0.1:8080"),
+        ("http://localhost/x", "http://localhost:80"),
+        ("https://localhost:9443/x", "https://localhost:9443"),
+    ],
+)
+def test_a_fake_of_this_machine_counts_in_development_alone(url: str, line: str) -> None:
+    assert NEARBY.endpoint(url).line == line
+    with pytest.raises(ValueError, match="https://"):
+        SERVICES.endpoint(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.2:80/x", "http://[::1]:80/x", "http://127.0.0.1:0/x", "http://127.0.0.1:65536/x", "http://127.1/x",
+        "http://localhost.evil.com/x", "http://user@localhost/x", "http://localhost", "http://fcm.googleapis.com/x",
+        "http://localhost:80/x\\y", "http://10.0.0.1/x", "http://localhost:/x",
+    ],
+)  # fmt: skip
+def test_development_opens_no_other_door(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^it"):
+        NEARBY.endpoint(url)
+
+
+def test_production_refuses_the_development_setting() -> None:
+    with pytest.raises(BadSetting, match="production"):
+        PushServices(loopback=True)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "*", "*.com.", "*.", "com", "*.*.com", "fcm.*.com", "FCM.googleapis.com", "https://x.y", "x.y:443", "x.y/z",
+     "localhost", "127.0.0.1", "10.0.0.1", "[::1]", " x.y", "x..y", "-x.y"],
+)  # fmt: skip
+def test_a_list_of_anything_but_names_of_hosts_is_refused(host: str) -> None:
+    with pytest.raises(BadSetting, match="no name of a push service"):
+        PushServices(hosts=(*KNOWN, host))
+
+
+def test_a_list_may_be_another() -> None:
+    ours = PushServices(hosts=("push.example.org", "*.push.example.net"))
+    assert ours.endpoint("https://push.example.org/x").host == "push.example.org"
+    assert ours.endpoint("https://a.b.push.example.net/x") == Endpoint(
+        scheme="https", host="a.b.push.example.net", port=443, path="/x"
+    )
+    with pytest.raises(ValueError, match="known"):
+        ours.endpoint("https://fcm.googleapis.com/x")
