@@ -1,0 +1,107 @@
+"""Web Push: alerts for browsers, each encrypted for one of them; many at once to each push service."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from notifier.adapters.push.letters import Letter, Outcome, outcomes
+from notifier.adapters.push.waiting import Chance, of_silence
+from notifier.adapters.push.webpush.answers import receipt_of
+from notifier.adapters.push.webpush.encryption import SALT, encrypted
+from notifier.adapters.push.webpush.pairs import Pairs
+from notifier.adapters.push.webpush.payload import Content, content, topic
+from notifier.adapters.push.webpush.standing import Standing
+from notifier.adapters.push.webpush.vapid import Vapid
+from notifier.domain.alert import Alert
+from notifier.domain.device import Device, WebSubscription
+from notifier.domain.endpoint import PushServices
+from notifier.domain.phrases import language_of
+from notifier.domain.receipt import DropToken, Receipt
+from notifier.ports.clock import Clock
+from notifier.ports.http2 import Reply, Silence, Transport
+
+LONGEST_KEPT = timedelta(days=30)
+"""What push services take as a TTL: Mozilla's limit, and others keep nothing for longer."""
+AT_ONCE, WHEN_IT_SUITS = "high", "normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPush:
+    """A Provider; the devices that it is given are browsers. Its `transport` has to take addresses from a guarded
+    resolver alone, and to follow no redirect."""
+
+    transport: Transport
+    vapid: Vapid
+    services: PushServices
+    clock: Clock
+    chance: Chance
+    pairs: Pairs = field(default_factory=Pairs)
+    salt: Callable[[int], bytes] = os.urandom
+    standing: Standing = field(default_factory=Standing)
+
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
+        return outcomes(self.transport, _Letters(web=self, alert=alert, headers=_fixed(alert)), devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Letters:
+    """A Writer."""
+
+    web: WebPush
+    alert: Alert
+    headers: tuple[tuple[str, str], ...]
+    contents: dict[str, Content] = field(default_factory=dict)
+    """By language."""
+
+    def begin(self) -> Receipt | None:
+        """Needs nothing that isn't here."""
+        return None
+
+    def write(self, device: Device) -> Letter | Receipt:
+        to = device.address
+        if not isinstance(to, WebSubscription):
+            raise TypeError(f"no browser: {type(to).__name__}")
+        text = self._content(language_of(device.locale))
+        try:
+            at = self.web.services.endpoint(to.endpoint)
+            body = self._encrypted(text, to)
+        except ValueError as error:
+            return DropToken(reason=f"it can't be sent to: {error}")
+        now = self.web.clock.now()
+        authorization = self.web.vapid.authorization(at.origin, now)
+        headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
+        return Letter(origin=at.line, path=at.path, headers=headers, body=body, device=device, bearer=authorization)
+
+    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+        """A token that is refused is never too old: it was good for hours when it was written."""
+        return False
+
+    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt:
+        now, chance = self.web.clock.now(), self.web.chance()
+        if isinstance(answer, Silence):
+            return of_silence(answer, now, chance)
+        return receipt_of(answer, letter.origin, self.web.standing, now, chance)
+
+    def _content(self, language: str) -> Content:
+        if language not in self.contents:
+            self.contents[language] = content(self.alert, language)
+        return self.contents[language]
+
+    def _encrypted(self, text: Content, to: WebSubscription) -> bytes:
+        pair, salt = self.web.pairs.take(), self.web.salt(SALT)
+        return encrypted(text.text, length=text.length, key=to.key, secret=to.secret, pair=pair, salt=salt)
+
+
+def _fixed(alert: Alert) -> tuple[tuple[str, str], ...]:
+    return (
+        ("content-encoding", "aes128gcm"),
+        ("content-type", "application/octet-stream"),
+        ("topic", topic(alert)),
+        ("urgency", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
+    )
+
+
+def _seconds(left: timedelta) -> str:
+    """What is over isn't kept: one try, now."""
+    return str(int(max(timedelta(0), min(left, LONGEST_KEPT)).total_seconds()))

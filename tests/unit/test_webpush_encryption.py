@@ -1,0 +1,155 @@
+"""Encryption as RFC 8291 has it, byte for byte, with a pair of keys for each message."""
+
+from base64 import urlsafe_b64decode
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, derive_private_key
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypted
+from notifier.adapters.push.webpush.pairs import Pair, Pairs
+from notifier.testing.providers.aes128gcm import decrypted
+
+
+def plain(*parts: str) -> bytes:
+    text = "".join(parts)
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def private(*parts: str) -> EllipticCurvePrivateKey:
+    return derive_private_key(int.from_bytes(plain(*parts), "big"), SECP256R1())
+
+
+# RFC 8291, section 5 and appendix A.
+WORDS = b"When I grow up, I want to be a watermelon"
+SENDER = private("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
+BROWSER = private("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94")
+KEY = plain("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4")
+SECRET = plain("BTBZMqHH6r4Tts7J_aSIgg")
+SALT = plain("DGv6ra1nlYgDCS1FRnbzlw")
+MESSAGE = plain(
+    "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27ml",
+    "mlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPT",
+    "pK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN",
+)
+
+
+def for_the_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
+    return encrypted(content, length=length, key=key, secret=secret, pair=Pair.of(SENDER), salt=SALT)
+
+
+def test_the_rfc_s_example_comes_out_byte_for_byte() -> None:
+    assert for_the_browser(WORDS, len(WORDS)) == MESSAGE
+
+
+def test_the_fake_browser_reads_the_rfc_s_example() -> None:
+    """So the two sides weren't made to fit each other alone."""
+    assert decrypted(MESSAGE, BROWSER, SECRET) == WORDS
+
+
+@given(st.binary(max_size=600), st.integers(0, 3000))
+@settings(max_examples=60)
+def test_any_content_is_read_as_it_was_and_only_its_padded_length_is_seen(content: bytes, more: int) -> None:
+    length = len(content) + more
+    message = for_the_browser(content, length)
+    assert len(message) == length + OVERHEAD
+    assert decrypted(message, BROWSER, SECRET) == content
+
+
+@pytest.mark.parametrize(
+    ("key", "secret"),
+    [
+        (KEY[:-1], SECRET),
+        (KEY + b"\0", SECRET),
+        (b"\x02" + KEY[1:33], SECRET),
+        (b"\x03" + KEY[1:], SECRET),
+        (KEY[:-1] + bytes([KEY[-1] ^ 1]), SECRET),
+        (b"\x04" + bytes(64), SECRET),
+        (b"", SECRET),
+        (KEY, SECRET[:-1]),
+        (KEY, SECRET + b"\0"),
+        (KEY, b""),
+    ],
+)
+def test_for_keys_that_are_none_nothing_is_encrypted(key: bytes, secret: bytes) -> None:
+    with pytest.raises(ValueError, match=r"key|curve|point"):
+        for_the_browser(WORDS, 64, key=key, secret=secret)
+
+
+@pytest.mark.parametrize("place", [0, 20, 21, 40, 86, 100, -1])
+def test_a_message_with_one_byte_changed_is_none(place: int) -> None:
+    changed = bytearray(MESSAGE)
+    changed[place] ^= 1
+    with pytest.raises(ValueError, match=r"."):
+        decrypted(bytes(changed), BROWSER, SECRET)
+
+
+@pytest.mark.parametrize("size", [0, 17, 57])
+def test_a_message_of_several_records_or_of_none_is_none(size: int) -> None:
+    with pytest.raises(ValueError, match="one record"):
+        decrypted(MESSAGE[:16] + size.to_bytes(4, "big") + MESSAGE[20:], BROWSER, SECRET)
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 21, 86, 102])
+def test_a_message_that_was_cut_off_is_none(length: int) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decrypted(MESSAGE[:length], BROWSER, SECRET)
+
+
+def test_nobody_but_the_browser_reads_it() -> None:
+    with pytest.raises(ValueError, match="not encrypted for this browser"):
+        decrypted(MESSAGE, derive_private_key(7, SECP256R1()), SECRET)
+    with pytest.raises(ValueError, match="not encrypted for this browser"):
+        decrypted(MESSAGE, BROWSER, bytes(16))
+
+
+class Making:
+    """Counts, and remembers in which process."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.process = 1
+
+    def pairs(self, most: int = 4) -> Pairs:
+        return Pairs(make=self.make, process=lambda: self.process, most=most)
+
+    def make(self) -> Pair:
+        self.made += 1
+        return Pair.of(derive_private_key(self.made, SECP256R1()))
+
+
+def test_pairs_are_made_ahead_up_to_a_bound_and_each_is_taken_once() -> None:
+    making = Making()
+    pairs = making.pairs()
+    pairs.fill()
+    pairs.fill()
+    assert making.made == 4
+    taken = [pairs.take().public for _ in range(6)]
+    assert making.made == 6
+    assert len(set(taken)) == 6
+
+
+def test_who_is_not_filled_makes_one_for_each_message() -> None:
+    making = Making()
+    assert len({making.pairs().take().public for _ in range(3)}) == 3
+    assert making.made == 3
+
+
+def test_a_process_that_was_forked_never_uses_what_its_parent_goes_on_using() -> None:
+    making = Making()
+    pairs = making.pairs()
+    pairs.fill()
+    of_the_parent = {pair.public for pair in pairs.ready}
+    making.process = 2
+    assert pairs.take().public not in of_the_parent
+    making.process = 3
+    pairs.fill()
+    assert {pair.public for pair in pairs.ready} & of_the_parent == set()
+
+
+def test_a_pair_of_the_machine_s_own_making_is_one() -> None:
+    pair = Pairs().take()
+    assert len(pair.public) == 65
+    message = encrypted(WORDS, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
+    assert decrypted(message, BROWSER, SECRET) == WORDS

@@ -1,0 +1,90 @@
+"""No name leads a sender to where it may not go, however it resolves and whenever: the other half of `ssrf_blocked`."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from notifier.adapters.push.webpush.guard import Blocked, guarded, is_public
+from notifier.domain.endpoint import PushServices
+
+SERVICES = PushServices()
+NEARBY = PushServices(loopback=True, production=False)
+PUBLIC = ["142.250.74.10", "17.188.1.1", "2a00:1450:4001:82b::200a", "2620:149::1", "64:ff9b::8efa:4a0a"]
+PRIVATE = [
+    "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
+    "169.254.169.254", "100.64.0.1", "100.127.255.255", "192.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.1",
+    "203.0.113.1", "192.88.99.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:142.250.74.10", "::7f00:1", "::10.0.0.1", "fe80::1",
+    "fe80::1%eth0", "fec0::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1", "3fff::1", "100::1",
+    "64:ff9b::7f00:1", "64:ff9b::a00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::8efa:4a0a",
+    "2002:7f00:1::1", "2002:a00:1::1", "2002:8efa:4a0a::1", "2001:0:7f00:1::1", "2001::1", "2a00:1450::1%1", "5f00::1",
+    "", "localhost", "fcm.googleapis.com", "142.250.74.10 ", "0x7f.0.0.1", "127.1", "2130706433", "0177.0.0.1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_addresses_of_the_internet_are_connected_to(address: str) -> None:
+    assert is_public(address)
+    assert guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443) == (address,)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_what_is_anybody_s_own_network_is_not(address: str) -> None:
+    assert not is_public(address)
+    with pytest.raises(Blocked, match="not public"):
+        guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443)
+
+
+@pytest.mark.parametrize("places", [(0, 1), (1, 0)])
+def test_a_name_that_leads_to_both_is_blocked_altogether(places: tuple[int, int]) -> None:
+    both = ["142.250.74.10", "10.0.0.1"]
+    with pytest.raises(Blocked):
+        guarded(lambda host, port: [both[place] for place in places], SERVICES)("fcm.googleapis.com", 443)
+
+
+def test_a_name_that_moves_between_two_connections_is_looked_at_each_time() -> None:
+    """Whoever connects gets the very addresses that were looked at: there is nothing to rebind in between."""
+    moves = iter([["142.250.74.10"], ["127.0.0.1"]])
+    resolve = guarded(lambda host, port: next(moves), SERVICES)
+    assert resolve("fcm.googleapis.com", 443) == ("142.250.74.10",)
+    with pytest.raises(Blocked):
+        resolve("fcm.googleapis.com", 443)
+
+
+def test_the_addresses_are_a_copy_that_nobody_changes_afterwards() -> None:
+    answer = ["142.250.74.10"]
+    found = guarded(lambda host, port: answer, SERVICES)("fcm.googleapis.com", 443)
+    answer[0] = "127.0.0.1"
+    assert found == ("142.250.74.10",)
+
+
+def test_a_name_that_doesn_t_resolve_is_no_trouble_of_the_guard_s() -> None:
+    def away(host: str, port: int) -> Sequence[str]:
+        raise OSError("no such name")
+
+    with pytest.raises(OSError, match="no such name"):
+        guarded(away, SERVICES)("fcm.googleapis.com", 443)
+    with pytest.raises(OSError, match="no address"):
+        guarded(lambda host, port: [], SERVICES)("fcm.googleapis.com", 443)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_in_development_this_machine_s_name_leads_to_this_machine(address: str) -> None:
+    assert guarded(lambda host, port: [address], NEARBY)("localhost", 8080) == (address,)
+    with pytest.raises(Blocked):
+        guarded(lambda host, port: [address], SERVICES)("localhost", 8080)
+
+
+@pytest.mark.parametrize("address", ["142.250.74.10", "10.0.0.1", "nonsense"])
+def test_in_development_this_machine_s_name_leads_nowhere_else(address: str) -> None:
+    with pytest.raises(Blocked, match="not this machine"):
+        guarded(lambda host, port: [address], NEARBY)("localhost", 8080)
+
+
+def test_in_development_no_other_name_leads_to_this_machine() -> None:
+    with pytest.raises(Blocked, match="not public"):
+        guarded(lambda host, port: ["127.0.0.1"], NEARBY)("fcm.googleapis.com", 443)
+
+
+def test_blocked_is_what_a_transport_takes_for_a_connection_that_failed() -> None:
+    assert issubclass(Blocked, OSError)
