@@ -81,11 +81,12 @@ def test_every_process_sends_the_same_bytes() -> None:
     assert vapid().authorization(GOOGLE, NOON) == vapid().authorization(GOOGLE, NOON + HOUR)
 
 
-@given(st.integers(0, 10**9), st.integers(-5 * 3600, 5 * 3600))
-def test_a_token_is_good_for_who_receives_it_even_where_a_clock_is_hours_off(second: int, off: int) -> None:
+@pytest.mark.parametrize("off", [-5, -2, 0, 2, 5])
+@given(st.integers(0, int(GRID.total_seconds())))
+def test_a_token_is_good_for_who_receives_it_even_where_our_clock_is_hours_off(off: int, second: int) -> None:
     """More than none is left of it, and no more than the 24 hours that are allowed."""
     now = NOON + timedelta(seconds=second)
-    expires = claims(vapid().authorization(GOOGLE, now + timedelta(seconds=off)))["exp"]
+    expires = claims(vapid().authorization(GOOGLE, now + off * HOUR))["exp"]
     assert isinstance(expires, int)
     assert 0 < expires - now.timestamp() <= 24 * 3600
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD
-from notifier.adapters.push.webpush.payload import MOST, STEP, content, topic
+from notifier.adapters.push.webpush.payload import MOST, STEP, Content, content, topic
 from notifier.domain.alert import Mentioned, alert
 from notifier.domain.phrases import PHRASES
 from notifier.domain.subject import UserId
@@ -21,9 +21,12 @@ BRIDGED = 2744
 LANGUAGES = st.sampled_from(sorted(PHRASES))
 
 
+def by(opener: str, language: str = "en") -> Content:
+    return content(replace(ALERT, news=Mentioned(opener=UserId(opener))), language)
+
+
 def named(opener: str) -> str:
-    made = content(replace(ALERT, news=Mentioned(opener=UserId(opener))), "en")
-    title = json.loads(made.text)["title"]
+    title = json.loads(by(opener).text)["title"]
     assert isinstance(title, str)
     return title
 
@@ -39,16 +42,14 @@ def test_nobody_is_named_but_the_opener() -> None:
 
 def test_an_ordinary_alert_has_the_length_of_every_ordinary_alert() -> None:
     openers = ["a", "x" * 60, "名" * 60, '"' * 60]
-    lengths = {
-        content(replace(ALERT, news=Mentioned(opener=UserId(o))), lang).length for o in openers for lang in PHRASES
-    }
+    lengths = {by(opener, language).length for opener in openers for language in PHRASES}
     assert lengths == {STEP}
 
 
 @given(st.text(max_size=1000), LANGUAGES)
 @settings(max_examples=80)
 def test_any_name_in_any_language_fits_every_browser(opener: str, language: str) -> None:
-    made = content(replace(ALERT, news=Mentioned(opener=UserId(opener))), language)
+    made = by(opener, language)
     assert len(made.text) <= made.length <= MOST
     assert made.length % STEP == 0
     assert made.length + OVERHEAD <= BRIDGED
@@ -61,9 +62,8 @@ def test_a_name_that_is_far_too_long_is_cut_off_between_characters(letter: str) 
     assert title.endswith("…")
     kept = title.removesuffix("…")
     assert kept == letter * (len(kept) // len(letter))
-    assert MOST - len(letter.encode()) <= len(
-        content(replace(ALERT, news=Mentioned(opener=UserId(letter * 3000))), "en").text
-    )
+    made = by(letter * 3000)
+    assert MOST - len(letter.encode()) <= len(made.text) <= made.length == MOST
 
 
 def test_half_a_character_from_a_broken_name_is_no_reason_not_to_alert() -> None:
