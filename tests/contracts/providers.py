@@ -11,6 +11,9 @@ from notifier.domain.device import AppleToken, Device, FirebaseInstallation, Fir
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.ports.providers import Provider
 from notifier.testing.memory.clock import ManualClock
+from notifier.testing.providers.browser import Browser
+from tests.unit.browsers import World
+from tests.unit.browsers import device as subscribed
 from tests.unit.pushing import Wire, android, apple, google, installation, iphone
 
 
@@ -107,10 +110,36 @@ def _firebase(device: Callable[[int], Device]) -> Wired:
     )
 
 
+def webpush() -> Wired:
+    made, browsers = World(), dict[int, Browser]()
+
+    def browser(number: int) -> Browser:
+        if number not in browsers:
+            browsers[number] = made.browser()
+        return browsers[number]
+
+    return Wired(
+        provider=made.sender,
+        device=lambda number: subscribed(browser(number), number),
+        shows=lambda device: [*made.phone(browser(device.member)).shows.values()],
+        rang=lambda device: made.phone(browser(device.member)).rang,
+        clock=made.clock,
+        wire=made.wire,
+        words=Words(
+            gone=lambda _: Reply(status=410),
+            tells_when=False,
+            too_large=Reply(status=413),
+            not_us=Reply(status=403, body=b"invalid JWT provided\n"),
+            busy=Reply(status=503),
+        ),
+        id_of=lambda post: [post.path, *[value for name, value in post.headers if name == "topic"]],
+    )
+
+
 def _error(status: str, own: str) -> bytes:
     detail = f'{{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"{own}"}}'
     return f'{{"error":{{"status":"{status}","message":"no","details":[{detail}]}}}}'.encode()
 
 
-SIDES: Sequence[Callable[[], Wired]] = [apns, fcm, fcm_by_installations]
+SIDES: Sequence[Callable[[], Wired]] = [apns, fcm, fcm_by_installations, webpush]
 WITHOUT_A_WIRE: Sequence[Callable[[], Side]] = []
