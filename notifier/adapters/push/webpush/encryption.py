@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDH, SECP256R1, Ellipt
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from notifier.adapters.push.webpush.pairs import Pair
-from notifier.domain.subscription import KEY, SECRET
 
 RECORD = 4096
 """The size that every receiver has to take (RFC 8291, 4); ours are shorter, and the only one."""
 OVERHEAD = 86 + 1 + 16
 """Header with our public key, delimiter, tag: bytes that a body has more than its content."""
-SALT = 16
+KEY, SECRET, SALT = 65, 16, 16
+"""Bytes: a point without compression, what goes with it, and what makes each message another."""
 _LAST = b"\x02"
 """Ends the content of the last record; zeros follow, as many as one likes."""
 
