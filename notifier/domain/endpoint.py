@@ -26,8 +26,9 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
 # As the URL standard writes them out: small letters, names of other alphabets as xn--, no user, fragment or backslash.
 # And no number where a name ends, so that nothing is read as an IP address in any of its spellings.
-_REMOTE = re.compile(rf"https://({_HOST})(?::443)?(/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*)", re.ASCII)
-_NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?(/[!-\[\]-~]*)", re.ASCII)
+_PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
+_REMOTE = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
+_NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
 _PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
 
 

@@ -119,7 +119,7 @@ def test_a_fake_of_this_machine_counts_in_development_alone(url: str, line: str)
     [
         "http://127.0.0.2:80/x", "http://[::1]:80/x", "http://127.0.0.1:0/x", "http://127.0.0.1:65536/x", "http://127.1/x",
         "http://localhost.evil.com/x", "http://user@localhost/x", "http://localhost", "http://fcm.googleapis.com/x",
-        "http://localhost:80/x\\y", "http://10.0.0.1/x", "http://localhost:/x",
+        "http://localhost:80/x\\y", "http://localhost:80/x#y", "http://10.0.0.1/x", "http://localhost:/x",
     ],
 )  # fmt: skip
 def test_development_opens_no_other_door(url: str) -> None:

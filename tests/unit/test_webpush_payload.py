@@ -12,7 +12,7 @@ from notifier.adapters.push.webpush.encryption import OVERHEAD
 from notifier.adapters.push.webpush.payload import MOST, STEP, Content, content, topic
 from notifier.domain.alert import Mentioned, alert
 from notifier.domain.phrases import PHRASES
-from notifier.domain.subject import UserId
+from notifier.domain.subject import Kind, Subject, UserId
 from tests.unit.examples import ADA, BOB, burst
 
 ALERT = alert(burst(mentioners=(ADA, BOB)))
@@ -54,6 +54,14 @@ def test_any_name_in_any_language_fits_every_browser(opener: str, language: str)
     assert made.length % STEP == 0
     assert made.length + OVERHEAD <= BRIDGED
     assert json.loads(made.text)["tag"] == ALERT.collapse_id
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "名", "👩"])
+def test_the_longest_names_that_there_are_fit_in_any_alphabet(letter: str) -> None:
+    name = UserId(256 * letter)
+    longest = alert(replace(burst(subject=Subject(Kind.MENTION, name)), mentioners=(name,)))
+    for language in PHRASES:
+        assert json.loads(content(longest, language).text)["title"] == longest.text_in(language)
 
 
 @pytest.mark.parametrize("letter", ["a", "ж", "名", "👩‍👩‍👧‍👦", "🇩🇪", "e\u0301"])
