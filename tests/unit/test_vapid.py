@@ -144,7 +144,7 @@ OTHER_KEYS = [
     ("can be read", KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)),
     ("another kind", pem(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)))),
     ("another kind", pem(rsa.generate_private_key(65537, 1024))),
-    ("another kind", pem(ec.derive_private_key(7, ec.SECP384R1()))),
+    ("another curve", pem(ec.derive_private_key(7, ec.SECP384R1()))),
     ("a password", KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))),
 ]
 

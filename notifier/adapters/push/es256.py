@@ -17,11 +17,11 @@ _COORDINATE = 32
 """Bytes: RFC 7518 writes a signature as two of them."""
 
 
-def es256_key(pem: bytes, whose: str, wanted: str) -> EllipticCurvePrivateKey:
-    """Raises BadSetting: `whose` names the key for who reads that, and `wanted` says which one it should be."""
-    key = private_key(pem, whose)
-    if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
-        raise BadSetting(f"{whose} is of another kind; {wanted}.")
+def es256_key(pem: bytes, *, whose: str, called: str) -> EllipticCurvePrivateKey:
+    """Raises BadSetting. `whose` names it for who reads that, `called` is what it should be."""
+    key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only asked of
+    if not isinstance(key.curve, SECP256R1):
+        raise BadSetting(f"{whose} is of another curve; {called} is needed.")
     return key
 
 

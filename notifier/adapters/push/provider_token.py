@@ -31,8 +31,8 @@ class AppleKey:
             if not _NAME.fullmatch(value):
                 # Not what was given: it may be the key, in the wrong place.
                 raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
-        key = es256_key(pem, "The key of APNs", "Apple's AuthKey_….p8 is one of the curve P-256")
-        return cls(key=key, key_id=key_id, team_id=team_id)
+        called = "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
+        return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
 
     def token(self, issued: datetime) -> str:
         claims = {"iss": self.team_id, "iat": int(issued.timestamp())}

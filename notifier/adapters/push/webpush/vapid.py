@@ -41,7 +41,7 @@ class Vapid:
     @classmethod
     def read(cls, pem: bytes, *, subject: str) -> Self:
         """Raises BadSetting."""
-        key = es256_key(pem, "The key of Web Push", "one of the elliptic curve P-256 is needed")
+        key = es256_key(pem, whose="The key of Web Push", called="one of the elliptic curve P-256")
         if not _reachable(subject):
             raise BadSetting(
                 "The subject of Web Push is where push services write to when alerts go wrong: mailto: and a mail "
