@@ -1,6 +1,6 @@
 """Bitmaps over the members of one shard: dense words in memory, and the smallest quick form in bytes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from zlib import crc32
 
 import numpy as np
@@ -58,6 +58,16 @@ def offsets(bits: Bits) -> npt.NDArray[np.int64]:
 
 def members(bits: Bits, shard: int) -> list[Member]:
     return [Member(int(o) + shard * SHARD_MEMBERS) for o in offsets(bits)]
+
+
+def spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
+    """Of each block in which somebody is, the first and the last of them."""
+    for block in np.flatnonzero(bits.reshape(SHARD_BLOCKS, -1).any(axis=1)):
+        places = np.flatnonzero(
+            np.unpackbits(bits.view(np.uint8)[block * BLOCK_BYTES :][:BLOCK_BYTES], bitorder="little")
+        )
+        base = shard * SHARD_MEMBERS + int(block) * BLOCK_MEMBERS
+        yield Member(base + int(places[0])), Member(base + int(places[-1]))
 
 
 def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:

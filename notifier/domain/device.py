@@ -1,7 +1,8 @@
-"""A device: where alerts of a person can be sent, as its app registered it."""
+"""A device: where alerts of a person can be sent, as its app registered it, and whose it is by the latest word."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2s
 from typing import NewType
@@ -13,6 +14,13 @@ DeviceId = NewType("DeviceId", str)
 
 MOST_DEVICES = 20
 """Of a person; with one more the one that was registered longest ago goes."""
+
+KEPT = timedelta(days=270)
+"""After its last registration: apps register whenever they start, and Google takes a token that was silent for so long
+for a dead one."""
+
+_TICK = timedelta(milliseconds=1)
+"""What every store tells apart."""
 
 
 class Platform(StrEnum):
@@ -76,6 +84,96 @@ class Device:
     @property
     def id(self) -> DeviceId:
         return device_id(self.address)
+
+    @property
+    def platform(self) -> Platform:
+        return platform_of(self.address)
+
+    @property
+    def rank(self) -> "Rank":
+        return self.registered_at, False, self.member
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """Nobody is told through it any more: it was unregistered, dropped by its provider, or one too many."""
+
+    id: DeviceId
+    platform: Platform
+    member: Member
+    """Whose it was."""
+    at: datetime
+    """A registration that came later stands; one of the same moment doesn't."""
+
+    @property
+    def rank(self) -> "Rank":
+        return self.at, True, self.member
+
+
+DeviceWord = Device | Gone
+"""What is said of a device. Of all that is said of one, by whomever, what ranks highest stands: it has one holder, or
+none."""
+
+Rank = tuple[datetime, bool, Member]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What stands of a device, without its address."""
+
+    member: Member
+    platform: Platform
+    at: datetime
+    gone: bool = False
+
+    @property
+    def rank(self) -> Rank:
+        return self.at, self.gone, self.member
+
+
+def later(now: datetime, before: Holding | None) -> datetime:
+    """The moment of a word that is said now, to a whole millisecond: behind what stands, also where that is by a clock
+    that is ahead of this one."""
+    moment = now.replace(microsecond=now.microsecond // 1000 * 1000)
+    return moment if before is None else max(moment, before.at + _TICK)
+
+
+def gone(device: Device) -> Gone:
+    """As it was registered: who registers it anew has it."""
+    return Gone(id=device.id, platform=device.platform, member=device.member, at=device.registered_at)
+
+
+def taken(holding: Holding, id: DeviceId, at: datetime) -> Gone:
+    """From whoever holds it, right before the moment at which it becomes somebody else's."""
+    return Gone(id=id, platform=holding.platform, member=holding.member, at=at - _TICK)
+
+
+def dropped(device: Device, at: datetime | None, now: datetime) -> Gone | None:
+    """By its provider, who knows since when, of the device as the alert was sent to it. None where it was registered
+    after that.
+
+    A provider whose clock is ahead says nothing of registrations that are to come.
+    """
+    since = device.registered_at if at is None else min(at, now)
+    if since < device.registered_at:
+        return None
+    return Gone(id=device.id, platform=device.platform, member=device.member, at=since)
+
+
+def too_many(devices: Collection[Device]) -> Sequence[Gone]:
+    """Of one person: those that were registered longest ago go."""
+    newest = sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
+    return [gone(device) for device in newest[MOST_DEVICES:]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRecord:
+    """What the stream carries: a word, or a shard of which it is to be found out again who has a device."""
+
+    word: DeviceWord | None = None
+    known: bool = False
+    """The device was the same member's before: what the bitmap says is most probably so."""
+    anew: int | None = None
 
 
 def platform_of(address: Address) -> Platform:

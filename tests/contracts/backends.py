@@ -6,6 +6,7 @@ from pathlib import Path
 from notifier.adapters.sqlite.archive import SqliteArchive
 from notifier.adapters.sqlite.bursts import SqliteBursts
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.devices import SqliteDevices
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
@@ -25,6 +26,7 @@ from notifier.adapters.sqlite.traces import SqliteTraces
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
 from notifier.ports.deadletters import DeadLetters
+from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
@@ -45,6 +47,7 @@ from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
+from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
@@ -66,6 +69,7 @@ from notifier.testing.memory.traces import MemoryTraces
 class Backend:
     clock: ManualClock
     log: EventLog
+    devices: Devices
     directory: Directory
     epochs: Epochs
     flags: Flags
@@ -93,6 +97,7 @@ def in_memory() -> Backend:
     return Backend(
         clock=clock,
         log=MemoryLog(clock),
+        devices=MemoryDevices(clock),
         directory=directory,
         epochs=MemoryEpochs(),
         flags=MemoryFlags(),
@@ -118,6 +123,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
     return Backend(
         clock=clock,
         log=SqliteLog(files.log, clock),
+        devices=SqliteDevices(core, clock),
         directory=SqliteDirectory(core),
         epochs=SqliteEpochs(core),
         flags=SqliteFlags(core),

@@ -9,6 +9,7 @@ from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, Cassan
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.devices import CassandraDevices
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
@@ -47,6 +48,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
     return Backend(
         clock=clock,
         log=MemoryLog(clock),
+        devices=CassandraDevices(cluster, clock),
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
         flags=CassandraFlags(cluster),

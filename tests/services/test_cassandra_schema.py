@@ -242,6 +242,7 @@ LIKE = {
     Kept("8 HOURS", 7 * DAY): "sealed",
     Kept("8 HOURS", 7 * DAY + 3600): "seals",
     Kept(NARROW, 180 * DAY): "throttles",
+    Kept(NARROW, 270 * DAY): "devices device_holders",
     Kept(TIERS, 0): "stays",  # its rows end by TTLs of their own: two days after their hour
 }
 TAKEN_AWAY = {"blocks", "blocks_of_account"}

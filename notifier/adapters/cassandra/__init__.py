@@ -4,6 +4,7 @@ from notifier.adapters.cassandra.archive import CassandraArchive
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
+from notifier.adapters.cassandra.devices import CassandraDevices
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.adapters.cassandra.entry import security
 from notifier.adapters.cassandra.flags import CassandraFlags
@@ -42,6 +43,7 @@ __all__ = [
     "CassandraBursts",
     "CassandraClaims",
     "CassandraDeadLetters",
+    "CassandraDevices",
     "CassandraDirectory",
     "CassandraEpochs",
     "CassandraFlags",

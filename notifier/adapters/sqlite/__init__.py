@@ -5,6 +5,7 @@ from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.devices import SqliteDevices
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
@@ -41,6 +42,7 @@ __all__ = [
     "SqliteBursts",
     "SqliteClaims",
     "SqliteDeadLetters",
+    "SqliteDevices",
     "SqliteDirectory",
     "SqliteEpochs",
     "SqliteFlags",

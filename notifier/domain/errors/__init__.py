@@ -4,7 +4,7 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
+│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach  BadDevice
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
@@ -34,6 +34,7 @@ from notifier.domain.errors.environment import (
 )
 from notifier.domain.errors.refused import (
     BadCursor,
+    BadDevice,
     BadEvent,
     BadImport,
     BadMark,
@@ -74,6 +75,7 @@ from notifier.domain.errors.unavailable import (
 __all__ = [
     "OUTAGES",
     "BadCursor",
+    "BadDevice",
     "BadEvent",
     "BadImport",
     "BadMark",

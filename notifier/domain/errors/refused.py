@@ -121,3 +121,9 @@ class BadReach(Refused):
     """How far an account's mentions may carry is said with a verdict and a reason."""
 
     code = "bad_reach"
+
+
+class BadDevice(Refused):
+    """The device can't be registered so."""
+
+    code = "bad_device"

@@ -1,0 +1,112 @@
+"""Addresses of devices as apps write them: what can't be one is refused, before anybody is asked about it."""
+
+import re
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from contextlib import suppress
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from notifier.domain.device import AppleToken, Environment, FirebaseInstallation, FirebaseToken, WebSubscription
+from notifier.domain.errors import BadDevice
+from notifier.domain.quiet import known
+
+LONGEST_TOPIC, LONGEST_ENDPOINT, LONGEST_LOCALE, LONGEST_ZONE = 255, 2_048, 35, 64
+"""Letters. A bundle's name has at most 155; browsers' endpoints are of 100 to 600; RFC 5646 advises 35 for a language's
+tag; the longest name of the IANA has 32."""
+KEY_BYTES, SECRET_BYTES = 65, 16
+"""RFC 8291: an uncompressed point of P-256, and the secret that goes with it."""
+
+# Apple's are of 32 bytes today, and may grow, as Apple says; an odd half of a byte is none.
+_APPLE = re.compile(r"(?:[0-9a-f]{2}){32,100}")
+_TOPIC = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
+# Some 140 to 200 letters today; Google promises no length.
+_FIREBASE = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
+# 17 bytes of which the first four bits are 0111, without the last two letters.
+_INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+_PRINTED = re.compile(r"[\x21-\x7e]+")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+
+_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
+
+
+def apple(token: str, topic: str, environment: str) -> AppleToken:
+    small = token.lower()
+    if not _APPLE.fullmatch(small):
+        _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
+    if len(topic) > LONGEST_TOPIC or not _TOPIC.fullmatch(topic):
+        _refuse("topic is the app's bundle, as com.example.app.")
+    if environment not in set(Environment):
+        _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(Environment)}.")
+    return AppleToken(token=small, topic=topic, environment=Environment(environment))
+
+
+def firebase_token(token: str) -> FirebaseToken:
+    if not _FIREBASE.fullmatch(token):
+        _refuse("A token of Firebase's has 32 to 2048 letters, digits, _, - and :.")
+    return FirebaseToken(token=token)
+
+
+def firebase_installation(fid: str) -> FirebaseInstallation:
+    if not _INSTALLATION.fullmatch(fid):
+        _refuse("A fid has 22 letters, digits, _ and -, and begins with c, d, e or f.")
+    return FirebaseInstallation(fid=fid)
+
+
+def web(endpoint: str, key: str, secret: str) -> WebSubscription:
+    """Of the endpoint the form alone: where it leads is for whoever goes there."""
+    point = _bytes(key, KEY_BYTES, "p256dh")
+    if not _on_curve(point):
+        _refuse("p256dh is no point of P-256.")
+    return WebSubscription(endpoint=_endpoint(endpoint), key=point, secret=_bytes(secret, SECRET_BYTES, "auth"))
+
+
+def locale(said: str) -> str:
+    """`de`, `pt-BR`; an app may write pt_BR."""
+    if len(said) > LONGEST_LOCALE or not _LOCALE.fullmatch(said):
+        _refuse("locale is a language's tag, as pt-BR.")
+    return said.replace("_", "-")
+
+
+def time_zone(said: str) -> str:
+    if len(said) > LONGEST_ZONE or not known(said):
+        _refuse("time_zone is a name of the IANA, as Europe/Berlin.")
+    return said
+
+
+def _endpoint(said: str) -> str:
+    if len(said) > LONGEST_ENDPOINT or not _PRINTED.fullmatch(said):
+        _refuse(f"An endpoint has at most {LONGEST_ENDPOINT} letters, all of ASCII and none a space.")
+    try:
+        parts = urlsplit(said)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        _refuse("The endpoint is no URL.")
+    if parts.scheme != "https" or not host:
+        _refuse("An endpoint is an https:// URL with a host.")
+    if parts.username is not None or parts.password is not None or parts.fragment or "\\" in said:
+        _refuse("An endpoint has no user, no fragment and no backslash.")
+    return said
+
+
+def _bytes(said: str, size: int, name: str) -> bytes:
+    found = b""
+    if len(said) <= 2 * size and _BASE64.fullmatch(said):
+        bare = said.rstrip("=")
+        with suppress(NotBase64):
+            found = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+    if len(found) != size:
+        _refuse(f"{name} is {size} bytes as base64url.")
+    return found
+
+
+def _on_curve(point: bytes) -> bool:
+    """Else whoever encrypts for it fails, once for each alert."""
+    x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
+    return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
+
+
+def _refuse(words: str) -> NoReturn:
+    raise BadDevice(words)
