@@ -31,7 +31,9 @@ class Metrics:
         self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
         self.refusals = counter("refusals_total", "Accounts named in events whose followers got no mention.", "code")
         self.held = gauge("held", "Mentions that wait for a person to decide.")
-        self.erased = counter("erased_total", "Words of erased authors that were taken out, beside mentions.", "what")
+        self.erased = counter(
+            "erased_total", "What was taken out of erased authors, beside mentions: words and devices.", "what"
+        )
         self.bursts = counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = counter("restamps_total", "Bursts re-stamped because they would have been visible too late.")
         self.audits = counter("badge_audits_total", "Tab opens that were computed again from the store alone.")

@@ -20,6 +20,9 @@ many accounts, and has one writer."""
 ACTIVITY = "activity"
 """Who was around elsewhere; key: the account. Bits are only ever set, so it may have any number of readers."""
 
+DEVICES = "devices"
+"""Which devices people have; key: the shard of who has it, or had it, so that a shard's bitmap has one writer."""
+
 RETRACTIONS = "retractions"
 """What was taken back; key: the tweet, or the author of all that is meant. Its words bear any order."""
 
@@ -29,6 +32,7 @@ GROUPS = {
     MENTIONS_STANDARD: "coordinator",
     FOLLOWS: "indexer",
     USERS: "registrar",
+    DEVICES: "switchboard",
     ACTIVITY: "attendant",
     RETRACTIONS: "retractor",
 }
@@ -40,6 +44,7 @@ PARTITIONS = {
     MENTIONS_STANDARD: 4,
     FOLLOWS: 4,
     USERS: 1,
+    DEVICES: 4,
     ACTIVITY: 4,
     RETRACTIONS: 4,
 }

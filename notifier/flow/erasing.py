@@ -1,4 +1,5 @@
-"""Erasing: what an author has said is gone from where mentions don't lead, too: edits, held events, dead letters.
+"""Erasing: what an author has said is gone from where mentions don't lead, too: edits, held events, dead letters; and
+so are the author's devices.
 
 Mentions lose their text as they are settled. Here everything bears to be done twice: what has no text is passed over.
 """
@@ -14,7 +15,9 @@ from notifier.codec import names
 from notifier.domain.hold import Hold
 from notifier.domain.retraction import Cause, Retraction, erased_trail, tweet_trail
 from notifier.domain.subject import UserId
+from notifier.flow.phonebook import PhoneBook
 from notifier.ports.clock import Clock
+from notifier.ports.directory import Directory
 from notifier.ports.retractions import Retractions
 from notifier.ports.traces import Traces
 from notifier.telemetry import Metrics
@@ -29,6 +32,8 @@ AT_ONCE = 200
 class Erasing:
     retractions: Retractions
     traces: Traces
+    directory: Directory
+    phonebook: PhoneBook
     clock: Clock
     metrics: Metrics
 
@@ -50,8 +55,15 @@ class Erasing:
         for word in words.values():
             self._forget_edits(word, now)
         if words:
+            self._hang_up(words)
             self._blank(hold for hold in self.traces.held(words.keys()) if _about(words[hold.author], hold))
             self._empty(words.keys())
+
+    def _hang_up(self, words: Mapping[UserId, Retraction]) -> None:
+        """Of before it alone, as of words: who registers one later is there again."""
+        accounts = self.directory.accounts(words.keys())
+        until = {account.member: words[user].at for user, account in accounts.items()}
+        self.metrics.erased.labels("device").inc(self.phonebook.forget(until))
 
     def _forget_late(self, edits: Collection[Retraction]) -> None:
         """Those of before the erasure that come behind it."""

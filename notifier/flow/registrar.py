@@ -1,5 +1,5 @@
 """The registrar: what is said of an account becomes rows of flags, and from them its entry in the directory and the
-bitmaps of the VIPs.
+bitmaps of the VIPs; one that was deleted loses its devices.
 
 One reader for all accounts, since a bitmap is of many. The rows bear any order and any repetition by themselves; a
 bitmap is read, changed and written back, so it carries a stamp, by which a reader that was replaced and doesn't know it
@@ -19,6 +19,7 @@ from notifier.domain.stamp import Stamp, stamp
 from notifier.domain.subject import Member, UserId
 from notifier.flow.bitmaps import stored
 from notifier.flow.entries import enter
+from notifier.flow.phonebook import PhoneBook
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
@@ -31,6 +32,7 @@ from notifier.telemetry import Metrics
 class Registrar:
     directory: Directory
     flags: Flags
+    phonebook: PhoneBook
     sets: MemberSets
     epochs: Epochs
     metrics: Metrics
@@ -52,7 +54,14 @@ class Registrar:
         numbers = self.directory.number({change.user for change in changes})
         self.flags.write([flag for change in changes for flag in change.flagged(numbers[change.user])])
         enter(self.directory, self.flags, numbers)
+        self._hang_up(changes, numbers)
         self._promote(changes, numbers, _asked(told, imported=False), _asked(told, imported=True), at)
+
+    def _hang_up(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:
+        """Behind the entry: who registers a device from here on is asked whether the account is still there."""
+        named = {(Flag.DELETED, numbers[change.user]) for change in changes if change.said.get(Flag.DELETED)}
+        if deleted := [member for (_, member), said in self.flags.standing(named).items() if said.on]:
+            self.phonebook.forget(dict.fromkeys(deleted))
 
     def _promote(
         self,

@@ -9,6 +9,7 @@ from notifier.ports.bus import LiveBus
 from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.deadletters import DeadLetters
+from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
@@ -54,6 +55,7 @@ class Ports:
     overalls: Overalls
     partings: Partings
     flags: Flags
+    devices: Devices
     stays: Stays
     epochs: Epochs
     reaches: Reaches

@@ -27,6 +27,8 @@ class System(Hearing, Counting, Telling, Minding):
                 return self.coordinator()
             case "registrar":
                 return self.registrar(holds)
+            case "switchboard":
+                return self.switchboard(holds)
             case "attendant":
                 return self.attendant()
             case "retractor":

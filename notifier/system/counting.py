@@ -7,10 +7,10 @@ from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.indexer import Indexer
 from notifier.flow.registrar import Registrar
 from notifier.flow.rollup import RollUp
-from notifier.system.house import House
+from notifier.system.calling import Calling
 
 
-class Counting(House):
+class Counting(Calling):
     """One writer each."""
 
     __slots__ = ()
@@ -23,7 +23,13 @@ class Counting(House):
     def registrar(self, holds: Callable[[], bool]) -> Registrar:
         p = self.ports
         return Registrar(
-            directory=p.directory, flags=p.flags, sets=p.sets, epochs=p.epochs, metrics=self.metrics, holds=holds
+            directory=p.directory,
+            flags=p.flags,
+            phonebook=self.phonebook(),
+            sets=p.sets,
+            epochs=p.epochs,
+            metrics=self.metrics,
+            holds=holds,
         )
 
     def attendant(self) -> Attendant:

@@ -5,10 +5,10 @@ from notifier.flow.erasing import Erasing
 from notifier.flow.publisher import Publisher
 from notifier.flow.retractor import Retractor
 from notifier.flow.settling import Settling
-from notifier.system.house import House
+from notifier.system.calling import Calling
 
 
-class Numbering(House):
+class Numbering(Calling):
     """By a subject's head alone."""
 
     __slots__ = ()
@@ -56,4 +56,11 @@ class Numbering(House):
 
     def erasing(self) -> Erasing:
         p = self.ports
-        return Erasing(retractions=p.retractions, traces=p.traces, clock=p.clock, metrics=self.metrics)
+        return Erasing(
+            retractions=p.retractions,
+            traces=p.traces,
+            directory=p.directory,
+            phonebook=self.phonebook(),
+            clock=p.clock,
+            metrics=self.metrics,
+        )

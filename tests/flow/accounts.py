@@ -10,12 +10,16 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import members
 from notifier.domain.mention import EventId
 from notifier.domain.subject import UserId
+from notifier.flow.phonebook import PhoneBook
 from notifier.flow.registrar import Registrar
 from notifier.ports.log import Logged, Record
 from notifier.telemetry import Metrics
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
+from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.sets import MemoryMemberSets
 
 SHARDS = range(4)
@@ -28,17 +32,22 @@ class Registry:
     flags: MemoryFlags = field(default_factory=MemoryFlags)
     sets: MemoryMemberSets = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
+    clock: ManualClock = field(default_factory=ManualClock)
+    phonebook: PhoneBook = field(init=False)
     records: list[Logged] = field(default_factory=list)
     others: bool = False
     """Have the partition by now."""
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
+        devices, log = MemoryDevices(self.clock), MemoryLog(self.clock)
+        self.phonebook = PhoneBook(devices=devices, directory=self.directory, log=log, clock=self.clock)
 
     def registrar(self, **ports: Any) -> Registrar:
         own: dict[str, Any] = {
             "directory": self.directory,
             "flags": self.flags,
+            "phonebook": self.phonebook,
             "sets": self.sets,
             "epochs": self.epochs,
         }

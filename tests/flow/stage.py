@@ -63,6 +63,7 @@ class Stage:
             inbox=g.inbox,
             follows=g.follows,
             flags=g.flags,
+            devices=g.devices,
             wants=g.wants,
             overalls=g.overalls,
             partings=g.partings,

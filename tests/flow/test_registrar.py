@@ -1,5 +1,8 @@
 """The registrar: rows, then entries and bitmaps; the same again wherever it was cut off, whoever writes beside it."""
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from notifier.domain.account import Flag
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
+from notifier.domain.device import FirebaseToken
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.stamp import stamp
 from notifier.domain.subject import UserId
@@ -114,3 +118,18 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
     registry.registrar()(registry.records[done:])
     calm.registrar()(calm.records)
     assert (registry.vips(), registry.entries()) == (calm.vips(), calm.entries())
+
+
+@pytest.mark.parametrize("calls", range(16))
+def test_an_account_that_is_deleted_loses_its_devices_wherever_that_is_cut_off(calls: int) -> None:
+    registry, fuse = Registry(), Fuse(calls)
+    [member] = registry.directory.number([UserId("ada")]).values()
+    book = registry.phonebook
+    book.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="UTC")
+    said = [registry.say("ada", deleted=True), registry.say("bea", deleted=False)]
+    ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
+    fused = replace(book, devices=fuse.on(book.devices), log=fuse.on(book.log))
+    with suppress(StoreUnavailable):
+        registry.registrar(**ports, phonebook=fused)(said)
+    registry.registrar()(said)
+    assert (book.of(member), registry.entries()["ada"]) == ([], (False, True))

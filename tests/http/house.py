@@ -41,6 +41,7 @@ from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
+from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
@@ -116,6 +117,7 @@ class House:
             inbox=inbox,
             follows=MemoryFollows(self.people),
             flags=MemoryFlags(),
+            devices=MemoryDevices(clock),
             wants=MemoryWants(self.people),
             overalls=MemoryOveralls(self.people),
             partings=MemoryPartings(self.people),

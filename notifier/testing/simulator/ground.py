@@ -16,6 +16,7 @@ from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets, Me
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
+from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
@@ -48,7 +49,7 @@ class WatchedLog(MemoryLog):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.hears: Callable[[str, int, Record], None] = lambda partition, offset, record: None
-        """Told of what is said of follows and wants, as it comes to be in the log."""
+        """Told of what is said of follows, wants and devices, as it comes to be in the log."""
         self.withdraws: Callable[[str, int, Record], None] = lambda partition, offset, record: None
         """The same of what is taken back."""
         self._told: dict[str, int] = {}
@@ -60,15 +61,16 @@ class WatchedLog(MemoryLog):
 
     def append(self, records: Sequence[Record]) -> None:
         super().append(records)
-        for stream, hears in ((topics.FOLLOWS, self.hears), (topics.RETRACTIONS, self.withdraws)):
+        heard = {topics.FOLLOWS: self.hears, topics.DEVICES: self.hears, topics.RETRACTIONS: self.withdraws}
+        for stream, hears in heard.items():
             for partition in self._of(stream):
                 for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
                     hears(partition, offset, self.partitions[partition][offset])
                 self._told[partition] = len(self.partitions[partition])
 
     def indexed(self, partition: str, offset: int) -> bool:
-        """Whether the indexer has done with the record, for good."""
-        return offset <= self._commits(topics.FOLLOWS).get(partition, -1)
+        """Whether the indexer, or the switchboard, has done with the record, for good."""
+        return offset <= self._commits(partition.partition("/")[0]).get(partition, -1)
 
     def settled(self, partition: str, offset: int) -> bool:
         """The same of the retractor."""
@@ -130,7 +132,7 @@ class Ground:
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory)
         self.follows = MemoryFollows(self.people)
-        self.flags = MemoryFlags()
+        self.flags, self.devices = MemoryFlags(), MemoryDevices(self.clock)
         self.overalls, self.partings = MemoryOveralls(self.people), MemoryPartings(self.people)
         self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
         self.spared = MemorySpared(self.people, self.directory)

@@ -37,6 +37,7 @@ READS = {
     "standard": topics.MENTIONS_STANDARD,
     "indexer": topics.FOLLOWS,
     "retractor": topics.RETRACTIONS,
+    "switchboard": topics.DEVICES,
 }
 """The loops that read the log, and what each reads."""
 
@@ -79,6 +80,7 @@ class Roles:
     watching: Watching
     graph: bool = False
     takes_back: bool = False
+    devices: bool = False
     anew: bool = False
     """Sizes are read for each mention."""
     metrics: Metrics = field(default_factory=Metrics)
@@ -101,10 +103,11 @@ class Roles:
 
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
+        some = {topics.FOLLOWS: self.graph, topics.RETRACTIONS: self.takes_back, topics.DEVICES: self.devices}
         threads = {
             f"{name}/{loop}": self._loop(loop, self._pump(system, stream).step, POLLS_EVERY)
             for loop, stream in READS.items()
-            if {topics.FOLLOWS: self.graph, topics.RETRACTIONS: self.takes_back}.get(stream, True)
+            if some.get(stream, True)
         }
         monitor = system.monitor()
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
@@ -176,6 +179,7 @@ class Roles:
             inbox=store("inbox"),
             follows=store("follows"),
             flags=store("flags"),
+            devices=store("devices"),
             wants=store("wants"),
             overalls=store("overalls"),
             partings=store("partings"),
