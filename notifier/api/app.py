@@ -10,7 +10,7 @@ from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler, Message, Scope
 
-from notifier.api import arranging, demo, events, files, inbox, ops, overview, preferences, stream
+from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.guards import LEFT, at_home, neighbours_or_services, operators, people, services, visitors
@@ -118,6 +118,13 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["preferences"],
+        ),
+        Router(
+            "/v1/devices",
+            route_handlers=[devices.devices, devices.register, devices.unregister],
+            guards=[people(wired)],
+            security=[{PERSON: []}],
+            tags=["devices"],
         ),
         Router(
             "/v1/system",

@@ -24,6 +24,7 @@ from notifier.api.looking import Looking
 from notifier.api.metering import Metering, metering
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
+from notifier.api.phones import Phones
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
 from notifier.api.turns import Turns
@@ -71,6 +72,7 @@ class Edge:
     threads: ThreadPoolExecutor
     gathering: Gathering
     hiding: Hiding
+    phones: Phones
     hub: Hub
     pause: Pause
     roles: Roles
@@ -122,6 +124,9 @@ def edge(
     async def recent(since: datetime) -> Sequence[Burst]:
         return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
 
+    async def in_thread(ask: Callable[[], T], /) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, ask)
+
     tab = reads.tab(_watching(system, reads, pause))
     hub = Hub(
         tab=tab,
@@ -168,6 +173,7 @@ def edge(
         threads=threads,
         gathering=Gathering(accept),
         hiding=Hiding(settle=hide),
+        phones=Phones(book=system.phonebook(), in_thread=in_thread),
         hub=hub,
         pause=pause,
         roles=roles,

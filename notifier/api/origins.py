@@ -1,4 +1,4 @@
-"""Pages of other origins: the named ones may ask for an inbox, preferences and the element's files, and nothing else.
+"""Pages of other origins: the named ones may ask for what is a person's own and the element's files, and nothing else.
 
 A browser lets a page read what another origin answers only where the answer says so. Cookies never come into it: who
 asks brings a person's token in a header, and a page that has none learns nothing.
@@ -11,9 +11,9 @@ from datetime import timedelta
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-SHARED = ("/v1/inbox", "/v1/preferences", "/static/notifier-inbox", "/static/notifier-inbox.js")
+SHARED = ("/v1/inbox", "/v1/preferences", "/v1/devices", "/static/notifier-inbox", "/static/notifier-inbox.js")
 """Each with what is below it. What services, operators and the demo use is for no browser on another page."""
-METHODS = "GET, PUT, PATCH"
+METHODS = "GET, PUT, PATCH, DELETE"
 SENT = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """What the element sends beyond what any page may send."""
 READ = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"

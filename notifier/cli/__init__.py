@@ -20,6 +20,7 @@ PLACES = {
     "vip": "notifier.cli.vip:vip",
     "storm": "notifier.cli.storm:storm",
     "tab": "notifier.cli.tab:tab",
+    "devices": "notifier.cli.devices:devices",
     "top": "notifier.cli.top:top",
     "audience": "notifier.cli.audience:audience",
     "preview": "notifier.cli.preview:preview",

@@ -108,8 +108,9 @@ def test_anchors_lead_to_headings(page: Page) -> None:
     assert lost == []
 
 
-def test_every_check_of_audiences_is_the_name_of_a_test() -> None:
+@pytest.mark.parametrize(("name", "least"), [("docs/audiences.md", 12), ("docs/devices.md", 5)])
+def test_every_check_of_a_page_is_the_name_of_a_test(name: str, least: int) -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    named = [check.strip("`") for check, _ in Page("docs/audiences.md").table("check")]
-    assert len(named) >= 12
+    named = [check.strip("`") for check, _ in Page(name).table("check")]
+    assert len(named) >= least
     assert [check for check in named if not re.search(rf"def test_{check}\b", tests)] == []

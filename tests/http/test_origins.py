@@ -20,6 +20,7 @@ SHARED = [
     "/v1/inbox/unread",
     "/v1/inbox/nothing",
     "/v1/preferences",
+    "/v1/devices",
     *(f"/static/{name}" for name in FILES),
 ]
 NOT_SHARED = [
@@ -92,7 +93,7 @@ def test_a_preflight_is_told_what_the_element_sends_without_a_token(named: Edge)
     assert (answer.status_code, answer.content, answer.headers["vary"]) == (204, b"", "Origin")
     told = granted(answer.headers)
     assert told["access-control-max-age"] == "7200"
-    assert told["access-control-allow-methods"] == "GET, PUT, PATCH"
+    assert told["access-control-allow-methods"] == "GET, PUT, PATCH, DELETE"
     source = (ROOT / "notifier/api/static/notifier-inbox/api.js").read_text()
     sent = {name.strip('"') for name in re.findall(r'(?:[{ ])("?[A-Z][A-Za-z-]+"?): ', source)} - {"Accept"}
     assert {"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID"} == sent
