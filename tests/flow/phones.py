@@ -52,7 +52,7 @@ class Exchange:
             "log": self.log,
             "clock": self.clock,
         }
-        return PhoneBook(**(own | ports), clock=self.clock)
+        return PhoneBook(**(own | ports))
 
     def switchboard(self, **ports: Any) -> Switchboard:
         own: dict[str, Any] = {"devices": self.devices, "sets": self.sets, "epochs": self.epochs}

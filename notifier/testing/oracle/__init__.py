@@ -1,7 +1,7 @@
 """The oracle: what people say, and what they must see; it shares no code with what it checks."""
 
 from notifier.testing.oracle.observed import Division, Key, Marked, Seen
-from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
+from notifier.testing.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Parted, Person, Phoned, Saying, Told
 from notifier.testing.oracle.promises import (
     DORMANT,
     OUTSIDE,
@@ -26,6 +26,7 @@ __all__ = [
     "Oracle",
     "Parted",
     "Person",
+    "Phoned",
     "Saying",
     "Seen",
     "State",

@@ -60,7 +60,18 @@ class Parted:
     """From then on the two see each other again, as far as this block goes; `FOR_EVER` while it stands."""
 
 
-Saying = Told | Asked | Arranged | Parted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phoned:
+    """By an app, or by who serves devices, of whose it is or was: of a device the highest rank counts."""
+
+    person: str
+    device: str
+    rank: tuple[datetime, bool, int]
+    has: bool
+    """The person, from then on."""
+
+
+Saying = Told | Asked | Arranged | Parted | Phoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +116,13 @@ class Person:
             since |= {} if asking.since is None else {asking.owner: asking.since}
         muted = frozenset(owner for owner, moment in since.items() if moment == FOR_EVER)
         found = replace(self, follows=follows, volume=volume, muted=muted, since=since)
-        return found._arranged(sayings)._parted(sayings)
+        return found._arranged(sayings)._parted(sayings)._phoned(sayings)
+
+    def _phoned(self, sayings: Collection[Saying]) -> Self:
+        """Of whom nothing was said has what was loaded."""
+        own = [one for one in sayings if isinstance(one, Phoned) and one.person == self.name]
+        last = {one.device: one.has for one in sorted(own, key=lambda one: one.rank)}
+        return replace(self, push=any(last.values())) if last else self
 
     def _parted(self, sayings: Collection[Saying]) -> Self:
         of_others = [one for one in sayings if isinstance(one, Parted) and one.person == self.name]

@@ -7,6 +7,7 @@ from itertools import product
 
 from notifier.testing.simulator.days import some_days
 from notifier.testing.simulator.desk import a_hold
+from notifier.testing.simulator.dialling import dialling
 from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
@@ -38,16 +39,8 @@ PAST_A_LEASE = timedelta(seconds=9)
 """Of a partition."""
 
 IDLE = {
-    *(
-        "consumer.poll",
-        "queue.take",
-        "queue.depth",
-        "leases.hold",
-        "ledger.open",
-        "throttles.since",
-        "pressure.level",
-        "report.tell",
-    ),
+    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "throttles.since"),
+    *("pressure.level", "report.tell"),
     *("holds.waiting", "holds.count"),
     *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
     *("epochs.begin", "directory.end", "active_hours.read", "active_hours.last_rolled_up", "active_hours.rolled_up"),
@@ -245,6 +238,7 @@ COURSES = {
     "hold": a_hold,
     "days": some_days,
     "back": taking_back,
+    "dialling": dialling,
 }
 
 

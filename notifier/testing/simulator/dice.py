@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
+from notifier.testing.simulator.dialling import DEVICES, OWNERS
 from notifier.testing.simulator.scene import AUTHORS, VIEWERS
 from notifier.testing.simulator.script import (
     Changed,
@@ -65,7 +66,7 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
     moving = _moving(script, Random(f"graph {seed}"))
     crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
     taking_back = _taking_back(crossing, Random(f"retractions {seed}"))
-    return _holding(taking_back, Random(f"holding {seed}"))
+    return _dialling(_holding(taking_back, Random(f"holding {seed}")), Random(f"devices {seed}"))
 
 
 def _parting(script: Script, random: Random) -> Script:
@@ -95,6 +96,24 @@ def _holding(script: Script, random: Random) -> Script:
     ]
     more = [Happening(step=random.randint(1, script.steps // 2), what=word) for word in words]
     return replace(script, desk=True).with_more(*more)
+
+
+def _dialling(script: Script, random: Random) -> Script:
+    """In a third of the scripts devices are registered, move among people and are lost; who hears of it is struck, too.
+    Nobody's phone is there or not by itself then."""
+    habits = [one.what for one in script.happenings if isinstance(one.what, Changed) and one.what.what == "push"]
+    if habits or random.random() < 0.67:
+        return script
+    whats: list[Input | Fault] = [_dialled(random) for _ in range(random.randint(2, 20))]
+    threads = ["api/phones", *(f"pump-{n + 1}/switchboard" for n in range(script.pumps))]
+    whats += [_strikes(random, random.choice(threads)) for _ in range(random.choice((0, 0, 1, 3)))]
+    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
+    return replace(script, devices=True).with_more(*more)
+
+
+def _dialled(random: Random) -> Input:
+    what = f"phone:{random.choice(('on', 'on', 'on', 'off', 'drop'))}:{random.randrange(DEVICES)}"
+    return Changed(person=random.choice(OWNERS), what=what)
 
 
 def _crossing(script: Script, random: Random) -> Script:

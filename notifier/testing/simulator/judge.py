@@ -37,6 +37,7 @@ GROUPS = {
     topics.MENTIONS_STANDARD: "coordinator",
     topics.FOLLOWS: "indexer",
     topics.RETRACTIONS: "retractor",
+    topics.DEVICES: "switchboard",
 }
 
 
@@ -55,6 +56,7 @@ def verdict(world: World) -> list[str]:
             _lanes(world),
             _indexed(world) if world.script.graph else (),
             _arranged(world),
+            _connected(world) if world.script.devices else (),
             _committed(world),
             _no_deaths(world),
             _delivered(world),
@@ -111,6 +113,21 @@ def _arranged(world: World) -> Iterator[str]:
         found = set(members(world.ground.sets.read(kind, None, [shard]).get(shard, nobody()), shard))
         if found != (right := {member for member in wanted[kind] if shard_of(Member(member)) == shard}):
             yield f"the bitmap {kind} has {sorted(found)}, and should have {sorted(right)}"
+
+
+def _connected(world: World) -> Iterator[str]:
+    """Devices are whose the last word says, and the bitmap has who has one."""
+    people = world.scene.people.values()
+    for shard in range(SHARDS):
+        found = set(members(world.ground.sets.read(SetKind.PUSH, None, [shard]).get(shard, nobody()), shard))
+        if found != (right := {p.member for p in people if p.push and shard_of(Member(p.member)) == shard}):
+            yield f"the bitmap push has {sorted(found)}, and should have {sorted(right)}"
+    said = sorted(world.scene.rumours.phoned(), key=lambda one: (one.rank, one.has))
+    last = {one.device: one.person if one.has else None for one in said}
+    rows = world.ground.devices.of([Member(p.member) for p in people])
+    held = {(name.name, device.id) for name in people for device in rows.get(Member(name.member), ())}
+    if held != (wanted := {(person, device) for device, person in last.items() if person}):
+        yield f"devices are of {sorted(held)}, and should be of {sorted(wanted)}"
 
 
 def _committed(world: World) -> Iterator[str]:

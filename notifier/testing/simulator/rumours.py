@@ -5,14 +5,18 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import chain, combinations
 
+from notifier import topics
 from notifier.codec import unpack
+from notifier.codec.devices import unpack_device_record
 from notifier.domain.activity import OF_THE_ACTIVE
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.graph import GraphRecord
 from notifier.domain.subject import Member
+from notifier.ports.directory import Directory
 from notifier.ports.log import Record
-from notifier.testing.oracle import Person, Saying, Told
+from notifier.testing.oracle import Person, Phoned, Saying, Told
 from notifier.testing.simulator.changes import heard
+from notifier.testing.simulator.dialling import rung
 from notifier.testing.simulator.ground import Ground
 
 UNSURE = 6
@@ -38,7 +42,7 @@ class Rumours:
 
     def hear(self, partition: str, offset: int, record: Record) -> Sequence[str]:
         """Whom it is about."""
-        sayings = heard(unpack(GraphRecord, record.value), self.ground.directory)
+        sayings = _said(record, self.ground.directory)
         for saying in sayings:
             self.heard.setdefault(saying.person, []).append(Heard(saying, partition, offset))
         return [saying.person for saying in sayings]
@@ -57,6 +61,10 @@ class Rumours:
         found = [person.after([*sure, *(one.saying for one in some)]) for some in _choices(unsure)]
         idle = self._idle(person)
         return found if idle == [person.idle] else [replace(one, idle=lasting) for one in found for lasting in idle]
+
+    def phoned(self) -> Sequence[Phoned]:
+        """All that was said of devices, to anybody."""
+        return [one.saying for known in self.heard.values() for one in known if isinstance(one.saying, Phoned)]
 
     def leaving(self, owner: str) -> set[str]:
         """Who may or may not have left."""
@@ -85,6 +93,12 @@ class Rumours:
             return [person.idle]
         before = self.looks[person.name][0]
         return [person.idle, before, *(idle for idle in HALFWAY if idle < before)]
+
+
+def _said(record: Record, directory: Directory) -> Sequence[Saying]:
+    if record.stream == topics.DEVICES:
+        return rung(unpack_device_record(record.value), directory)
+    return heard(unpack(GraphRecord, record.value), directory)
 
 
 def _choices(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:

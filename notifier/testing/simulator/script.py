@@ -43,7 +43,7 @@ class Tweeted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
     """A person changes a mind or a habit: follow, unfollow, block, unblock, mute, unmute, volume:X, overall:X, alerts,
-    vip, idle:HOURS, push."""
+    vip, idle:HOURS, push; phone:on:N, phone:off:N or phone:drop:N, of one of a few devices."""
 
     person: str
     what: str
@@ -199,6 +199,9 @@ class Script:
     """Routers look at sizes anew for each mention, as they change so quickly here."""
     graph: bool = False
     """Follows and wants go through the log, and an indexer makes sets of them. Else they are so at once."""
+
+    devices: bool = False
+    """Devices go through the log, and a switchboard makes a bitmap of who has one. Else it is so at once."""
 
     desk: bool = False
     """There is an operator, who lets go again and again what is held."""

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from notifier.config import Settings
 from notifier.domain.activity import hour_of
@@ -16,9 +17,10 @@ from notifier.flow.page import Opened as Shown
 from notifier.flow.tab import unwatched
 from notifier.testing.oracle import Tweet, Withdrawn
 from notifier.testing.simulator.bodies import TEXT, body, withdrawal
-from notifier.testing.simulator.changes import SAID, Mouth, Said
+from notifier.testing.simulator.changes import SAID, Said
 from notifier.testing.simulator.complaints import Complaints
 from notifier.testing.simulator.desk import operator
+from notifier.testing.simulator.dialling import dialled
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Process
 from notifier.testing.simulator.ringing import Ringing
@@ -41,6 +43,8 @@ from notifier.testing.simulator.visits import Visits, driven
 from notifier.testing.simulator.watching import Watching
 from notifier.testing.simulator.withdrawals import Withdrawals
 
+T = TypeVar("T")
+
 DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
 SLOWER = 4.0
@@ -57,6 +61,7 @@ class World:
         self.unsent: deque[tuple[str, bytes]] = deque()
         """Events with their bodies, which stay the same however often they are sent."""
         self.unsaid: deque[Said] = deque()
+        self.undialled: deque[Changed] = deque()
         self.judged: deque[Judged] = deque()
         self.undone: deque[tuple[str, bytes]] = deque()
         """What is taken back, as `unsent` is."""
@@ -76,6 +81,7 @@ class World:
             self.watching,
             graph=script.graph,
             takes_back=script.takes_back,
+            devices=script.devices,
             anew=script.resizes,
         )
         reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
@@ -103,6 +109,7 @@ class World:
         """What keeps it from being quiet."""
         yield from (f"{id} isn't accepted" for id, _ in self.unsent)
         yield from (f"{said.changed} isn't heard" for said in self.unsaid)
+        yield from (f"{changed} isn't heard" for changed in self.undialled)
         yield from (f"{id} isn't heard" for id, _ in self.undone)
         yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
         if left := self.ground.log.uncommitted():
@@ -119,7 +126,7 @@ class World:
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        undone = self.unsent or self.unsaid or self.undone or self.judged
+        undone = self.unsent or self.unsaid or self.undialled or self.undone or self.judged
         if undone or visiting or not self.ground.at_rest():
             return False
         return not any(self.waiting())
@@ -139,7 +146,11 @@ class World:
         gateway = self.roles.system(process).gateway()
         threads = {"api/gateway": self._sends(gateway, self.unsent, self.accepted.add)}
         if self.script.graph:
-            threads["api/graph"] = self._says(self.roles.mouth(process))
+            mouth = self.roles.mouth(process)
+            threads["api/graph"] = self._says(self.unsaid, lambda said: said(mouth))
+        if self.script.devices:
+            book, directory = self.roles.system(process).phonebook(), self.ground.directory
+            threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, directory, changed))
         if self.script.takes_back:
             threads["api/retractions"] = self._sends(self._watched(gateway), self.undone, lambda id: None)
         return threads
@@ -174,20 +185,20 @@ class World:
 
         return send
 
-    def _says(self, mouth: Mouth) -> Callable[[], None]:
+    def _says(self, waiting: deque[T], says: Callable[[T], None]) -> Callable[[], None]:
         """One after another, and each until it is heard."""
 
         def say() -> None:
             while True:
-                if not self.unsaid:
+                if not waiting:
                     self.scheduler.rest()
                     continue
                 try:
-                    self.unsaid[0](mouth)
+                    says(waiting[0])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue
-                self.unsaid.popleft()
+                waiting.popleft()
 
         return say
 
@@ -262,6 +273,10 @@ class World:
         self.scheduler.wake("api/retractions")
 
     def _changes(self, given: Changed) -> None:
+        if given.what.startswith("phone:"):
+            self.undialled.append(given)
+            self.scheduler.wake("api/phones")
+            return
         if not self.script.graph or given.what.partition(":")[0] not in SAID:
             self.scene.change(given)
             return

@@ -1,0 +1,62 @@
+"""Dialling: people register devices, log in on others', leave and lose them; and what the oracle hears of it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from notifier.domain.device import Device, DeviceRecord, FirebaseToken, device_id
+from notifier.domain.subject import UserId
+from notifier.flow.phonebook import PhoneBook
+from notifier.ports.directory import Directory
+from notifier.testing.oracle import Phoned
+from notifier.testing.simulator.script import Changed, Happening, Opened, Script, Tweeted
+
+OWNERS = ("kim", "lee", "max", "pat", "roy", "nova")
+"""Nobody of them is ever erased. The first, and those around max, are of different shards."""
+AUTHORS = ("ada", "bob", "eve")
+DEVICES = 3
+"""That go round among them."""
+
+
+def dialled(book: PhoneBook, directory: Directory, changed: Changed) -> None:
+    """As an app or a provider says it. Raises Unavailable or Full, and then may or may not be heard."""
+    user = UserId(changed.person)
+    member, address = directory.accounts([user])[user].member, _address(changed)
+    match changed.what.split(":")[1]:
+        case "on":
+            book.register(member, address, locale="en", time_zone="UTC")
+        case "off":
+            book.unregister(member, device_id(address))
+        case _:
+            for device in book.of(member):
+                if device.address == address:
+                    book.drop(device, None)
+
+
+def _address(changed: Changed) -> FirebaseToken:
+    return FirebaseToken(token=f"{int(changed.what.rpartition(':')[2]):040}")
+
+
+def rung(record: DeviceRecord, directory: Directory) -> Sequence[Phoned]:
+    """What the log carries, in the oracle's words, to the one whom it is about."""
+    if (word := record.word) is None:
+        return []
+    person = directory.users([word.member])[word.member]
+    return [Phoned(person=person, device=word.id, rank=word.rank, has=isinstance(word, Device))]
+
+
+def dialling() -> Script:
+    """Three devices go round among six people while bursts are sealed, now and then two at a time, and are lost."""
+    kinds = ("on", "on", "off", "on", "drop", "on")
+    said = [
+        Changed(person=OWNERS[(5 * n + n // 6) % 6], what=f"phone:{kinds[n % 6]}:{(n + n // 5) % DEVICES}")
+        for n in range(40)
+    ]
+    happenings = [Happening(step=1 + 16 * n, what=one) for n, one in enumerate(said)]
+    happenings += [
+        Happening(
+            step=15 + 80 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("nova", "lyra", "orion"))
+        )
+        for n in range(8)
+    ]
+    happenings.append(Happening(step=650, what=Opened(person="kim")))
+    return Script(seed=1, steps=680, happenings=happenings, collapse=timedelta(0), pumps=2, devices=True)
