@@ -4,7 +4,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.domain import address as forms
@@ -12,7 +12,7 @@ from notifier.domain.device import AppleToken, Environment
 from notifier.domain.errors import BadDevice
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk"
-KEY = generate_private_key(SECP256R1()).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+KEY = derive_private_key(7, SECP256R1()).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
 def written(some: bytes) -> str:
