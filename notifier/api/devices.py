@@ -105,7 +105,7 @@ async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> 
     return Response(body(device), headers=PRIVATE)
 
 
-@delete("/{id:str}", responses=described(401, 403, 404, 429, 503, 507))
+@delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
     """Takes a device away; one that isn't the person's, or is gone already, is left as it is."""
     if not _ID.fullmatch(id):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
 from notifier.ports.http2 import Post, Reply, Silence
-from tests.contracts.transports import SOON
+from tests.contracts.transports import PATIENT
 
 
 def post(origin: str, path: str = "/send", value: str = "a") -> Post:
@@ -18,7 +18,7 @@ def asked(
     path: str = "/send",
     value: str = "a",
     clear: bool = True,
-    limits: Limits = SOON,
+    limits: Limits = PATIENT,
     authorities: Path | None = None,
     resolver: Resolver = addresses,
 ) -> Reply | Silence:

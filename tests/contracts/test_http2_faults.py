@@ -13,11 +13,10 @@ import pytest
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
-from tests.contracts.transports import SOON, Faulty, faulty
+from tests.contracts.transports import PATIENT, SOON, Faulty, faulty
 
 Answers = dict[str, Reply | Silence]
 """By path."""
-PATIENT = replace(SOON, answer=timedelta(seconds=20))
 
 
 def answers(wire: Faulty, posts: Sequence[Post]) -> Answers:
@@ -158,7 +157,7 @@ def test_one_stream_that_stalls_holds_up_no_other() -> None:
 
 
 def test_a_connection_without_a_sign_of_life_is_given_up_before_the_answers_are_due() -> None:
-    with faulty(Conduct(stalls=True, deaf=True), PATIENT) as wire:
+    with faulty(Conduct(stalls=True, deaf=True), replace(PATIENT, pong=SOON.pong)) as wire:
         began = time.monotonic()
         found = answers(wire, wire.posts(3))
         assert time.monotonic() - began < 5

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +21,10 @@ SOON = Limits(
     crowded=timedelta(seconds=1),
 )
 """Waits that a test can wait for."""
+PATIENT = replace(SOON, answer=timedelta(seconds=20), pong=timedelta(seconds=20))
+"""Where nobody is to be late, however busy the machine is."""
+PLAIN = replace(PATIENT, answer=timedelta(seconds=3))
+"""The same where one test waits for an answer that never comes."""
 
 
 @dataclass(slots=True)
@@ -62,14 +66,14 @@ def by_a_function(folder: Path) -> Iterator[Wire]:
 @contextmanager
 def in_clear_text(folder: Path) -> Iterator[Wire]:
     heard = Heard()
-    with serving(heard) as server, closing(Http2Transport(limits=SOON, clear=True)) as transport:
+    with serving(heard) as server, closing(Http2Transport(limits=PLAIN, clear=True)) as transport:
         yield Wire(transport=transport, origin=server.origin, heard=heard)
 
 
 @contextmanager
 def over_tls(folder: Path) -> Iterator[Wire]:
     heard, authority = Heard(), Authority.made(folder, "authority")
-    transport = Http2Transport(limits=SOON, authorities=authority.file)
+    transport = Http2Transport(limits=PLAIN, authorities=authority.file)
     with serving(heard, certificate=authority.server()) as server, closing(transport):
         yield Wire(transport=transport, origin=server.origin, heard=heard)
 
@@ -86,7 +90,7 @@ class Faulty(Wire):
 @contextmanager
 def faulty(
     conduct: Conduct,
-    limits: Limits = SOON,
+    limits: Limits = PATIENT,
     answer: Callable[[Post], Reply | Silence] | None = None,
     authority: Authority | None = None,
 ) -> Iterator[Faulty]:

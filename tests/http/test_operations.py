@@ -1,5 +1,6 @@
 """What operators ask, what is described, and how everything is refused that has no route."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -24,6 +25,10 @@ ROUTES = {
     ("/v1/preferences", "get"),
     ("/v1/preferences", "patch"),
     ("/v1/preferences/{subject}", "patch"),
+    ("/v1/devices", "get"),
+    ("/v1/devices", "post"),
+    ("/v1/devices", "put"),
+    ("/v1/devices/{id}", "delete"),
     ("/v1/inbox/seen", "put"),
     ("/v1/inbox/marks", "put"),
     ("/healthz", "get"),
@@ -129,7 +134,7 @@ def test_every_route_is_described(edge: Edge) -> None:
 def test_every_route_that_is_served_is_described(edge: Edge) -> None:
     app = edge.house.app()
     served = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
-    assert {(path.replace(":path}", "}"), method) for path, method in served} == ROUTES
+    assert {(re.sub(r":\w+}", "}", path), method) for path, method in served} == ROUTES
 
 
 def test_the_description_is_whole(edge: Edge) -> None:
