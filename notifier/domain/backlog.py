@@ -1,11 +1,12 @@
 """The backlog: the accounts of all open bursts, ordered so that a round looks at few of them, whatever waits."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 
 from notifier.domain.ledger import Account, Entry, Standing
 from notifier.domain.slice import Pool, Step
@@ -31,42 +32,54 @@ class Behind:
 class Backlog:
     """An account moves while a queue or a worker may have a slice of it, and rests otherwise. Credits bound those that
     move; those that rest stand in a line for each pool, the oldest first, and no round needs more of a line than the
-    pool has credits.
+    pool has credits. What waits for a moment stands in no line until then.
     """
 
     accounts: dict[BurstKey, Account] = field(default_factory=dict)
     left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Slices that haven't ended, without the phones whose rows don't stand yet."""
+    """Slices that haven't ended, without the phones whose rows don't stand yet, and without what waits for a moment."""
     total: Counter[Pool] = field(default_factory=Counter)
     moving: dict[BurstKey, None] = field(default_factory=dict)
     """Dicts that are sets in order: a round decides the same in every process."""
     settled: dict[BurstKey, None] = field(default_factory=dict)
+    asleep: list[Place] = field(default_factory=list)
+    """By the first moment that something of it waits for; also those that move or stand in lines with something else."""
+    wakes: dict[BurstKey, datetime] = field(default_factory=dict)
+    """The same by burst."""
     lines: dict[Pool, list[Place]] = field(default_factory=lambda: {pool: [] for pool in Pool})
     unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
     holding: dict[Pool, str] = field(default_factory=dict)
 
-    def put(self, accounts: Iterable[Account]) -> None:
+    def put(self, accounts: Iterable[Account], now: datetime) -> None:
         """As they were read last."""
         for account in accounts:
             key = account.plan.burst
             self.drop([key])
-            self.accounts[key], self.left[key] = account, _left(account)
+            self.accounts[key], self.left[key] = account, _left(account, now)
             self.total += self.left[key]
+            if (until := _asleep_until(account, now)) is not None:
+                self.wakes[key] = until
+                insort(self.asleep, (until, key))
             if account.settled:
                 self.settled[key] = None
-            elif any(_moves(standing) for standing in account.standings.values()):
+            elif any(_moves(standing, now) for standing in account.standings.values()):
                 self.moving[key] = None
             else:
                 self._rest(account)
 
-    def enter(self, entries: Iterable[Entry]) -> None:
+    def wake(self, now: datetime) -> None:
+        """Those whose moment has come stand in the lines again."""
+        due = bisect_right(self.asleep, now, key=itemgetter(0))
+        self.put([self.accounts[key] for _, key in self.asleep[:due]], now)
+
+    def enter(self, entries: Iterable[Entry], now: datetime) -> None:
         """As they were written by this process."""
         changed: dict[BurstKey, Account] = {}
         for entry in entries:
             key = entry.slice.burst
             changed[key] = changed.get(key, self.accounts[key]).with_entry(entry)
-        self.put(changed.values())
+        self.put(changed.values(), now)
 
     def drop(self, keys: Collection[BurstKey]) -> None:
         for key in keys:
@@ -75,6 +88,8 @@ class Backlog:
             self.moving.pop(key, None)
             self.settled.pop(key, None)
             self.total -= self.left.pop(key)
+            if (until := self.wakes.pop(key, None)) is not None:
+                _leave(self.asleep, (until, key))
             for pool in Pool:
                 _leave(self.lines[pool], (account.plan.opened_at, key))
                 self.unmarked[pool].pop(key, None)
@@ -123,16 +138,16 @@ class Backlog:
         )
 
 
-def _moves(standing: Standing) -> bool:
-    return bool(standing.dispatched) and not standing.ended
+def _moves(standing: Standing, now: datetime) -> bool:
+    return bool(standing.dispatched) and not standing.ended and not standing.waits(now)
 
 
-def _left(account: Account) -> Counter[Pool]:
-    return Counter(
-        standing.slice.pool
-        for standing in account.standings.values()
-        if not standing.ended and (standing.slice.step is Step.ROWS or account.rows_done(standing.slice))
-    )
+def _left(account: Account, now: datetime) -> Counter[Pool]:
+    return Counter(standing.slice.pool for standing in account.standings.values() if account.awake(standing, now))
+
+
+def _asleep_until(account: Account, now: datetime) -> datetime | None:
+    return min((s.waits_until for s in account.standings.values() if s.waits_until and s.waits(now)), default=None)
 
 
 def _leave(line: list[Place], place: Place) -> None:

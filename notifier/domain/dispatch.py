@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Fact, Standing
-from notifier.domain.plan import WIDEST, expected_share
-from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.plan import PUSHED_TIERS, WIDEST, expected_share
+from notifier.domain.slice import PHONES, Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 from notifier.domain.throttle import Allowance
 
@@ -18,16 +18,21 @@ class Credit:
 
     slices: int
     shards: int
+    reserved: int = 0
+    """Shards that are for P0 alone, in a pool of several tiers."""
 
     def scaled(self, share: float) -> "Credit":
-        return Credit(int(self.slices * share), int(self.shards * share))
+        return Credit(int(self.slices * share), int(self.shards * share), int(self.reserved * share))
 
 
 CREDITS = {
     Pool.P0: Credit(slices=64, shards=384),
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
-    Pool.PUSH: Credit(slices=32, shards=256),
+} | {
+    # A VIP's alert that comes after a crowd's waits for what was queued of that: little, and each of it for a turn.
+    Pool(step): Credit(slices=32, shards=384, reserved=320)
+    for step in PHONES
 }
 
 GIVES_WAY = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
@@ -49,7 +54,8 @@ class _Purse:
 
     slices: int
     shards: int
-    people: float | None
+    reserved: int = 0
+    people: float | None = None
     """What a throttle's rate leaves; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
 
@@ -61,7 +67,8 @@ class _Purse:
         if self.slices <= 0 or not self.has_people:
             return False
         # The first slice is always afforded: one wider than the whole credit must not wait for ever.
-        if self.shards >= piece.width or not self.running:
+        room = self.shards if piece.tier is Tier.P0 else self.shards - self.reserved
+        if room >= piece.width or not self.running:
             return True
         # And room is kept for one that doesn't fit yet, or narrower ones would pass it for ever.
         self.shards = 0
@@ -85,7 +92,7 @@ def decide(
 ) -> Decision:
     """`people_left` is what the rate of each throttled tier has saved up by now."""
     accounts = list(accounts)
-    purses = {pool: _Purse(credits[pool].slices, credits[pool].shards, None) for pool in Pool}
+    purses = {pool: _Purse(credits[pool].slices, credits[pool].shards, credits[pool].reserved) for pool in Pool}
     for tier, allowed in allowances.items():
         if allowed.rate is not None:
             purses[Pool(tier)].people = people_left.get(tier, 0.0)
@@ -178,7 +185,7 @@ def _sort(
     waiting: Mapping[Pool, list[tuple[Account, Standing]]],
 ) -> None:
     piece = standing.slice
-    if standing.ended or (piece.step is Step.PUSH and not account.rows_done(piece)):
+    if not account.awake(standing, now):
         return
     if standing.in_flight(now):
         purses[piece.pool].pay(piece, 0.0)
@@ -192,7 +199,8 @@ def _fairly(candidates: list[tuple[Account, Standing]], purse: _Purse) -> Iterab
     keyed = []
     for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: c[0].plan.opened_at)):
         turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
-        keyed.append(((turn, account.plan.opened_at, order), account, standing))
+        # Of phones those of P0 come first, whosever burst; rows have a pool for each tier.
+        keyed.append(((PUSHED_TIERS.index(standing.slice.tier), turn, account.plan.opened_at, order), account, standing))
     return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
 
 

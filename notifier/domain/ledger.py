@@ -1,12 +1,13 @@
 """The ledger: write-once facts about slices, their rank, and what follows from them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from notifier.domain.audience import Tier
 from notifier.domain.plan import Plan
-from notifier.domain.slice import Slice, Step
+from notifier.domain.slice import PHONES, Slice, Step
 
 
 class Fact(StrEnum):
@@ -16,6 +17,8 @@ class Fact(StrEnum):
     """Queued for the n-th time."""
     ATTEMPT = "attempt"
     """Failed for the n-th time for a reason of its own."""
+    WAITS = "waits"
+    """Goes on at a moment to come, for the n-th time: somebody sleeps, or a provider wants to be asked later."""
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
@@ -37,9 +40,12 @@ class Entry:
     fact: Fact
     n: int = 0
     at: datetime
+    """Of what waits the moment at which it goes on."""
     people: int = 0
-    """Whom the slice was for, by its seals: the same whoever counts."""
+    """Whom the slice was for, by its seals: the same whoever counts. Of phones those who were told."""
     rows: int = 0
+    phones: int | None = None
+    """Of rows that ended: how many of their people may be alerted, by their seals; None where nobody looked."""
     note: str = ""
     """The throttle that parked it, or the cause of death."""
 
@@ -62,6 +68,7 @@ class Claim:
 class State(StrEnum):
     PLANNED = "planned"
     PARKED = "parked"
+    WAITING = "waiting"
     IN_FLIGHT = "in_flight"
     PULLED = "pulled"
     DEAD = "dead"
@@ -76,6 +83,8 @@ class Standing:
     dispatched: int = 0
     dispatched_at: datetime | None = None
     attempts: int = 0
+    waited: int = 0
+    waits_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
     ended: Entry | None = None
     claim: Claim | None = None
@@ -88,19 +97,24 @@ class Standing:
                 return self
             case Fact.ATTEMPT:
                 return replace(self, attempts=max(self.attempts, entry.n))
+            case Fact.WAITS:
+                return replace(self, waited=entry.n, waits_until=entry.at) if entry.n > self.waited else self
             case Fact.PARKED:
                 return replace(self, parked_by=self.parked_by | {entry.note})
             case Fact.PULLED | Fact.DEAD | Fact.DONE:
                 higher = self.ended is None or rank(entry.fact) > rank(self.ended.fact)
                 return replace(self, ended=entry) if higher else self
 
+    def waits(self, now: datetime) -> bool:
+        return self.ended is None and self.waits_until is not None and now < self.waits_until
+
     def busy_until(self) -> datetime | None:
-        """When the slice may be queued again; None when it never was.
+        """When the slice may be queued again; None when it never was, or when it has waited since.
 
         A claim made after the last dispatch answers it; without one, the dispatch may have been lost, though a worker
         whose claim is older may still be at it.
         """
-        if self.dispatched_at is None:
+        if self.dispatched_at is None or (self.waits_until is not None and self.dispatched_at < self.waits_until):
             return None
         lost_at = self.dispatched_at + self.slice.terms.unclaimed
         if self.claim is None:
@@ -116,6 +130,8 @@ class Standing:
         """`throttles` are those that hold the slice's tier now."""
         if self.ended is not None:
             return State(str(self.ended.fact))
+        if self.waits(now):
+            return State.WAITING
         if self.in_flight(now):
             return State.IN_FLIGHT
         return State.PARKED if self.parked_by & set(throttles) else State.PLANNED
@@ -137,28 +153,40 @@ class Account:
         return all(standing.ended for standing in self.standings.values())
 
     def with_entry(self, entry: Entry) -> "Account":
-        standing = self.standings[entry.slice].with_entry(entry)
-        return replace(self, standings={**self.standings, entry.slice: standing})
+        standings = {**self.standings, entry.slice: self.standings[entry.slice].with_entry(entry)}
+        if entry.phones == 0:
+            for piece in _phones_of(entry.slice):
+                standings.pop(piece, None)
+        return replace(self, standings=standings)
 
     def rows_done(self, piece: Slice) -> bool:
-        """Phones come after rows: a push slice may start when the rows of the same people stand."""
-        rows = self.standings.get(replace(piece, step=Step.ROWS))
+        """Phones come after rows: theirs may start when the rows of the same people stand, or were left to the pull
+        path, where they are found as surely."""
+        rows = self.standings.get(piece.rows)
         return rows is not None and rows.ended is not None
+
+    def awake(self, standing: Standing, now: datetime) -> bool:
+        """Whether it may be worked on, or is: phones come after rows, and what waits for a moment rests until then."""
+        if standing.ended or standing.waits(now):
+            return False
+        return standing.slice.step is Step.ROWS or self.rows_done(standing.slice)
 
     def worth_until(self, piece: Slice) -> datetime:
         """When the slice stops being worth its work, and is left to the pull path; one rule for all who ask.
 
-        Rows age with their burst. Alerts age from when the rows of the same people stood, because a throttle that held
-        the rows loses nothing; what was left to the pull path rings no phone.
+        Both age with their burst. A throttle that held the rows costs no alert: phones have a day, and what is late is
+        told as one.
         """
-        rows = self.standings.get(replace(piece, step=Step.ROWS)) if piece.step is Step.PUSH else None
-        if rows is None or rows.ended is None:
-            return self.plan.opened_at + piece.terms.worth
-        return rows.ended.at if rows.ended.fact is Fact.PULLED else rows.ended.at + piece.terms.worth
+        return self.plan.opened_at + piece.terms.worth
 
 
 def account(plan: Plan, entries: Iterable[Entry], claims: Iterable[Claim]) -> Account:
-    standings = {piece: Standing(slice=piece) for piece in plan.slices()}
+    """Without the phones of rows whose seals say that nobody of theirs is to be alerted: of most bursts, in most
+    ranges, there is nothing more to do."""
+    entries = list(entries)
+    silent = {entry.slice for entry in entries if entry.phones == 0}
+    pieces = (piece for piece in plan.slices() if piece.step is Step.ROWS or not silent or piece.rows not in silent)
+    standings = {piece: Standing(slice=piece) for piece in pieces}
     for entry in entries:
         if entry.slice in standings:
             standings[entry.slice] = standings[entry.slice].with_entry(entry)
@@ -166,3 +194,9 @@ def account(plan: Plan, entries: Iterable[Entry], claims: Iterable[Claim]) -> Ac
         if claim.slice in standings:
             standings[claim.slice] = replace(standings[claim.slice], claim=claim)
     return Account(plan=plan, standings=standings)
+
+
+def _phones_of(rows: Slice) -> Iterator[Slice]:
+    """Those that come after these rows."""
+    for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
+        yield from (replace(rows, step=step, tier=tier) for step in PHONES)

@@ -9,10 +9,12 @@ from math import ceil
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
 from notifier.domain.reach import Verdict
-from notifier.domain.slice import Slice, Step
+from notifier.domain.slice import PHONES, Slice, Step
 from notifier.domain.subject import BurstKey, Kind, Lane
 
-PUSHED_TIERS = (Tier.P0, Tier.P1)
+PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
+"""In the order in which their phones ring. Of P2, unless all of it is to be alerted, and of those who are served by pull
+alone it is whoever asked for alerts, which their seals say."""
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
 """Of a subject's followers; the planner knows no tier counts, and calls nobody to learn them."""
@@ -68,11 +70,12 @@ class Plan:
         for tier in self.widths:
             yield from self._of(Step.ROWS, tier)
         for tier in self.pushed:
-            yield from self._of(Step.PUSH, tier)
+            for step in PHONES:
+                yield from self._of(step, tier)
 
     def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
-        found = [Slice(self.burst, step, tier, first, last) for first, last in self._chunks(self.widths[tier])]
-        return _in_order(found, tier)
+        width = self.widths[Tier.P2 if tier is Tier.DORMANT else tier]
+        return _in_order([Slice(self.burst, step, tier, first, last) for first, last in self._chunks(width)], tier)
 
     def _chunks(self, width: int) -> Iterator[tuple[int, int]]:
         for first, last in self.ranges:
@@ -92,8 +95,16 @@ def plan(burst: Burst, head: SetHead) -> Plan:
         followers=head.total,
         ranges=ranges,
         widths={tier: _width(tier, mean) for tier in tiers},
-        pushed=tuple(tier for tier in PUSHED_TIERS if tier in tiers and burst.verdict is Verdict.ALL),
+        pushed=tuple(_pushed(burst)),
     )
+
+
+def _pushed(burst: Burst) -> Sequence[Tier]:
+    if burst.verdict is not Verdict.ALL:
+        return ()
+    if burst.key.subject.kind is Kind.SELF:
+        return (Tier.P0,)
+    return PUSHED_TIERS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane nobody is dormant
 
 
 def narrowed(head: SetHead, by: SetHead) -> SetHead:

@@ -7,24 +7,38 @@ from functools import total_ordering
 from typing import Self
 
 from notifier.domain.audience import Tier
+from notifier.domain.device import Platform
 from notifier.domain.errors import BadSubject
 from notifier.domain.subject import BurstKey
 
 
 class Step(StrEnum):
-    """Rows first, then phones."""
+    """Rows first, then phones, provider by provider."""
 
     ROWS = "rows"
-    PUSH = "push"
+    APNS = "push.apns"
+    FCM = "push.fcm"
+    WEB = "push.web"
+
+    @property
+    def platform(self) -> Platform:
+        """Of phones. Raises ValueError for rows."""
+        return Platform(self.removeprefix("push."))
+
+
+PHONES = (Step.APNS, Step.FCM, Step.WEB)
 
 
 class Pool(StrEnum):
-    """The worker pools; each has a queue and processes of its own."""
+    """The worker pools; each has a queue and processes of its own, so that a provider that stalls holds up neither rows
+    nor the others' phones."""
 
     P0 = "p0"
     P1 = "p1"
     P2 = "p2"
-    PUSH = "push"
+    APNS = "push.apns"
+    FCM = "push.fcm"
+    WEB = "push.web"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +55,20 @@ class Terms:
 
 HAND_BACK_AFTER = timedelta(seconds=60)
 """A worker that can't finish a slice within this hands it back with what it has done."""
+TURN = timedelta(seconds=1)
+"""The same of phones, but for P0's: whoever comes behind them in the queue may be a VIP, who waits for no crowd."""
+
+_PHONES = Terms(claim=timedelta(seconds=10), unclaimed=timedelta(seconds=10), worth=timedelta(hours=24))
+"""An alert that waited through somebody's night is still worth one, with all others of that night."""
 
 TERMS = {
     # Celery on Redis loses tasks at a SIGKILL, so the claim decides how soon a lost slice goes on.
     Pool.P0: Terms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
     Pool.P1: Terms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
     Pool.P2: Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
-    Pool.PUSH: Terms(claim=timedelta(seconds=10), unclaimed=timedelta(seconds=10), worth=timedelta(minutes=15)),
+    Pool.APNS: _PHONES,
+    Pool.FCM: _PHONES,
+    Pool.WEB: _PHONES,
 }
 
 
@@ -70,7 +91,19 @@ class Slice:
 
     @property
     def pool(self) -> Pool:
-        return Pool.PUSH if self.step is Step.PUSH else Pool(self.tier)
+        return Pool(self.tier) if self.step is Step.ROWS else Pool(self.step)
+
+    @property
+    def turn(self) -> timedelta:
+        """How long a worker may stay at it before somebody else has a turn."""
+        return HAND_BACK_AFTER if self.step is Step.ROWS or self.tier is Tier.P0 else TURN
+
+    @property
+    def rows(self) -> "Slice":
+        """Those of the same people, which have to stand before their phones ring. Who is served by pull alone shares
+        P2's: once they stand, it is sealed who that is."""
+        tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
+        return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
 
     @property
     def terms(self) -> Terms:

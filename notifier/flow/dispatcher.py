@@ -66,6 +66,7 @@ class Dispatcher:
             self._forget()
             return 0
         self._refresh(now)
+        self.backlog.wake(now)
         self.rates.refresh(now)
         self.backlog.hold(self.rates.holding())
         queued = self._carry_out(self._decision(now), now)
@@ -97,7 +98,7 @@ class Dispatcher:
         wanted = [key for key in self.ledger.open(now - LATELY) if self._new(key)]
         if self._due("read", READ_EVERY, now):
             wanted += self.backlog.moving
-        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._older()]))))
+        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._older()]))), now)
         if settled := list(self.backlog.settled):
             self.ledger.close(settled)
             self.backlog.drop(settled)
@@ -146,7 +147,7 @@ class Dispatcher:
         # The fact before the deed: a crash in between leaves a slice that nobody claims, and it is queued again when
         # its deadline has passed. The other way round, a slice could be queued without anybody knowing.
         written = self.ledger.record(parked + queued)
-        self.backlog.enter(parked + queued)
+        self.backlog.enter(parked + queued, now)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
         return self._enqueue(mine, now)
 

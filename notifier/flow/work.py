@@ -9,7 +9,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
 from notifier.domain.outcome import Again, Dead, Done, Outcome
-from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
+from notifier.domain.slice import Slice, Step
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter, DeadLetters
@@ -46,7 +46,7 @@ class Hold:
 
     def keep(self) -> None:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
-        if self.stopping() or self.clock.now() >= self.claim.claimed_at + HAND_BACK_AFTER:
+        if self.stopping() or self.clock.now() >= self.claim.claimed_at + self.claim.slice.turn:
             raise HandBack
         self.going()
 
@@ -98,7 +98,7 @@ class Work:
             if claim.attempt > 1 and self._ended(piece):
                 return Again(reason="it has ended")
             burst = self.bursts.read([piece.burst])[piece.burst]
-            return self._end(self.doings[piece.step](burst, piece, hold))
+            return self._end(self.doings[piece.step](burst, piece, hold), hold)
         except LostClaim:
             return Again(reason="the claim was lost")
         except HandBack:
@@ -111,10 +111,19 @@ class Work:
         except Exception as cause:
             return self._failed(piece, hold, cause)
 
-    def _end(self, entry: Entry) -> Outcome:
+    def _end(self, entry: Entry, hold: Hold) -> Outcome:
         # The rows stand before the ledger says so; a crash in between writes the same rows again.
+        if entry.fact is Fact.WAITS:
+            return self._wait(entry, hold)
         self.ledger.record([entry])
         return Done(people=entry.people, rows=entry.rows)
+
+    def _wait(self, entry: Entry, hold: Hold) -> Outcome:
+        # Noted before the slice is let go, or it would be queued at once; who dies in between holds it for a term more.
+        n = self._standings(entry.slice)[entry.slice].waited + 1
+        self.ledger.record([replace(entry, n=n)])
+        self.claims.release(hold.claim, self.clock.now())
+        return Again(reason=f"waits until {entry.at:%H:%M:%S}")
 
     def _ended(self, piece: Slice) -> bool:
         standing = self._standings(piece).get(piece)

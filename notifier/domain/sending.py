@@ -1,0 +1,172 @@
+"""A sending: what was sent of a burst to the devices of one shard's people, window by window.
+
+A window is written before it is sent and closed after it, so that a crash leaves in doubt no more than the windows that
+were on their way, and they are sent again with the same ids. Who was in a window is in no later one; a device that has
+to be tried again is named in one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from notifier.domain.audience import Tier
+from notifier.domain.backoff import backoff
+from notifier.domain.bits import Bits, nobody
+from notifier.domain.device import DeviceId, Platform
+from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.subject import BurstKey, Member
+
+TRIES = 3
+WORTH = timedelta(minutes=30)
+"""After the first of them; then the alert is in the app alone."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sending:
+    burst: BurstKey
+    tier: Tier
+    shard: int
+    platform: Platform
+
+
+class Why(StrEnum):
+    """Nothing was sent to somebody who could have been told."""
+
+    HOURLY = "hourly"
+    DAILY = "daily"
+    SAME_TWEET = "same_tweet"
+    """Another account's followers were told of the very tweet, this person among them."""
+    COLLAPSED = "collapsed"
+    """A later burst of the subject tells of this one, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """Of one device."""
+
+    device: DeviceId
+    member: Member
+    first: datetime
+    """When it was sent to first."""
+    tries: int = 0
+    """That came to nothing."""
+    away: int = 0
+    """Of a summary, for how many bursts it stands; 0 is the alert of the burst."""
+
+
+class Fate(StrEnum):
+    RETRY = "retry"
+    UNKNOWN = "unknown"
+    """It may have arrived; to be sent again, with the same ids."""
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    GIVEN_UP = "given_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """What became of an alert that wasn't accepted."""
+
+    tried: Try
+    fate: Fate
+    at: datetime | None = None
+    """Not before then, where it is tried again."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    n: int
+    at: datetime
+    """When it was written; nothing of it was sent before."""
+    people: Bits = field(default_factory=nobody)
+    """Whose devices are sent to for the first time."""
+    away: Mapping[int, Bits] = field(default_factory=dict)
+    """Those of them who get a summary, by the number of bursts for which it stands."""
+    silent: Mapping[Why, Bits] = field(default_factory=dict)
+    """Those of them to whom nothing is sent."""
+    again: tuple[Try, ...] = ()
+    """Devices that are sent to once more."""
+    missed: tuple[Missed, ...] | None = None
+    """Whatever was not accepted; None while it is on its way, and after a crash."""
+
+    @property
+    def told(self) -> Bits:
+        found = self.people
+        for bits in self.silent.values():
+            found = found & ~bits
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a sending is, by all of its windows."""
+
+    intended: Bits = field(default_factory=nobody)
+    """Everybody who is in a window."""
+    told: Bits = field(default_factory=nobody)
+    """Of them, to whom something was sent."""
+    summed: Bits = field(default_factory=nobody)
+    """Of them, who got one alert for what was late, this burst among it."""
+    collapsed: Bits = field(default_factory=nobody)
+    """Whom a later burst tells of this one."""
+    broken: tuple[Window, ...] = ()
+    """On their way when their worker was."""
+    waiting: Mapping[DeviceId, Missed] = field(default_factory=dict)
+    """To be tried again."""
+    windows: int = 0
+
+
+NOTHING_SENT = Progress()
+
+
+def progress(windows: Sequence[Window]) -> Progress:
+    """Of one sending, in their order."""
+    intended, told, summed, collapsed = nobody(), nobody(), nobody(), nobody()
+    waiting: dict[DeviceId, Missed] = {}
+    for window in windows:
+        intended, told = intended | window.people, told | window.told
+        collapsed = collapsed | window.silent.get(Why.COLLAPSED, nobody())
+        for bits in window.away.values():
+            summed = summed | bits
+        for tried in window.again:
+            waiting.pop(tried.device, None)
+        for missed in window.missed or ():
+            if missed.at is not None:
+                waiting[missed.tried.device] = missed
+    return Progress(
+        intended=intended,
+        told=told,
+        summed=summed,
+        collapsed=collapsed,
+        broken=tuple(window for window in windows if window.missed is None),
+        waiting=waiting,
+        windows=max((window.n + 1 for window in windows), default=0),
+    )
+
+
+def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed | None:
+    """What is to be noted of it; None: it was accepted. `tried` is as it was before."""
+    spent = replace(tried, tries=tried.tries + 1)
+    match receipt:
+        case Accepted():
+            return None
+        case DropToken(reason=reason):
+            return Missed(tried=spent, fate=Fate.DROPPED, reason=reason)
+        case PayloadError(reason=reason):
+            return Missed(tried=spent, fate=Fate.REFUSED, reason=reason)
+        case RetryAt(at=at, reason=reason):
+            return later(spent, Fate.RETRY, max(at, now + backoff(tried.tries, chance)), reason)
+        case Unknown(reason=reason):
+            return later(spent, Fate.UNKNOWN, now + backoff(tried.tries, chance), reason)
+        case ConfigError(reason=reason):
+            # No device is to blame, and it has cost it no try; the breaker says when there is another.
+            return later(tried, Fate.RETRY, now + backoff(0, chance), reason)
+
+
+def later(tried: Try, fate: Fate, at: datetime, reason: str) -> Missed:
+    """Where three tries or half an hour are over, the alert is in the app alone."""
+    if tried.tries >= TRIES or at > tried.first + WORTH:
+        return Missed(tried=tried, fate=Fate.GIVEN_UP, reason=reason)
+    return Missed(tried=tried, fate=fate, at=at, reason=reason)
