@@ -79,7 +79,7 @@ def everything(overall: Overall) -> Everything:
     hours = overall.quiet
     return Everything(
         volume=str(overall.volume),
-        push=overall.push,
+        push=overall.alerts,
         quiet_hours=None if hours == NO_HOURS else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
         time_zone=overall.zone,
         digest_hour=overall.digest_hour,

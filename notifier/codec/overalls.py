@@ -1,12 +1,12 @@
 """What a person says of everything, as the stores keep it: a text for each thing that was said something of."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, time
 from typing import Any
 
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.burst import Burst
-from notifier.domain.overall import THINGS, Overall, OverallWord, spares
+from notifier.domain.overall import THINGS, Asleep, Overall, OverallWord, Unwanted, spares
 from notifier.domain.quiet import Hours
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Member
@@ -28,20 +28,18 @@ def overall_of(things: Mapping[str, tuple[str, datetime]]) -> Overall:
 
 def spared(
     told: Iterable[tuple[Member, Told]], own: Mapping[Member, Volume], burst: Burst, now: datetime
-) -> set[Member]:
+) -> Iterator[tuple[Member, Unwanted | Asleep]]:
     """Those whose phones stay silent for it by what they say of everything; `own` are their words of its subject.
 
-    Judged once for all who say the same: of a shard's many words few differ.
+    Judged once for all who say the same: of many shards' words few differ.
     """
-    judged: dict[tuple[Told, Volume], bool] = {}
-    found = set[Member]()
+    judged: dict[tuple[Told, Volume], Unwanted | Asleep | None] = {}
     for member, things in told:
         case = things, own.get(member, Volume.DEFAULT)
         if case not in judged:
             judged[case] = spares(overall_of({thing: (text, ALWAYS) for thing, text in things}), case[1], burst, now)
-        if judged[case]:
-            found.add(member)
-    return found
+        if (found := judged[case]) is not None:
+            yield member, found
 
 
 def _text(value: object) -> str:

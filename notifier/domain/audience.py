@@ -34,6 +34,8 @@ class SetKind(StrEnum):
     OVERALL_FIRST = "overall_first"
     OVERALL_DIGEST = "overall_digest"
     NO_PUSH = "no_push"
+    ASKED = "asked"
+    """Those who said of everything that they want alerts, where the others only never said no."""
     VIP = "vip"
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
@@ -44,7 +46,7 @@ class SetKind(StrEnum):
 OF_A_SUBJECT = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
 OF_EVERYBODY = (
     *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
-    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH),
+    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.ASKED),
 )
 
 SUPPRESSING = (

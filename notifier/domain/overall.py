@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, nobody
 from notifier.domain.burst import Burst
-from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet
+from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet_until
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Kind, Member, Subject
 from notifier.domain.want import ALWAYS, Volume, Want, begins_anew, combined
@@ -49,7 +49,8 @@ class Overall:
     """When `off` was left: nothing that opened earlier is seen, but what is about oneself."""
     default_from: datetime = ALWAYS
     """The same of `digest`, which silences only what has no word of its own; and when it was begun."""
-    push: bool = True
+    push: bool | None = None
+    """None is no word of it: alerts are wanted then, but weren't asked for."""
     quiet: Hours = NO_HOURS
     zone: str = UTC_ZONE
     """Of the IANA, as the quiet hours and the digest's hour are meant."""
@@ -65,16 +66,30 @@ class Overall:
     def sets(self) -> Collection[SetKind]:
         """Those of everybody that the member is in for it. Who has quiet hours is in none: they begin and end daily."""
         volume = [] if self.volume is Volume.ALL else [SetKind(f"overall_{self.volume}")]
-        return volume if self.push else [*volume, SetKind.NO_PUSH]
+        match self.push:
+            case None:
+                return volume
+            case True:
+                return [*volume, SetKind.ASKED]
+            case False:
+                return [*volume, SetKind.NO_PUSH]
 
-    def rings(self, now: datetime) -> bool:
-        """Whether the person's phone may ring at all."""
-        return self.push and not quiet(self.zone, self.quiet, now)
+    @property
+    def alerts(self) -> bool:
+        """Whether the person's phone may ring at all, at one hour or another."""
+        return self.push is not False
+
+    def asleep_until(self, now: datetime) -> datetime | None:
+        """When the quiet hours end that the person has now."""
+        return quiet_until(self.zone, self.quiet, now)
 
 
 NOTHING_SAID = Overall()
 
-OF_OVERALLS = (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH)
+OF_OVERALLS = (
+    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
+    *(SetKind.NO_PUSH, SetKind.ASKED),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +136,31 @@ def _wanted_from(overall: Overall, own: Want | None) -> datetime:
     return max(overall.visible_from, own.visible_from)
 
 
-def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> bool:
-    """Whether what is said of everything keeps the phone silent for it; `own` is the subject's own word."""
-    if not overall.rings(now):
-        return True
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """The phone stays silent, whatever the hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asleep:
+    """It would ring, but for the hour."""
+
+    until: datetime
+
+
+def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> Unwanted | Asleep | None:
+    """How what is said of everything keeps the phone silent for it, if it does; `own` is the subject's own word."""
+    if not overall.alerts or not _admits(overall, own, burst):
+        return Unwanted()
+    until = overall.asleep_until(now)
+    return None if until is None else Asleep(until=until)
+
+
+def _admits(overall: Overall, own: Volume, burst: Burst) -> bool:
     if burst.key.subject.kind is Kind.SELF:
-        return False
+        return True
     since = max(overall.visible_from, overall.default_from) if own is Volume.DEFAULT else overall.visible_from
-    return since > burst.opened_at or not combined(overall.volume, own).admits(burst)
+    return since <= burst.opened_at and combined(overall.volume, own).admits(burst)
 
 
 def overall_sets(standing: Mapping[Member, Overall]) -> Mapping[SetKind, Bits]:

@@ -33,17 +33,26 @@ def wall_of(zone: str) -> tzinfo:
 def quiet(zone: str, hours: Hours, now: datetime) -> bool:
     """Where the clock is moved the hours stay one stretch: they begin at the first moment that its hand may mean, and
     end at the last, so that they are never cut in two, and never too short. By UTC where the zone is known no more."""
+    return quiet_until(zone, hours, now) is not None
+
+
+def quiet_until(zone: str, hours: Hours, now: datetime) -> datetime | None:
+    """The first moment from now on that isn't quiet; None where now is one."""
     if hours == NO_HOURS or hours.start == hours.end:
-        return False
-    here = wall_of(zone)
+        return None
+    here, until = wall_of(zone), now
     today = now.astimezone(here).date()
-    return any(_within(here, hours, day, now) for day in (today - _DAY, today))
+    # Tomorrow's may begin before today's end: there are hours that leave out less of a day than a clock is moved.
+    for day in (today - _DAY, today, today + _DAY):
+        begins, ends = _stretch(here, hours, day)
+        until = ends if begins <= until < ends else until
+    return until if until > now else None
 
 
-def _within(zone: tzinfo, hours: Hours, day: date, now: datetime) -> bool:
-    """In those that begin on this day."""
+def _stretch(zone: tzinfo, hours: Hours, day: date) -> tuple[datetime, datetime]:
+    """Of those that begin on this day."""
     ends = day if hours.start < hours.end else day + _DAY
-    return min(_moments(zone, day, hours.start)) <= now < max(_moments(zone, ends, hours.end))
+    return min(_moments(zone, day, hours.start)), max(_moments(zone, ends, hours.end))
 
 
 def _moments(zone: tzinfo, day: date, at: time) -> tuple[datetime, datetime]:

@@ -94,14 +94,19 @@ def unread(listed: Listed, viewer: Viewer) -> bool:
 
 
 def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
-    """Whether the viewer's phone may ring for it.
+    """Whether the viewer's phone may ring for it now."""
+    return viewer.overall.asleep_until(now) is None and pushable_awake(burst, viewer, now=now)
+
+
+def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    """Whether the viewer's phone may ring for it, at this hour or once the quiet ones are over.
 
     Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
     on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
-    alerts, or none at this hour. A burst that is silent is pushed to nobody at all, whoever it is.
+    alerts. A burst that is silent is pushed to nobody at all, whoever it is.
     """
     return (
-        viewer.overall.rings(now)
+        viewer.overall.alerts
         and visible(burst, viewer, now=now)
         and burst.opener not in viewer.blocked
         and burst.key not in viewer.marks.by_burst

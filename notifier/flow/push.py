@@ -1,70 +1,134 @@
 """Push: after the rows, one alert for those of a slice who had a device when it was sealed and may still be told."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from notifier.domain.alert import alert
-from notifier.domain.bits import Bits, members
+from notifier.domain.bits import count
 from notifier.domain.burst import Burst
+from notifier.domain.device import Platform
 from notifier.domain.ledger import Entry, Fact
+from notifier.domain.sending import NOTHING_SENT, Sending, Window, progress
 from notifier.domain.slice import Slice
+from notifier.flow.breakers import Breakers
+from notifier.flow.calls import AT_ONCE, Calls, Part, Shard
+from notifier.flow.pacing import Pacing
+from notifier.flow.ringing import Ringing
 from notifier.flow.work import Hold
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
-from notifier.ports.ledger import Ledger
-from notifier.ports.push import Sender, Sending, Sent, Spared
+from notifier.ports.push import Sent, Spared
 from notifier.ports.seals import Seals
-from notifier.telemetry import Metrics
 
-SHARDS_AT_ONCE = 16
-"""Their bitmaps are half a megabyte: memory must not depend on the width of a slice."""
+SHARDS_AT_ONCE = 32
+"""Their bitmaps are some megabytes: memory must not depend on the width of a slice."""
+NO_ROOM = timedelta(seconds=1)
+"""Until a provider's pace has saved up as much as it may."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Of one slice."""
+
+    people: int = 0
+    """Told, by all windows so far: the same whoever counts."""
+    later: list[datetime] = field(default_factory=list)
+    """When there is more to do."""
+    rang: bool = False
+    """In this turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
     bursts: Bursts
     seals: Seals
-    ledger: Ledger
     spared: Spared
-    sender: Sender
     sent: Sent
+    calls: Calls
+    ringing: Ringing
+    breakers: Breakers
+    pacing: Mapping[Platform, Pacing]
     clock: Clock
-    metrics: Metrics
+    at_once: int = AT_ONCE
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
-        account = self.ledger.read([piece.burst])[piece.burst]
-        worth_it = self.clock.now() < account.worth_until(piece)
-        people = 0
-        for shard, alerted in self._alerted(piece):
-            hold.keep()
-            if worth_it and (targets := self._targets(burst, shard, alerted)).any():
-                people += self._send(burst, Sending(burst=burst.key, tier=piece.tier, shard=shard), targets)
-        fact = Fact.DONE if worth_it else Fact.PULLED
-        return Entry(slice=piece, fact=fact, at=self.clock.now(), people=people)
-
-    def _alerted(self, piece: Slice) -> Iterator[tuple[int, Bits]]:
+        now, tally = self.clock.now(), _Tally()
+        if now >= burst.opened_at + piece.terms.worth:
+            return Entry(slice=piece, fact=Fact.PULLED, at=now)
+        if (until := self.breakers.rests_until(piece.step.platform)) is not None:
+            return Entry(slice=piece, fact=Fact.WAITS, at=until)
         for start in range(0, piece.width, SHARDS_AT_ONCE):
-            if self.bursts.read([piece.burst])[piece.burst].silent:  # since the slice began
-                return
-            found = self.seals.alerted(piece.burst, piece.shards[start : start + SHARDS_AT_ONCE], piece.tier)
-            yield from sorted(found.items(), key=itemgetter(0))
+            hold.going()
+            shards = self._shards(burst, piece, piece.shards[start : start + SHARDS_AT_ONCE], tally)
+            if not self._ring(burst, shards, hold, tally):
+                break
+        if tally.later:
+            return Entry(slice=piece, fact=Fact.WAITS, at=min(tally.later))
+        return Entry(slice=piece, fact=Fact.DONE, at=self.clock.now(), people=tally.people)
 
-    def _targets(self, burst: Burst, shard: int, alerted: Bits) -> Bits:
+    def _shards(self, burst: Burst, piece: Slice, run: Sequence[int], tally: _Tally) -> Sequence[Shard]:
         """The seal says whom it was for; who has seen, muted or blocked since then is taken out right before sending,
-        and so is who wants no alerts, or none at this hour.
+        and so is who wants no alerts. Fails closed: while nobody can say who that is, the slice waits."""
+        platform, now = piece.step.platform, self.clock.now()
+        found = {s: bits for s, bits in self.seals.alerted(burst.key, run, piece.tier).items() if bits.any()}
+        sent = self.sent.read(burst.key, platform, found) if found else {}
+        spare = self.spared.read(burst, found, now) if found else {}
+        shards = []
+        for shard, alerted in sorted(found.items(), key=lambda of: of[0]):
+            sending = Sending(burst.key, piece.tier, shard, platform)
+            done = progress(sent.get(sending, ())) if sent else NOTHING_SENT
+            shards.append(Shard(sending=sending, progress=done, alerted=alerted, spare=spare[shard]))
+            tally.people += count(done.told)
+            tally.later.extend(shards[-1].later(now))
+        return shards
 
-        Fails closed: while nobody can say who that is, the slice waits.
-        """
-        return alerted & ~self.spared.read(burst, shard, self.clock.now()) if alerted.any() else alerted
+    def _ring(self, burst: Burst, shards: Iterable[Shard], hold: Hold, tally: _Tally) -> bool:
+        """False where the rest is for later, or for nobody any more."""
+        for parts in self._batches(burst, shards):
+            # Handed back before anything was sent, a slice whose reading takes a turn would begin anew for ever.
+            (hold.keep if tally.rang else hold.going)()
+            if self._silent(burst):  # since the slice began
+                tally.later.clear()
+                return False
+            granted = list(self._granted(parts))
+            self._add(tally, granted, self.ringing(burst, granted, hold) if granted else ())
+            if _calls(granted) < _calls(parts):
+                tally.later.append(self.clock.now() + NO_ROOM)
+                return False
+        return True
 
-    def _send(self, burst: Burst, sending: Sending, targets: Bits) -> int:
-        # After a crash between intent and outcome the window is sent again, with the same collapse id: a phone that
-        # has the alert replaces it. Any other window is sent once.
-        if not self.sent.intend(sending):
-            return 0
-        people = members(targets, sending.shard)
-        self.sender.send(alert(burst), people)
-        self.sent.outcome(sending, len(people))
-        self.metrics.alerts.labels(sending.tier).inc(len(people))
-        return len(people)
+    def _batches(self, burst: Burst, shards: Iterable[Shard]) -> Iterator[Sequence[Part]]:
+        """Of many shards with few people each one batch: a provider takes as long for one as for a thousand."""
+        batch, size = list[Part](), 0
+        for shard in shards:
+            for part in self.calls(burst, shard, self.clock.now()):
+                batch.append(part)
+                size += len(part.calls)
+                if size >= self.at_once:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _granted(self, parts: Sequence[Part]) -> Iterator[Part]:
+        """As much as the provider's pace has room for."""
+        at, wanted = parts[0].sending, _calls(parts)
+        left = self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()) if wanted else 0
+        for part in parts:
+            if part.calls and left <= 0:
+                return
+            cut = part.cut(left)
+            left -= len(cut.calls)
+            yield cut
+
+    def _add(self, tally: _Tally, parts: Sequence[Part], closed: Sequence[Window]) -> None:
+        tally.rang = True
+        tally.people += sum(count(part.window.told) for part in parts if not part.written)
+        tally.later.extend(one.at for window in closed for one in window.missed or () if one.at is not None)
+
+    def _silent(self, burst: Burst) -> bool:
+        return self.bursts.read([burst.key])[burst.key].silent
+
+
+def _calls(parts: Iterable[Part]) -> int:
+    return sum(len(part.calls) for part in parts)

@@ -1,7 +1,9 @@
 """The ports of the write path, all of them: a profile chooses them, and a system is wired from them."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from notifier.domain.device import Platform
 from notifier.ports.activity import ActiveHours
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts
@@ -21,9 +23,11 @@ from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.overalls import Overalls
+from notifier.ports.pacing import Caps, Paces, TabReport
 from notifier.ports.partings import Partings
+from notifier.ports.providers import Provider
 from notifier.ports.pull import PullIndex
-from notifier.ports.push import Sender, Sent, Spared
+from notifier.ports.push import Sent, Spared
 from notifier.ports.queue import Queue
 from notifier.ports.reaches import Reaches
 from notifier.ports.retractions import Retractions
@@ -75,6 +79,11 @@ class Ports:
     active_hours: ActiveHours
     bus: LiveBus
     queue: Queue
-    sender: Sender
+    paces: Paces
+    caps: Caps
+    tabs: TabReport
+    providers: Mapping[Platform, Provider]
     clock: Clock
     nonces: Nonces
+    chance: Callable[[], float]
+    """From 0 to 1, and never 1 itself."""

@@ -1,19 +1,27 @@
 """The room in which bursts become rows and alerts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from notifier.domain.slice import Step
+from notifier.domain.device import Platform
+from notifier.domain.slice import PHONES, Step
+from notifier.flow.away import Away
+from notifier.flow.breakers import Breakers
+from notifier.flow.calls import Calls
+from notifier.flow.capping import Capping
 from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
+from notifier.flow.easing import Easing
 from notifier.flow.mending import MendedSets
+from notifier.flow.pacing import Pacing
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
+from notifier.flow.ringing import Ringing
 from notifier.flow.work import Work
-from notifier.system.house import House
+from notifier.system.calling import Calling
 
 
-class Telling(House):
+class Telling(Calling):
     """Slice by slice."""
 
     __slots__ = ()
@@ -34,7 +42,7 @@ class Telling(House):
         """Calls `alive` while a slice makes progress, and hands it back once `stopping` says so."""
         p = self.ports
         return Work(
-            doings={Step.ROWS: self.delivery(), Step.PUSH: self.push()},
+            doings={Step.ROWS: self.delivery(), **dict.fromkeys(PHONES, self.push())},
             bursts=p.bursts,
             claims=p.claims,
             ledger=p.ledger,
@@ -53,13 +61,38 @@ class Telling(House):
 
     def push(self) -> Push:
         p = self.ports
+        breakers, pacing = Breakers(clock=p.clock, metrics=self.metrics), self.pacing()
+        away = Away(bursts=p.bursts, seals=p.seals, sent=p.sent, spared=p.spared)
+        capping = Capping(caps=p.caps, metrics=self.metrics)
         return Push(
             bursts=p.bursts,
             seals=p.seals,
-            ledger=p.ledger,
             spared=p.spared,
-            sender=p.sender,
             sent=p.sent,
+            calls=Calls(devices=p.devices, away=away, capping=capping),
+            ringing=self.ringing(breakers, pacing),
+            breakers=breakers,
+            pacing=pacing,
             clock=p.clock,
+        )
+
+    def ringing(self, breakers: Breakers, pacing: Mapping[Platform, Pacing]) -> Ringing:
+        p = self.ports
+        return Ringing(
+            sent=p.sent,
+            providers=p.providers,
+            breakers=breakers,
+            pacing=pacing,
+            book=self.phonebook(),
+            clock=p.clock,
+            chance=p.chance,
             metrics=self.metrics,
         )
+
+    def pacing(self) -> Mapping[Platform, Pacing]:
+        p = self.ports
+        easing = Easing(tabs=p.tabs, pressure=p.pressure, metrics=self.metrics)
+        return {
+            platform: Pacing(platform=platform, paces=p.paces, easing=easing, metrics=self.metrics)
+            for platform in Platform
+        }

@@ -1,0 +1,186 @@
+"""The calls: which devices of a shard are to be sent to now, in parts that are noted before anything of them is sent."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobody
+from notifier.domain.burst import Burst
+from notifier.domain.caps import Ruling
+from notifier.domain.device import Device
+from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window
+from notifier.domain.subject import Member
+from notifier.flow.away import Away, Summed
+from notifier.flow.capping import Capping
+from notifier.ports.devices import Devices
+from notifier.ports.push import Spare
+
+AT_ONCE = 2_000
+"""Devices of a part: what a crash may tell twice, a third of a second of a provider's fastest."""
+
+_WHY: Mapping[Ruling, Why] = {
+    Ruling.HOURLY: Why.HOURLY,
+    Ruling.DAILY: Why.DAILY,
+    Ruling.SAME_TWEET: Why.SAME_TWEET,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    device: Device
+    tried: Try
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    sending: Sending
+    window: Window
+    calls: Sequence[Call]
+    written: bool = False
+    """By whoever died over it."""
+
+    def cut(self, most: int) -> "Part":
+        """No more than so many calls, or one person's. What was written stays as it is."""
+        if self.written or len(self.calls) <= most:
+            return self
+        end = self.calls[max(0, most - 1)].tried.member
+        calls = [call for call in self.calls if call.tried.member <= end]
+        kept = {call.device.id for call in calls}
+        again = tuple(tried for tried in self.window.again if tried.device in kept)
+        return replace(self, window=replace(_up_to(self.window, end), again=again), calls=calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    sending: Sending
+    progress: Progress
+    alerted: Bits
+    """Whom it is for, by its seal."""
+    spare: Spare
+
+    @property
+    def pending(self) -> Bits:
+        """To be told for the first time, now or when they wake."""
+        found: Bits = self.alerted & ~self.progress.intended
+        return found & ~self.spare.never
+
+    @property
+    def fresh(self) -> Bits:
+        found: Bits = self.pending & ~self.spare.asleep
+        return found
+
+    def later(self, now: datetime) -> Iterator[datetime]:
+        """When there is more to do for it than now."""
+        waiting = self.progress.waiting.values()
+        yield from (one.at for one in waiting if one.at is not None and one.at > now)
+        asleep = (self.pending & self.spare.asleep).any() or any(self._sleeps(one) for one in waiting)
+        if asleep and self.spare.until is not None:
+            yield self.spare.until
+
+    def _sleeps(self, missed: Missed) -> bool:
+        return holds(self.spare.asleep, missed.tried.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    devices: Devices
+    away: Away
+    capping: Capping
+    at_once: int = AT_ONCE
+
+    def __call__(self, burst: Burst, shard: Shard, now: datetime) -> Iterator[Part]:
+        """What was on its way at a crash first, then what is to be tried again, then whoever wasn't told yet."""
+        numbers = iter(range(shard.progress.windows, 1 << 31))
+        yield from (self._broken(shard, window) for window in shard.progress.broken)
+        yield from self._due(shard, now, lambda: next(numbers))
+        yield from self._fresh(burst, shard, now, lambda: next(numbers))
+
+    def _broken(self, shard: Shard, window: Window) -> Part:
+        """All of it may have arrived, and any of it may not."""
+        people: Bits = window.told & ~shard.spare.never
+        calls = [*self._again(shard, window.again)]
+        if people.any():
+            for device in self.devices.reached(shard.sending.platform, shard.sending.shard, people):
+                tried = Try(device=device.id, member=device.member, first=window.at, tries=1)
+                calls.append(Call(device=device, tried=replace(tried, away=_away(window, device.member))))
+        return Part(sending=shard.sending, window=window, calls=calls, written=True)
+
+    def _due(self, shard: Shard, now: datetime, number: Callable[[], int]) -> Iterator[Part]:
+        """Those whose moment has come; of a device that is another's by now, or whose person is spared, no more."""
+        due = [one.tried for one in shard.progress.waiting.values() if one.at is not None and one.at <= now]
+        awake = sorted((one for one in due if not holds(shard.spare.asleep, one.member)), key=attrgetter("member"))
+        for start in range(0, len(awake), self.at_once):
+            again = tuple(awake[start : start + self.at_once])
+            window = Window(n=number(), at=now, again=again)
+            yield Part(sending=shard.sending, window=window, calls=[*self._again(shard, again)])
+
+    def _again(self, shard: Shard, tries: Iterable[Try]) -> Iterator[Call]:
+        wanted = {one.device: one for one in tries if not holds(shard.spare.never, one.member)}
+        held = self.devices.of({one.member for one in wanted.values()}) if wanted else {}
+        for member in sorted(held):
+            yield from (Call(device=one, tried=wanted[one.id]) for one in held[member] if one.id in wanted)
+
+    def _fresh(self, burst: Burst, shard: Shard, now: datetime, number: Callable[[], int]) -> Iterator[Part]:
+        people, at = shard.fresh, shard.sending
+        if not people.any():
+            return
+        summed = self.away(burst, at.platform, at.shard, people, now)
+        for devices in _by_person(self.devices.reached(at.platform, at.shard, people), self.at_once):
+            members = {device.member for device in devices}
+            window = self._window(burst, summed, members, number(), now)
+            told = window.told
+            calls = [
+                Call(device=device, tried=_first(device, window, now))
+                for device in devices
+                if holds(told, device.member)
+            ]
+            yield Part(sending=at, window=window, calls=calls)
+
+    def _window(self, burst: Burst, summed: Summed, members: set[Member], n: int, now: datetime) -> Window:
+        people, silent = _bits(members), dict[Why, Bits]()
+        if (collapsed := people & summed.collapsed).any():
+            silent[Why.COLLAPSED] = collapsed
+            members = {member for member in members if not holds(collapsed, member)}
+        rulings = self.capping(burst, sorted(members), now)
+        for ruling, why in _WHY.items():
+            if capped := {member for member in members if rulings.get(member) is ruling}:
+                silent[why] = _bits(capped)
+        away = {n: bits & people for n, bits in summed.counts.items() if (bits & people).any()}
+        return Window(n=n, at=now, people=people, away=away, silent=silent)
+
+
+def _by_person(devices: Iterable[Device], most: int) -> Iterator[Sequence[Device]]:
+    """Nobody's devices are parted."""
+    part: list[Device] = []
+    for _, own in groupby(devices, key=attrgetter("member")):
+        part.extend(own)
+        if len(part) >= most:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _first(device: Device, window: Window, now: datetime) -> Try:
+    return Try(device=device.id, member=device.member, first=now, away=_away(window, device.member))
+
+
+def _away(window: Window, member: Member) -> int:
+    return next((n for n, bits in window.away.items() if holds(bits, member)), 0)
+
+
+def _bits(members: Iterable[Member]) -> Bits:
+    places = [member % SHARD_MEMBERS for member in members]
+    return from_offsets(places) if places else nobody()
+
+
+def _up_to(window: Window, end: Member) -> Window:
+    mask = from_offsets(range(end % SHARD_MEMBERS + 1))
+    return replace(
+        window,
+        people=window.people & mask,
+        away={n: bits & mask for n, bits in window.away.items()},
+        silent={why: bits & mask for why, bits in window.silent.items()},
+    )

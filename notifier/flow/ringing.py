@@ -1,0 +1,122 @@
+"""The ringing: a batch of parts is noted, sent to its provider, and noted again with whatever became of it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.alert import Alert, alert, summary
+from notifier.domain.audience import Tier
+from notifier.domain.burst import Burst
+from notifier.domain.device import Device, DeviceId, Platform
+from notifier.domain.errors import OUTAGES
+from notifier.domain.receipt import DropToken, Receipt
+from notifier.domain.sending import Fate, Missed, Window, later, missed
+from notifier.flow.breakers import Breakers, line_of
+from notifier.flow.calls import Call, Part
+from notifier.flow.pacing import Pacing
+from notifier.flow.phonebook import PhoneBook
+from notifier.flow.work import Hold, LostClaim
+from notifier.ports.clock import Clock
+from notifier.ports.providers import Provider
+from notifier.ports.push import Sent
+from notifier.telemetry import Metrics
+
+URGENT = (Tier.P0, Tier.P1)
+"""Whoever is around now; the others' phones show it, and don't wake for it."""
+SLOW = timedelta(seconds=1)
+"""For the first answer: then a provider has more than it can take."""
+ACCEPTED, LEFT_ALONE = "accepted", "its provider is left alone for a while"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ringing:
+    sent: Sent
+    providers: Mapping[Platform, Provider]
+    breakers: Breakers
+    pacing: Mapping[Platform, Pacing]
+    book: PhoneBook
+    clock: Clock
+    chance: Callable[[], float]
+    metrics: Metrics
+
+    def __call__(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Sequence[Window]:
+        """The parts' windows as they were closed. Raises LostClaim, and then nothing was sent."""
+        new = [(part.sending, part.window) for part in parts if not part.written]
+        # Dead before this line: nothing was sent, and somebody else does it. Behind it: these windows, and no others,
+        # are sent again, with the same ids, and a phone that has the alert replaces it.
+        if not all(self.sent.intend(new)):
+            raise LostClaim
+        found = self._send(burst, parts, hold)
+        closed = [(part.sending, replace(part.window, missed=tuple(found[n]))) for n, part in enumerate(parts)]
+        self.sent.close(closed)
+        return [window for _, window in closed]
+
+    def _send(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Mapping[int, list[Missed]]:
+        """What was missed, by the part's place."""
+        found = defaultdict[int, list[Missed]](list)
+        for text, calls in self._by_alert(burst, parts).items():
+            began, heard = self.clock.now(), None
+            for place, call, receipt in self._receipts(text, calls):
+                hold.going()
+                heard = heard or self.clock.now()
+                if (one := self._noted(burst, call, receipt)) is not None:
+                    found[place].append(one)
+            self._pace(next(iter(calls.values()))[1].device.platform, found, began, heard or began)
+        return found
+
+    def _by_alert(self, burst: Burst, parts: Sequence[Part]) -> Mapping[Alert, Mapping[DeviceId, tuple[int, Call]]]:
+        found = defaultdict[Alert, dict[DeviceId, tuple[int, Call]]](dict)
+        alerts: dict[int, Alert] = {}
+        for place, part in enumerate(parts):
+            urgent = part.sending.tier in URGENT
+            for call in part.calls:
+                away = call.tried.away
+                if away not in alerts:
+                    alerts[away] = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away)
+                found[alerts[away]][call.device.id] = place, call
+        return found
+
+    def _receipts(
+        self, text: Alert, calls: Mapping[DeviceId, tuple[int, Call]]
+    ) -> Iterator[tuple[int, Call, Receipt | None]]:
+        """None for those to whose line nothing is sent for a while: they are asked as there is room for them."""
+        unasked = dict(calls)
+
+        def asked() -> Iterator[Device]:
+            for place, call in calls.values():
+                if self.breakers.asks(line_of(call.device)):
+                    del unasked[call.device.id]
+                    yield call.device
+
+        [platform] = {call.device.platform for _, call in calls.values()}
+        for device, receipt in self.providers[platform].send(text, asked()):
+            self.breakers.tells(line_of(device), receipt)
+            yield *calls[device.id], receipt
+        yield from ((place, call, None) for place, call in unasked.values())
+
+    def _noted(self, burst: Burst, call: Call, receipt: Receipt | None) -> Missed | None:
+        now = self.clock.now()
+        if receipt is None:
+            until = self.breakers.rests_until(line_of(call.device)) or now + self.breakers.terms.rest
+            one: Missed | None = later(call.tried, Fate.RETRY, until, LEFT_ALONE)
+        else:
+            one = self._answered(call, receipt, now)
+        self.metrics.receipts.labels(call.device.platform, one.fate if one else ACCEPTED).inc()
+        if one is None and not call.tried.tries:
+            self.metrics.push.labels(call.device.platform).observe((now - burst.accepted_at).total_seconds())
+        return one
+
+    def _answered(self, call: Call, receipt: Receipt, now: datetime) -> Missed | None:
+        if isinstance(receipt, DropToken):
+            with suppress(*OUTAGES):  # fails open: the next alert finds out again
+                self.book.drop(call.device, receipt.at)
+        return missed(call.tried, receipt, now, self.chance())
+
+    def _pace(
+        self, platform: Platform, found: Mapping[int, Sequence[Missed]], began: datetime, heard: datetime
+    ) -> None:
+        """Who asks to be asked later, or takes long for an answer, is asked less."""
+        refused = sum(one.fate is Fate.RETRY and one.tried.tries > 0 for some in found.values() for one in some)
+        self.pacing[platform].tell(self.clock.now(), refused=refused, slow=heard - began > SLOW)
