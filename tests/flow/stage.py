@@ -9,6 +9,7 @@ from typing import Any
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.audience import Tier
+from notifier.domain.device import Platform
 from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.hold import Hold
 from notifier.domain.outcome import Outcome
@@ -86,9 +87,10 @@ class Stage:
             active_hours=g.active_hours,
             bus=g.bus,
             queue=g.queue,
-            sender=g.phones,
+            providers=dict.fromkeys(Platform, g.phones),
             clock=g.clock,
             nonces=g.nonces,
+            chance=lambda: 0.5,
         )
 
     def system(self, **ports: Any) -> System:

@@ -146,7 +146,7 @@ class Ground:
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
         self.queue = MemoryQueue()
-        self.phones = MemoryPhones()
+        self.phones = MemoryPhones(self.clock)
         self.wipes = 0
         self.unannounced: set[BurstKey] = set()
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""

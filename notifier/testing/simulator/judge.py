@@ -7,15 +7,17 @@ from datetime import timedelta
 from itertools import chain, product
 
 from notifier import topics
-from notifier.domain.alert import alert
+from notifier.domain.alert import alert, summary
 from notifier.domain.audience import TIERS, SetKind
 from notifier.domain.bits import members, nobody, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.books import books
+from notifier.domain.device import Platform
 from notifier.domain.ledger import Account, Fact
 from notifier.domain.overall import OF_OVERALLS
 from notifier.domain.seal import Seal
-from notifier.domain.slice import Step
+from notifier.domain.sending import Sending
+from notifier.domain.slice import Slice, Step
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.want import OF_WANTS
 from notifier.flow.tab import Tab
@@ -30,7 +32,6 @@ from notifier.testing.simulator.watching import misplaced
 from notifier.testing.simulator.world import World
 
 COLLAPSE = timedelta(seconds=60)
-ALERT_WORTH = timedelta(minutes=15)
 GROUPS = {
     topics.MENTIONS: "router",
     topics.MENTIONS_CELEBRITY: "coordinator",
@@ -231,7 +232,7 @@ def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
 
 def _alerted(world: World) -> Iterator[str]:
     ground = world.ground
-    told = Counter((sent.burst, member) for sent, people in ground.phones.arrived for member in people)
+    told = Counter((sent.burst, device.member) for sent, device in ground.phones.arrived)
     faulty = any(isinstance(happening.what, Fault) for happening in world.script.happenings)
     for (burst, member), n in sorted(told.items()):
         if n > 1 and not faulty:
@@ -239,7 +240,7 @@ def _alerted(world: World) -> Iterator[str]:
     bursts = world.sight.oracle().bursts
     for sent, _ in ground.phones.arrived:
         opened = replace(ground.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
-        if sent.collapse_id != alert(opened).collapse_id:
+        if sent.collapse_id not in (alert(opened).collapse_id, summary(opened, 2).collapse_id):
             yield f"an alert of {sent.burst} has another collapse id"
     yield from world.ringing.wrong
     for account in ground.archive.accounts():
@@ -254,20 +255,28 @@ def _alerted(world: World) -> Iterator[str]:
 
 
 def _rung(world: World, account: Account, told: Counter[tuple[BurstKey, Member]]) -> Iterator[str]:
-    """A push slice that is done rang for all whom nothing spared it; one that was left to the pull path was late."""
+    """Phones that are done rang for all whom nothing spared it, or it is noted of whom they didn't; what was left to
+    the pull path was late."""
     seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}
     always = world.ringing.always(account.plan.burst)
     for piece, standing in account.standings.items():
-        if piece.step is not Step.PUSH or standing.ended is None:
+        if piece.step is not Step.FCM or standing.ended is None:
             continue
-        rows = account.standings[replace(piece, step=Step.ROWS)].ended
-        late = rows is None or rows.fact is Fact.PULLED or standing.ended.at >= rows.at + ALERT_WORTH
-        if standing.ended.fact is Fact.PULLED and not late:
+        if standing.ended.fact is Fact.PULLED and standing.ended.at < account.plan.opened_at + piece.terms.worth:
             yield f"{piece} was dropped before its time"
         for shard in set(piece.shards) & set(seals):
-            wanted = set(members(seals[shard].tiers[piece.tier] & seals[shard].push, shard)) & always
-            if standing.ended.fact is Fact.DONE and any(not told[piece.burst, Member(m)] for m in wanted):
-                yield f"{piece} is done, and not everybody was alerted"
+            wanted = {Member(m) for m in members(seals[shard].alerted(piece.tier), shard)} & always
+            unheard = {m for m in wanted if not told[piece.burst, m]} - _noted(world, piece, shard)
+            if standing.ended.fact is Fact.DONE and unheard:
+                yield f"{piece} is done, and {sorted(unheard)} were not alerted"
+
+
+def _noted(world: World, piece: Slice, shard: int) -> set[Member]:
+    """Of whom the windows say that nothing was sent, or nothing taken."""
+    of = Sending(piece.burst, piece.tier, shard, Platform.FCM)
+    windows = world.ground.sent.read(piece.burst, Platform.FCM, [shard]).get(of, ())
+    silent = {Member(m) for window in windows for bits in window.silent.values() for m in members(bits, shard)}
+    return silent | {one.tried.member for window in windows for one in window.missed or () if one.at is None}
 
 
 def _tabs(world: World) -> Iterator[str]:

@@ -1,16 +1,19 @@
 """The ringing: whom each worker may alert, by the oracle as it takes up a push slice, held against whom it alerts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from notifier.domain.alert import Alert
-from notifier.domain.bits import shard_of
+from notifier.domain.bits import holds, shard_of
+from notifier.domain.device import Device
+from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Claim
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.receipt import Receipt, RetryAt, Unknown
+from notifier.domain.slice import PHONES, Slice
+from notifier.domain.subject import BurstKey
 from notifier.ports.ledger import Claims
-from notifier.ports.push import Sender, Sending, Sent
+from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.oracle import Marked
 from notifier.testing.simulator.sight import Sight, key_of
 
@@ -23,22 +26,30 @@ class Ringing:
     marked: dict[str, Marked] = field(default_factory=dict)
     """What people did with their lists: known here only once it stands in the store."""
     taken: dict[str, frozenset[int]] = field(default_factory=dict)
-    intended: dict[str, Sending] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def takes(self, owner: str, burst: BurstKey) -> None:
         self.taken[owner] = self._may(burst)
 
-    def rings(self, owner: str, burst: BurstKey, members: Sequence[Member]) -> None:
-        """An intent is good for one window; who could be alerted neither at the start nor now must not be."""
-        window = self.intended.pop(owner, None)
-        for member in members:
-            if window is None or (window.burst, window.shard) != (burst, shard_of(member)):
-                self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        for member in sorted(set(members) - self.taken.get(owner, frozenset()) - self._may(burst)):
+    def rings(self, owner: str, burst: BurstKey, device: Device) -> None:
+        """Nothing is sent that the store doesn't know of as on its way; who could be alerted neither at the start nor
+        now must not be."""
+        member = device.member
+        if not self._intended(burst, device):
+            self.wrong.append(f"{member} was alerted of {burst} without an intent")
+        if member not in self.taken.get(owner, frozenset()) | self._may(burst):
             self.wrong.append(
                 f"{member} was alerted of {burst} after having seen, muted or blocked, or once it was taken back"
             )
+
+    def _intended(self, burst: BurstKey, device: Device) -> bool:
+        shard = shard_of(device.member)
+        found = self.sight.ground.sent.read(burst, device.platform, [shard]).values()
+        going = [window for windows in found for window in windows if window.missed is None]
+        return any(
+            holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
+            for window in going
+        )
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""
@@ -47,7 +58,8 @@ class Ringing:
         if oracle.silent(seen):
             return frozenset()
         lives = self.sight.scene.lives()
-        return self._may(burst) - {p.member for p in lives if not oracle.rings(p, seen, self._marked(p.name), now)}
+        never = {p.member for p in lives if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
+        return self._may(burst) - never
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
         oracle, now = self.sight.lenient(), self.sight.ground.clock.now()
@@ -69,7 +81,7 @@ class OwnClaims:
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = self.claims.claim(piece, owner, now, until)
-        if claim is not None and piece.step is Step.PUSH:
+        if claim is not None and piece.step in PHONES:
             self.ringing.takes(owner, piece.burst)
         return claim
 
@@ -81,27 +93,25 @@ class OwnClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnSent:
-    sent: Sent
-    ringing: Ringing
-    owner: str
-
-    def intend(self, sending: Sending) -> bool:
-        mine = self.sent.intend(sending)
-        if mine:
-            self.ringing.intended[self.owner] = sending
-        return mine
-
-    def outcome(self, sending: Sending, sent: int) -> None:
-        self.sent.outcome(sending, sent)
-
-
-@dataclass(frozen=True, slots=True)
 class OwnPhones:
-    sender: Sender
+    """A Provider of one worker's: where the line to it fails, it says whether the alert may have arrived."""
+
+    line: MemoryPhones
+    """With a tap on it."""
+    phones: MemoryPhones
     ringing: Ringing
     owner: str
 
-    def send(self, alert: Alert, members: Sequence[Member]) -> None:
-        self.ringing.rings(self.owner, alert.burst, members)
-        self.sender.send(alert, members)
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
+        for device in devices:
+            self.ringing.rings(self.owner, alert.burst, device)
+            yield device, self._ring(alert, device)
+
+    def _ring(self, alert: Alert, device: Device) -> Receipt:
+        before = len(self.phones.arrived)
+        try:
+            return self.line.ring(alert, device)
+        except Unavailable as cause:
+            if (alert, device) in self.phones.arrived[before:]:
+                return Unknown(reason=str(cause))
+            return RetryAt(at=self.ringing.sight.ground.clock.now() + timedelta(seconds=10), reason=str(cause))

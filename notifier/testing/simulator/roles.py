@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.domain.device import Platform
 from notifier.domain.slice import Pool
 from notifier.flow.preferences import Asking
 from notifier.flow.router import Router
@@ -20,7 +21,7 @@ from notifier.testing.simulator.changes import Mouth
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
-from notifier.testing.simulator.ringing import OwnClaims, OwnPhones, OwnSent, Ringing
+from notifier.testing.simulator.ringing import OwnClaims, OwnPhones, Ringing
 from notifier.testing.simulator.scheduler import Scheduler
 from notifier.testing.simulator.script import Part
 from notifier.testing.simulator.tap import tapped
@@ -137,16 +138,22 @@ class Roles:
             made.stage = replace(made.stage, sizes=replace(made.stage.sizes, kept_for=timedelta(0)))
         return made
 
-    def worker(self, pool: Pool) -> Callable[[Process, int], Threads]:
+    def _phones(self, owner: str) -> OwnPhones:
+        line = tapped(self.ground.phones, "phones", Part.PROVIDER, self.scheduler)
+        return OwnPhones(line, self.ground.phones, self.ringing, owner)
+
+    def worker(self, *pools: Pool) -> Callable[[Process, int], Threads]:
+        """Of several pools one after the other: in a process of its own each would only be more to order."""
+
         def starts(process: Process, _: int) -> Threads:
             runner = Runner(self.system(process).work())
             queue = tapped(self.ground.queue, "queue", Part.QUEUE, self.scheduler)
 
             def step() -> bool:
-                piece = queue.take(pool)
-                if piece is not None:
+                taken = [piece for pool in pools if (piece := queue.take(pool)) is not None]
+                for piece in taken:
                     runner(str(piece))
-                return piece is not None
+                return bool(taken)
 
             return {process.name: self._loop(process.name, step, POLLS_EVERY)}
 
@@ -190,7 +197,7 @@ class Roles:
             traces=store("traces"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
-            sent=OwnSent(store("sent"), self.ringing, owner),
+            sent=store("sent"),
             spared=store("spared"),
             leases=store("leases"),
             archive=g.archive,
@@ -202,7 +209,8 @@ class Roles:
             active_hours=cache("active_hours"),
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
-            sender=tapped(OwnPhones(g.phones, self.ringing, owner), "phones", Part.QUEUE, gate),
+            providers=dict.fromkeys(Platform, self._phones(owner)),
             clock=g.clock,
             nonces=g.nonces,
+            chance=lambda: 0.5,
         )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, shard_of
+from notifier.domain.device import Device, DeviceWord, FirebaseToken, gone
 from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
@@ -37,8 +38,9 @@ BLOCKERS_OF_BOB = ("max", "roy")
 CROWD_AT = 3 * 1024
 
 
-def cast(crowd: int) -> dict[str, Person]:
-    """Everybody: celebrities, authors, viewers of every tier, one who has left, and the crowd in its block."""
+def cast(crowd: int, *, phones: bool = True) -> dict[str, Person]:
+    """Everybody: celebrities, authors, viewers of every tier, one who has left, and the crowd in its block. Some have
+    phones, unless they are to get them by and by."""
     hours = {"kim": 1, "lee": 2, "max": 100, "pat": 20 * 24, "quinn": 60 * 24, "roy": 100, "eve": 1}
     members = {"ada": 10, "bob": 11, "kim": 12, "lee": 13, "pat": 14, "gone": 15, "orion": 7, "roy": 1_040}
     members |= {"lyra": 131_077, "eve": 131_090, "quinn": 131_100, "max": 140_000, "nova": 200_000}
@@ -55,7 +57,7 @@ def cast(crowd: int) -> dict[str, Person]:
             deleted=name == "gone",
             follows={owner: SINCE for owner, names in follows.items() if name in names},
             vip=name in ("kim", "roy"),
-            push=name in ("kim", "lee", "roy", "nova"),
+            push=phones and name in ("kim", "lee", "roy", "nova"),
             idle=timedelta(hours=hours.get(name, 9_000)),
             muted=frozenset({"lyra"} if name == "quinn" else ()),
             volume={"nova": "first"} if name == "lee" else {},
@@ -88,8 +90,8 @@ def _silent(person: Person, owner: str) -> bool:
 
 
 class Scene:
-    def __init__(self, ground: Ground, crowd: int, *, graph: bool = False) -> None:
-        self.base = cast(crowd)
+    def __init__(self, ground: Ground, crowd: int, *, graph: bool = False, phones: bool = True) -> None:
+        self.base = cast(crowd, phones=phones)
         """Without what the log has carried."""
         self.people = self.base
         self.history = [self.people]
@@ -100,7 +102,7 @@ class Scene:
         """All sizes that each was ever said to have."""
         self.rumours = Rumours(ground)
         self._ground = ground
-        self._graph = graph
+        self._graph, self._phones = graph, phones
         ground.directory.enrol(
             [Account(user=UserId(p.name), member=Member(p.member), deleted=p.deleted) for p in self.people.values()]
         )
@@ -219,6 +221,14 @@ class Scene:
             )
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
+        if self._phones:
+            self._ground.devices.write([self._phone(p) for p in self.base.values()])
+
+    def _phone(self, person: Person) -> DeviceWord:
+        """One of each, as it stands from now on."""
+        member, address = Member(person.member), FirebaseToken(token=person.name)
+        device = Device(member=member, address=address, registered_at=self._ground.clock.now())
+        return device if person.push else gone(device)
 
     def _tell_subjects(self) -> None:
         living, known = [p for p in self.base.values() if not p.deleted], (*self.history, self.base)

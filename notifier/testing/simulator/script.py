@@ -13,6 +13,7 @@ class Part(StrEnum):
     LOG = "log"
     CACHE = "cache"
     QUEUE = "queue"
+    PROVIDER = "provider"
 
 
 class How(StrEnum):

@@ -15,9 +15,10 @@ ERRORS: dict[Part, type[Unavailable]] = {
     Part.LOG: LogUnavailable,
     Part.CACHE: CacheUnavailable,
     Part.QUEUE: QueueUnavailable,
+    Part.PROVIDER: Unavailable,
 }
 
-SPLIT = ("append", "write", "swap", "record", "plan", "insert", "announce", "enqueue")
+SPLIT = ("append", "write", "swap", "record", "plan", "insert", "announce", "enqueue", "intend", "close")
 """Calls whose ports say that some of what was given may have taken effect."""
 
 REMEMBERED_HERE = ("poll",)

@@ -10,7 +10,7 @@ from notifier.domain.activity import hour_of
 from notifier.domain.audience import Tier
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.retraction import Retraction
-from notifier.domain.slice import Pool
+from notifier.domain.slice import PHONES, Pool
 from notifier.domain.throttle import Throttle
 from notifier.flow.gateway import Answer, Gateway
 from notifier.flow.page import Opened as Shown
@@ -55,7 +55,7 @@ class World:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.ground = Ground()
-        self.scene = Scene(self.ground, script.crowd, graph=script.graph)
+        self.scene = Scene(self.ground, script.crowd, graph=script.graph, phones=not script.devices)
         self.tweets: dict[str, Tweet] = {}
         self.accepted: set[str] = set()
         self.unsent: deque[tuple[str, bytes]] = deque()
@@ -136,8 +136,9 @@ class World:
         for n in range(self.script.pumps):
             self.scheduler.add(Process(f"pump-{n + 1}", self.roles.pump))
         for n in range(self.script.workers):
-            for pool in Pool:
+            for pool in (Pool.P0, Pool.P1, Pool.P2):
                 self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
+            self.scheduler.add(Process(f"push-{n + 1}", self.roles.worker(*map(Pool, PHONES))))
         self.scheduler.add(Process("people", self._people))
         if self.script.desk:
             self.scheduler.add(Process("desk", self._desk))
