@@ -43,7 +43,7 @@ class Backlog:
     """Dicts that are sets in order: a round decides the same in every process."""
     settled: dict[BurstKey, None] = field(default_factory=dict)
     asleep: list[Place] = field(default_factory=list)
-    """By the first moment that something of it waits for; also those that move or stand in lines with something else."""
+    """By the first moment that something of it waits for, whatever else of it moves or stands in lines."""
     wakes: dict[BurstKey, datetime] = field(default_factory=dict)
     """The same by burst."""
     lines: dict[Pool, list[Place]] = field(default_factory=lambda: {pool: [] for pool in Pool})

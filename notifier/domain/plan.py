@@ -1,6 +1,6 @@
 """The plan: how a burst's fan-out is cut into slices, from the follower counts of its shards alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -8,13 +8,14 @@ from math import ceil
 
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.burst import Burst
+from notifier.domain.device import Platform
 from notifier.domain.reach import Verdict
-from notifier.domain.slice import PHONES, Slice, Step
+from notifier.domain.slice import Slice, Step
 from notifier.domain.subject import BurstKey, Kind, Lane
 
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
-"""In the order in which their phones ring. Of P2, unless all of it is to be alerted, and of those who are served by pull
-alone it is whoever asked for alerts, which their seals say."""
+"""In the order in which their phones ring. Of P2, unless all of it is to be alerted, and of those who are served by
+pull alone it is whoever asked for alerts, which their seals say."""
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
 """Of a subject's followers; the planner knows no tier counts, and calls nobody to learn them."""
@@ -60,6 +61,8 @@ class Plan:
     widths: dict[Tier, int]
     """Shards in a slice of each tier that the burst has."""
     pushed: tuple[Tier, ...]
+    platforms: tuple[Platform, ...] = tuple(Platform)
+    """Those that alerts go to."""
 
     @property
     def shards(self) -> int:
@@ -70,8 +73,8 @@ class Plan:
         for tier in self.widths:
             yield from self._of(Step.ROWS, tier)
         for tier in self.pushed:
-            for step in PHONES:
-                yield from self._of(step, tier)
+            for platform in self.platforms:
+                yield from self._of(Step.of(platform), tier)
 
     def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
         width = self.widths[Tier.P2 if tier is Tier.DORMANT else tier]
@@ -83,7 +86,7 @@ class Plan:
                 yield start, min(start + width - 1, last)
 
 
-def plan(burst: Burst, head: SetHead) -> Plan:
+def plan(burst: Burst, head: SetHead, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
     ranges = tuple(_runs(head.counts))
     mean = max(1.0, head.total / (_shards(ranges) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
@@ -96,6 +99,7 @@ def plan(burst: Burst, head: SetHead) -> Plan:
         ranges=ranges,
         widths={tier: _width(tier, mean) for tier in tiers},
         pushed=tuple(_pushed(burst)),
+        platforms=tuple(platforms),
     )
 
 

@@ -25,6 +25,10 @@ class Step(StrEnum):
         """Of phones. Raises ValueError for rows."""
         return Platform(self.removeprefix("push."))
 
+    @classmethod
+    def of(cls, platform: Platform) -> "Step":
+        return cls(f"push.{platform}")
+
 
 PHONES = (Step.APNS, Step.FCM, Step.WEB)
 

@@ -37,7 +37,7 @@ class Breakers:
 
     clock: Clock
     metrics: Metrics
-    terms: Terms = Terms()
+    terms: Terms = field(default_factory=Terms)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
 
     def rests_until(self, line: str) -> datetime | None:

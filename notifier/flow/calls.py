@@ -1,4 +1,4 @@
-"""The calls: which devices of a shard are to be sent to now, in parts that are noted before anything of them is sent."""
+"""The calls: which devices of a shard are to be sent to now, in parts that are noted before any of it is sent."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -113,7 +113,7 @@ class Preview:
         )
 
     def _shards(self, burst: Burst) -> Iterator[int]:
-        for first, last in planned(self.sets, burst).ranges:
+        for first, last in planned(self.sets, burst, ()).ranges:
             yield from range(first, last + 1)
 
     def _reaches(self, forecast: Forecast) -> Mapping[Tier, Reach]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.burst import Burst
+from notifier.domain.device import Platform
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN, Head, published, restamped
 from notifier.domain.subject import BurstKey, Subject
@@ -38,6 +39,8 @@ class Publisher:
     clock: Clock
     nonces: Nonces
     metrics: Metrics
+    platforms: Collection[Platform] = ()
+    """Those that alerts go to."""
 
     def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """The published heads of the subjects: what a predecessor left undone is done first.
@@ -69,7 +72,7 @@ class Publisher:
             shown = [head for head in heads if head not in late]
             heads = [*shown, *self._show(self._in_time(late, proven))]
         self.voice.publish([burst for head in heads for burst in head.outbox])
-        self.ledger.plan([planned(self.sets, burst) for head in heads for burst in _unannounced(head)])
+        self.ledger.plan([planned(self.sets, burst, self.platforms) for head in heads for burst in _unannounced(head)])
         for head in heads:
             for burst in _unannounced(head):
                 self.metrics.bursts.labels(burst.lane).inc()

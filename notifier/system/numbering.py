@@ -37,6 +37,7 @@ class Numbering(Calling):
             clock=p.clock,
             nonces=p.nonces,
             metrics=self.metrics,
+            platforms=tuple(p.providers),
         )
 
     def settling(self) -> Settling:

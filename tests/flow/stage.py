@@ -87,7 +87,7 @@ class Stage:
             active_hours=g.active_hours,
             bus=g.bus,
             queue=g.queue,
-            providers=dict.fromkeys(Platform, g.phones),
+            providers={Platform.FCM: g.phones},
             clock=g.clock,
             nonces=g.nonces,
             chance=lambda: 0.5,

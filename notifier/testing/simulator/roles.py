@@ -209,7 +209,7 @@ class Roles:
             active_hours=cache("active_hours"),
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
-            providers=dict.fromkeys(Platform, self._phones(owner)),
+            providers={Platform.FCM: self._phones(owner)},
             clock=g.clock,
             nonces=g.nonces,
             chance=lambda: 0.5,
