@@ -85,7 +85,7 @@ class Ringing:
         unasked = dict(calls)
 
         def asked() -> Iterator[Device]:
-            for place, call in calls.values():
+            for _, call in calls.values():
                 if self.breakers.asks(line_of(call.device)):
                     del unasked[call.device.id]
                     yield call.device

@@ -48,7 +48,7 @@ def test_a_doubled_task_is_done_once() -> None:
         slices.extend(list(slices))
     stage.work()
     stage.deliver()
-    alerts = [(sent.burst, member) for sent, people in stage.ground.phones.arrived for member in people]
+    alerts = [(sent.burst, device.member) for sent, device in stage.ground.phones.arrived]
     assert len(alerts) == len(set(alerts))
 
 

@@ -31,7 +31,7 @@ def test_a_mention_reaches_tab_row_and_phone() -> None:
     stage.deliver()
     members = {name: person.member for name, person in stage.scene.people.items()}
     assert stage.reached() == {members[name] for name in ("kim", "lee", "max", "pat", "eve")} | {members["roy"]}
-    alerted = {m for sent, people in stage.ground.phones.arrived if sent.burst.subject == NOVA for m in people}
+    alerted = {device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA}
     assert alerted == {members[name] for name in ("kim", "lee", "roy")}
 
 
@@ -131,7 +131,7 @@ def test_rows_come_before_phones() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    assert not stage.ground.queue.waiting[Pool.PUSH]
+    assert not stage.ground.queue.waiting[Pool.FCM]
     stage.work()
     stage.pass_time(seconds=1)
     stage.dispatch()

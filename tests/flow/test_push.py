@@ -1,13 +1,12 @@
 """Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
 
-from collections.abc import Callable
-from datetime import time, timedelta
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, time, timedelta
 from typing import Any
 
 import pytest
 
 from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Fact
@@ -18,7 +17,9 @@ from notifier.domain.quiet import Hours
 from notifier.domain.slice import TERMS, Pool, Step
 from notifier.domain.subject import Member, UserId
 from notifier.domain.want import Volume
+from notifier.flow.away import STALE
 from notifier.ports.directory import Account
+from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage
 
@@ -38,7 +39,7 @@ def rows_only(stage: Stage) -> None:
 
 def alerted(stage: Stage) -> set[str]:
     names = {person.member: name for name, person in stage.scene.people.items()}
-    told = [m for sent, people in stage.ground.phones.arrived if sent.burst.subject == NOVA for m in people]
+    told = [device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA]
     assert len(told) == len(set(told))
     return {names[member] for member in told}
 
@@ -86,23 +87,6 @@ def test_nobody_is_alerted_who_dealt_with_it_before_the_phones_rang(deed: str) -
     assert alerted(stage) == {"kim", "roy"}
 
 
-def test_who_sleeps_is_told_by_the_list_alone_and_hears_of_nothing_in_the_morning() -> None:
-    stage = Stage()
-    stage.ground.people.arrange(LEE, ASLEEP)
-    stage.mention("nova")
-    stage.deliver()
-    assert (alerted(stage), stage.sees("lee")) == ({"kim", "roy"}, ["mention:nova#1"])
-    stage.pass_time(hours=9)
-    stage.deliver()
-    assert alerted(stage) == {"kim", "roy"}
-    stage.pass_time(hours=6)
-    stage.mention("nova")
-    stage.deliver()
-    assert "lee" in {
-        stage.ground.directory.users(people)[m] for _, people in stage.ground.phones.arrived for m in people
-    }
-
-
 def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_when_others_join() -> None:
     stage = Stage()
     stage.mention("nova", author="bob")
@@ -113,9 +97,9 @@ def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_
 
 
 @pytest.mark.parametrize(("tier", "names"), [(Tier.P0, {"kim", "roy"}), (Tier.P1, {"lee"})])
-def test_a_throttle_longer_than_an_alert_s_worth_costs_no_alert(tier: Tier, names: set[str]) -> None:
+def test_a_throttle_that_is_longer_than_news_are_news_costs_no_alert(tier: Tier, names: set[str]) -> None:
     stage = Stage()
-    pause = 2 * TERMS[Pool.PUSH].worth
+    pause = 2 * STALE
     stage.throttle(tier, seconds=pause.total_seconds())
     stage.mention("nova")
     stage.deliver_others()
@@ -125,45 +109,43 @@ def test_a_throttle_longer_than_an_alert_s_worth_costs_no_alert(tier: Tier, name
     assert alerted(stage) == {"kim", "roy", "lee"}
 
 
-def test_an_alert_is_worth_its_term_from_when_the_rows_stood() -> None:
+def test_an_alert_is_worth_a_day() -> None:
     stage = Stage()
     stage.mention("nova")
-    stage.pass_time(seconds=600)
     rows_only(stage)
-    stage.ground.clock.advance(TERMS[Pool.PUSH].worth - timedelta(milliseconds=1))
+    stage.ground.clock.advance(TERMS[Pool.FCM].worth - timedelta(seconds=5))
     stage.dispatch()
-    stage.work(Pool.PUSH)
+    stage.work(Pool.FCM)
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
-def test_an_alert_that_is_late_is_dropped_and_counted() -> None:
+def test_an_alert_of_yesterday_is_dropped_and_counted() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.ground.clock.advance(TERMS[Pool.PUSH].worth)
+    stage.ground.clock.advance(TERMS[Pool.FCM].worth)
     stage.deliver()
     assert alerted(stage) == set()
     assert pushes(stage) == {Fact.PULLED}
 
 
-def test_no_phone_rings_for_rows_that_were_left_to_the_pull_path() -> None:
+def test_whose_rows_were_left_to_the_pull_path_are_told_all_the_same() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.ground.clock.advance(TERMS[Pool.P1].worth)
     stage.deliver()
-    assert alerted(stage) == set()
-    assert pushes(stage) == {Fact.PULLED}
+    assert alerted(stage) == {"kim", "lee", "roy"}
 
 
 def pushes(stage: Stage) -> set[Fact]:
     [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
-    return {s.ended.fact for s in account.standings.values() if s.ended and s.slice.step is Step.PUSH}
+    return {s.ended.fact for s in account.standings.values() if s.ended and s.slice.step is Step.FCM}
 
 
 class Silent:
     """Nobody can say who is to be spared."""
 
-    def read(self, burst: Burst, shard: int) -> Bits:
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
         raise StoreUnavailable("for a test")
 
 
@@ -174,7 +156,7 @@ def test_while_nobody_can_say_who_is_spared_no_phone_rings_and_the_slice_waits()
     stage.pass_time(seconds=1)
     stage.dispatch()
     silent: Any = Silent()
-    outcomes = stage.work(Pool.PUSH, by=stage.system(spared=silent).work())
+    outcomes = stage.work(Pool.FCM, by=stage.system(spared=silent).work())
     assert Again in {type(outcome) for outcome in outcomes}
     assert alerted(stage) == set()
     stage.pass_time(seconds=30)

@@ -1,0 +1,131 @@
+"""Quiet hours and what came too late: held, and then one alert of all of it; and how often a phone rings at most."""
+
+from datetime import time, timedelta
+
+from notifier.domain.alert import Mentioned, WhileAway
+from notifier.domain.overall import OverallWish
+from notifier.domain.quiet import Hours
+from notifier.domain.receipt import RetryAt
+from notifier.domain.subject import Member, UserId
+from notifier.flow.away import STALE
+from tests.flow.stage import NOVA, Stage
+
+LEE = UserId("lee")
+ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Where it is nine in the evening when it is noon by UTC, and five in the morning at 20:00."""
+NIGHT = timedelta(hours=8)
+
+
+def heard(stage: Stage, name: str) -> list[int]:
+    """What the phone rang for of nova, one after the other: 0 for a mention, or a summary's number."""
+    member = Member(stage.scene.people[name].member)
+    found = []
+    for sent, device in stage.ground.phones.arrived:
+        if device.member == member and sent.subject == NOVA:
+            match sent.news:
+                case Mentioned():
+                    found.append(0)
+                case WhileAway(count=count):
+                    found.append(count)
+    return found
+
+
+def mentions(stage: Stage, number: int) -> None:
+    """Bursts of their own, each as soon as the last one's window is over."""
+    for n in range(number):
+        stage.mention("nova", of=f"t{len(stage.bursts())}-{n}")
+        stage.deliver_others()
+        stage.pass_time(seconds=61)
+
+
+def test_who_sleeps_is_told_of_the_whole_night_at_once_when_it_is_over() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(LEE, ASLEEP)
+    began = stage.ground.clock.now()
+    mentions(stage, 3)
+    assert (heard(stage, "kim"), heard(stage, "lee")) == ([0, 0, 0], [])
+    stage.ground.clock.advance(began + NIGHT - timedelta(minutes=1) - stage.ground.clock.now())
+    stage.deliver_others()
+    assert heard(stage, "lee") == []
+    stage.pass_time(seconds=60)
+    stage.deliver(rounds=90)
+    assert (heard(stage, "lee"), heard(stage, "kim")) == ([3], [0, 0, 0])
+
+
+def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(LEE, ASLEEP)
+    mentions(stage, 1)
+    stage.ground.clock.advance(NIGHT)
+    stage.deliver(rounds=60)
+    [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == stage.scene.people["lee"].member]
+    assert (sent.news, sent.urgent) == (Mentioned(opener=UserId("ada")), False)
+
+
+def test_what_a_summary_told_is_in_no_other() -> None:
+    stage = Stage(settings={"refill": timedelta(minutes=5)})
+    stage.ground.people.arrange(LEE, ASLEEP)
+    mentions(stage, 2)
+    stage.ground.clock.advance(NIGHT)
+    stage.deliver(rounds=60)
+    stage.pass_time(hours=16)
+    mentions(stage, 2)
+    stage.ground.clock.advance(NIGHT)
+    stage.deliver(rounds=60)
+    assert heard(stage, "lee") == [2, 2]
+
+
+def test_who_saw_them_meanwhile_is_told_of_none() -> None:
+    from notifier.testing.simulator.visits import driven
+
+    stage = Stage()
+    stage.ground.people.arrange(LEE, ASLEEP)
+    mentions(stage, 3)
+    token = stage.page("lee").seen
+    assert token is not None
+    driven(stage.tab().see(LEE, token))
+    stage.ground.clock.advance(NIGHT)
+    stage.deliver(rounds=60)
+    assert heard(stage, "lee") == []
+
+
+def test_what_a_provider_kept_for_too_long_is_one_alert_too() -> None:
+    stage = Stage()
+    stage.ground.phones.away = True
+    mentions(stage, 3)
+    stage.ground.clock.advance(STALE)
+    stage.ground.phones.away = False
+    stage.deliver(rounds=150)
+    kim = heard(stage, "kim")
+    assert max(kim) >= 2
+    assert len(kim) < 3
+
+
+def test_a_summary_that_is_tried_again_is_the_same() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(LEE, ASLEEP)
+    mentions(stage, 2)
+    stage.ground.clock.advance(NIGHT)
+    lee = Member(stage.scene.people["lee"].member)
+    [device] = stage.ground.devices.of([lee])[lee]
+    stage.ground.phones.says[device.id] = [RetryAt(at=stage.ground.clock.now(), reason="busy")]
+    stage.deliver(rounds=90)
+    assert heard(stage, "lee") == [2]
+
+
+def test_a_phone_rings_five_times_an_hour_and_no_more() -> None:
+    stage = Stage()
+    mentions(stage, 6)
+    assert len(stage.bursts()) == 6
+    stage.deliver(rounds=30)
+    assert heard(stage, "kim") == [0] * 5
+    assert len(stage.sees("kim")) == 6
+
+
+def test_of_several_celebrities_in_one_tweet_a_follower_of_all_is_alerted_once() -> None:
+    stage = Stage()
+    stage.mention("nova", "lyra")
+    stage.deliver()
+    roy = Member(stage.scene.people["roy"].member)
+    assert len([sent for sent, device in stage.ground.phones.arrived if device.member == roy]) == 1
+    assert len(stage.sees("roy")) == 2

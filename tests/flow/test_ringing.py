@@ -1,0 +1,243 @@
+"""What becomes of alerts by what their provider says, and of a worker that dies over them."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier.domain.device import Device, FirebaseToken, Platform
+from notifier.domain.receipt import ConfigError, DropToken, PayloadError, RetryAt, Unknown
+from notifier.domain.sending import TRIES, Fate, Sending, Window
+from notifier.domain.slice import Pool
+from notifier.domain.subject import Member
+from notifier.ports.push import Sent
+from tests.flow.stage import NOVA, Stage
+
+SOON = timedelta(seconds=12)
+
+
+class Killed(BaseException):
+    """As by SIGKILL: nothing of the system catches it."""
+
+
+def phone(stage: Stage, name: str) -> Device:
+    member = Member(stage.scene.people[name].member)
+    [device] = stage.ground.devices.of([member])[member]
+    return device
+
+
+def rings(stage: Stage) -> Counter[str]:
+    """How often each phone rang for nova."""
+    arrived = stage.ground.phones.arrived
+    return Counter(str(device.address) for sent, device in arrived if sent.burst.subject == NOVA)
+
+
+def rang(stage: Stage, name: str) -> int:
+    return rings(stage)[str(phone(stage, name).address)]
+
+
+def fates(stage: Stage, name: str) -> list[Fate]:
+    member = Member(stage.scene.people[name].member)
+    found = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
+    every = [one for windows in found for window in windows for one in window.missed or ()]
+    return [one.fate for one in every if one.tried.member == member]
+
+
+def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
+    stage = Stage()
+    again = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
+    stage.ground.phones.says[phone(stage, "lee").id] = [again]
+    stage.mention("nova")
+    stage.deliver(rounds=60)
+    assert (set(rings(stage).values()), fates(stage, "lee")) == ({1}, [Fate.RETRY])
+    assert len(rings(stage)) == 3
+
+
+def test_what_a_provider_asks_for_is_waited_for() -> None:
+    stage = Stage()
+    wait = timedelta(minutes=10)
+    stage.ground.phones.says[phone(stage, "lee").id] = [RetryAt(at=stage.ground.clock.now() + wait, reason="429")]
+    stage.mention("nova")
+    stage.deliver_others()
+    stage.ground.clock.advance(wait - timedelta(seconds=30))
+    stage.deliver_others()
+    assert rang(stage, "lee") == 0
+    stage.deliver(rounds=60)
+    assert rang(stage, "lee") == 1
+
+
+def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
+    stage = Stage()
+    busy = RetryAt(at=stage.ground.clock.now(), reason="busy")
+    stage.ground.phones.says[phone(stage, "lee").id] = [busy] * 9
+    stage.mention("nova")
+    stage.deliver(rounds=150)
+    assert rang(stage, "lee") == 0
+    assert fates(stage, "lee") == [Fate.RETRY] * (TRIES - 1) + [Fate.GIVEN_UP]
+
+
+def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
+    stage = Stage()
+    late = RetryAt(at=stage.ground.clock.now() + timedelta(hours=1), reason="429")
+    stage.ground.phones.says[phone(stage, "lee").id] = [late]
+    stage.mention("nova")
+    stage.deliver()
+    assert (rang(stage, "lee"), fates(stage, "lee")) == (0, [Fate.GIVEN_UP])
+
+
+def test_what_may_have_arrived_is_sent_again_with_the_same_ids() -> None:
+    stage = Stage()
+    stage.ground.phones.says[phone(stage, "lee").id] = [Unknown(reason="no answer")]
+    stage.mention("nova")
+    stage.deliver(rounds=60)
+    lee = phone(stage, "lee").id
+    sent = [alert for alert, device in stage.ground.phones.arrived if device.id == lee]
+    assert len(sent) == 2
+    assert len({(alert.id, alert.collapse_id) for alert in sent}) == 1
+
+
+def test_a_token_that_is_gone_is_dropped_and_rings_no_more() -> None:
+    stage = Stage()
+    stage.ground.phones.says[phone(stage, "lee").id] = [DropToken(reason="UNREGISTERED")]
+    stage.mention("nova")
+    stage.deliver()
+    lee = Member(stage.scene.people["lee"].member)
+    assert (stage.ground.devices.of([lee]), fates(stage, "lee")) == ({}, [Fate.DROPPED])
+
+
+def test_a_drop_of_before_the_device_was_registered_again_doesn_t_count() -> None:
+    stage = Stage()
+    old = phone(stage, "lee")
+    stage.ground.phones.says[old.id] = [DropToken(reason="410", at=old.registered_at - timedelta(hours=1))]
+    stage.mention("nova")
+    stage.deliver()
+    assert phone(stage, "lee") == old
+
+
+def test_a_payload_that_is_refused_is_nobody_else_s_trouble() -> None:
+    stage = Stage()
+    stage.ground.phones.says[phone(stage, "kim").id] = [PayloadError(reason="too large")]
+    stage.mention("nova")
+    stage.deliver()
+    assert (rang(stage, "kim"), rang(stage, "lee"), fates(stage, "kim")) == (0, 1, [Fate.REFUSED])
+
+
+def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_everybody_is_told() -> None:
+    stage = Stage()
+    wrong = ConfigError(reason="InvalidProviderToken")
+    for name in ("kim", "lee", "roy"):
+        stage.ground.phones.says[phone(stage, name).id] = [wrong]
+    stage.mention("nova")
+    work = stage.system().work()
+    for _ in range(5):
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=1)
+    refused = sum(1 - len(said) for said in stage.ground.phones.says.values())
+    assert (refused, stage.ground.phones.arrived) == (1, [])
+    for _ in range(120):
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=1)
+    assert not stage.ground.ledger.open()
+    assert {rang(stage, name) for name in ("kim", "lee", "roy")} == {1}
+
+
+def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_back() -> None:
+    stage = Stage()
+    stage.ground.phones.away = True
+    stage.mention("nova")
+    stage.deliver_others()
+    assert stage.sees("lee") == ["mention:nova#1"]
+    assert not stage.ground.phones.arrived
+    stage.ground.phones.away = False
+    stage.deliver(rounds=120)
+    assert (set(rings(stage).values()), len(rings(stage))) == ({1}, 3)
+
+
+class Dying:
+    """The worker is killed at its n-th call of this method: before its effect, or behind it."""
+
+    def __init__(self, sent: Sent, method: str, *, behind: bool) -> None:
+        self.sent, self.method, self.behind, self.left = sent, method, behind, 1
+
+    def read(self, *given: Any) -> Any:
+        return self.sent.read(*given)
+
+    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+        return self._call("intend", windows)
+
+    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+        self._call("close", windows)
+
+    def _call(self, method: str, windows: Sequence[tuple[Sending, Window]]) -> Any:
+        fatal = method == self.method and self.left > 0
+        self.left -= fatal
+        found = None if fatal and not self.behind else getattr(self.sent, method)(windows)
+        if fatal:
+            raise Killed
+        return found
+
+
+def killed(stage: Stage, sent: Dying) -> None:
+    stage.mention("nova")
+    dying: Any = sent
+    stage.dispatch()
+    stage.work(Pool.P0, Pool.P1, Pool.P2)
+    stage.pass_time(seconds=1)
+    stage.dispatch()
+    with pytest.raises(Killed):
+        stage.work(Pool.FCM, by=stage.system(sent=dying).work())
+
+
+@pytest.mark.parametrize(
+    ("method", "behind", "times"),
+    [
+        pytest.param("intend", False, {1}, id="before it is noted"),
+        pytest.param("intend", True, {1}, id="once it is noted"),
+        pytest.param("close", False, {1, 2}, id="once it is sent"),
+        pytest.param("close", True, {1}, id="once that is noted"),
+    ],
+)
+def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_over(
+    method: str, behind: bool, times: set[int]
+) -> None:
+    stage = Stage()
+    killed(stage, Dying(stage.ground.sent, method, behind=behind))
+    stage.pass_time(seconds=60)
+    stage.deliver(rounds=60)
+    assert len(rings(stage)) == 3
+    assert set(rings(stage).values()) == times
+    for device in {device.id for _, device in stage.ground.phones.arrived}:
+        mine = [sent.collapse_id for sent, one in stage.ground.phones.arrived if one.id == device]
+        assert len(set(mine)) == len({sent.burst for sent, one in stage.ground.phones.arrived if one.id == device})
+
+
+def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
+    from notifier.domain.errors import StoreUnavailable
+    from tests.flow.failing import Refusing
+
+    stage = Stage()
+    stage.mention("nova")
+    refusing: Any = Refusing(stage.ground.sent, StoreUnavailable)
+    for _ in range(4):
+        stage.dispatch()
+        stage.work(by=stage.system(sent=refusing).work())
+        stage.pass_time(seconds=1)
+    assert stage.ground.phones.arrived == []
+    stage.pass_time(seconds=60)
+    stage.deliver(rounds=60)
+    assert len(rings(stage)) == 3
+
+
+def test_somebody_with_many_devices_is_told_on_each_once() -> None:
+    stage = Stage()
+    lee = Member(stage.scene.people["lee"].member)
+    now = stage.ground.clock.now()
+    more = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10)]
+    stage.ground.devices.write(more)
+    stage.mention("nova")
+    stage.deliver()
+    assert (len(rings(stage)), set(rings(stage).values())) == (13, {1})
