@@ -1,13 +1,14 @@
 """The backlog: the accounts of all open bursts, ordered so that a round looks at few of them, whatever waits."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
 
+from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Entry, Standing
 from notifier.domain.slice import Pool, Step
 from notifier.domain.subject import BurstKey
@@ -16,6 +17,8 @@ PARKED_AT_ONCE = 64
 """Bursts of a pool that a round marks as parked: some thousands a second."""
 
 Place = tuple[datetime, BurstKey]
+Line = tuple[Pool, Tier]
+"""Rows have a pool for each tier, and phones one for each provider, where no tier's stand behind another's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +34,8 @@ class Behind:
 @dataclass(slots=True)
 class Backlog:
     """An account moves while a queue or a worker may have a slice of it, and rests otherwise. Credits bound those that
-    move; those that rest stand in a line for each pool, the oldest first, and no round needs more of a line than the
-    pool has credits. What waits for a moment stands in no line until then.
+    move; those that rest stand in lines, the oldest first, and no round needs more of a line than its pool has credits.
+    What waits for a moment stands in no line until then.
     """
 
     accounts: dict[BurstKey, Account] = field(default_factory=dict)
@@ -46,7 +49,9 @@ class Backlog:
     """By the first moment that something of it waits for, whatever else of it moves or stands in lines."""
     wakes: dict[BurstKey, datetime] = field(default_factory=dict)
     """The same by burst."""
-    lines: dict[Pool, list[Place]] = field(default_factory=lambda: {pool: [] for pool in Pool})
+    lines: dict[Line, list[Place]] = field(default_factory=lambda: defaultdict(list))
+    stands: dict[BurstKey, Sequence[Line]] = field(default_factory=dict)
+    """In which of them each of those that rest is."""
     unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
     holding: dict[Pool, str] = field(default_factory=dict)
@@ -66,7 +71,7 @@ class Backlog:
             elif any(_moves(standing, now) for standing in account.standings.values()):
                 self.moving[key] = None
             else:
-                self._rest(account)
+                self._rest(account, now)
 
     def wake(self, now: datetime) -> None:
         """Those whose moment has come stand in the lines again."""
@@ -90,9 +95,9 @@ class Backlog:
             self.total -= self.left.pop(key)
             if (until := self.wakes.pop(key, None)) is not None:
                 _leave(self.asleep, (until, key))
-            for pool in Pool:
-                _leave(self.lines[pool], (account.plan.opened_at, key))
-                self.unmarked[pool].pop(key, None)
+            for line in self.stands.pop(key, ()):
+                _leave(self.lines[line], (account.plan.opened_at, key))
+                self.unmarked[line[0]].pop(key, None)
 
     def clear(self) -> None:
         self.drop(list(self.accounts))
@@ -102,15 +107,16 @@ class Backlog:
         changed = [pool for pool in Pool if throttles.get(pool) != self.holding.get(pool)]
         self.holding = dict(throttles)
         for pool in changed:
-            resting = (self.accounts[key] for _, key in self.lines[pool])
+            resting = (self.accounts[key] for _, key in self._of(pool))
             self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
 
     def candidates(self, most: Mapping[Pool, int]) -> Sequence[Account]:
         """Accounts enough to decide a round in which each pool starts at most so many slices."""
         chosen = dict.fromkeys(self.moving)
-        for pool, line in self.lines.items():
+        for (pool, _), line in self.lines.items():
             chosen |= dict.fromkeys(key for _, key in islice(line, most[pool]))
-            chosen |= dict.fromkeys(islice(self.unmarked[pool], PARKED_AT_ONCE))
+        for unmarked in self.unmarked.values():
+            chosen |= dict.fromkeys(islice(unmarked, PARKED_AT_ONCE))
         return [self.accounts[key] for key in chosen]
 
     def behind(self) -> Mapping[Pool, Behind]:
@@ -119,15 +125,24 @@ class Backlog:
     def _since(self, pool: Pool) -> datetime | None:
         if pool in self.holding:
             return None
-        oldest = [opened_at for opened_at, _ in self.lines[pool][:1]]
+        oldest = [opened_at for (of, _), line in self.lines.items() if of is pool for opened_at, _ in line[:1]]
         oldest += [self.accounts[key].plan.opened_at for key in self.moving if self.left[key][pool]]
         return min(oldest, default=None)
 
-    def _rest(self, account: Account) -> None:
-        for pool in self.left[account.plan.burst]:
-            insort(self.lines[pool], (account.plan.opened_at, account.plan.burst))
+    def _of(self, pool: Pool) -> Iterator[Place]:
+        for (of, _), line in self.lines.items():
+            if of is pool:
+                yield from line
+
+    def _rest(self, account: Account, now: datetime) -> None:
+        key = account.plan.burst
+        awake = (standing.slice for standing in account.standings.values() if account.awake(standing, now))
+        self.stands[key] = list(dict.fromkeys((piece.pool, piece.tier) for piece in awake))
+        for line in self.stands[key]:
+            insort(self.lines[line], (account.plan.opened_at, key))
+        for pool in self.left[key]:
             if self._unmarked(account, pool):
-                self.unmarked[pool][account.plan.burst] = None
+                self.unmarked[pool][key] = None
 
     def _unmarked(self, account: Account, pool: Pool) -> bool:
         by = self.holding.get(pool)

@@ -109,7 +109,7 @@ def decide(
             held = None if late else _held(piece, allowances)
             waits = piece.burst in ways.get(pool, ())
             if not waits and (purse.slices > 0 if late else purse.affords(piece)):
-                purse.pay(piece, 0.0 if late else expected_people(account, piece))
+                purse.pay(piece, expected_people(account, piece) if piece.step is Step.ROWS and not late else 0.0)
                 queue.append(piece)
             elif held and held not in standing.parked_by and not (waits and purse.has_people):
                 park.append((piece, held))

@@ -135,8 +135,8 @@ def test_rows_come_before_phones() -> None:
     stage.work()
     stage.pass_time(seconds=1)
     stage.dispatch()
-    assert stage.ground.queue.waiting[Pool.PUSH]
-    assert not [p for p in stage.ground.queue.waiting[Pool.PUSH] if p.tier is Tier.P2]
+    assert stage.ground.queue.waiting[Pool.FCM]
+    assert not [p for p in stage.ground.queue.waiting[Pool.FCM] if p.tier is Tier.P2]
 
 
 def test_nobody_marks_what_they_do_not_see() -> None:

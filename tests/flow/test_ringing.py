@@ -1,7 +1,7 @@
 """What becomes of alerts by what their provider says, and of a worker that dies over them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 

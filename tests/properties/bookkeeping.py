@@ -78,4 +78,4 @@ def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, Tally]) -> list[Entr
 
 
 def _people(piece: Slice, tallies: dict[int, Tally]) -> int:
-    return sum(tallies[shard].reached[piece.tier] for shard in piece.shards)
+    return sum(tallies[shard].reached.get(piece.tier, 0) for shard in piece.shards)

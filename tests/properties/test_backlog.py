@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience import Tier
-from notifier.domain.backlog import Backlog
+from notifier.domain.backlog import Backlog, Line, Place
 from notifier.domain.dispatch import Credit, Decision, decide
 from notifier.domain.ledger import Account, Entry, Fact
-from notifier.domain.slice import Pool, Step
+from notifier.domain.slice import Pool
 from notifier.domain.throttle import Allowance
 from tests.properties.bookkeeping import SECONDS, files
 from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
@@ -55,7 +55,7 @@ def test_a_few_are_decided_as_all_would_be(
 ) -> None:
     now, backlog = NOON + passed, Backlog()
     backlog.hold(holding(allowances))
-    backlog.put(accounts)
+    backlog.put(accounts, now)
     of_all = decided(accounts, now, purses, allowances, left)
     of_few = decided(few(backlog, purses), now, purses, allowances, left)
     assert set(of_few.queue) == set(of_all.queue)
@@ -68,42 +68,59 @@ def test_lines_and_sums_follow_the_accounts(before: list[Account], after: list[A
     """However they came about: the same as a backlog that saw only the last of each."""
     backlog, fresh = Backlog(), Backlog()
     backlog.hold({Pool.P1: "t1"})
-    backlog.put(before)
+    backlog.put(before, NOON)
     backlog.hold({Pool.P2: "t2"})
-    backlog.put(after)
+    backlog.put(after, NOON)
     entries = [
         Entry(slice=data.draw(st.sampled_from(list(account.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
         for account in after
         if account.standings
     ]
-    backlog.enter(entries)
+    backlog.enter(entries, NOON)
     gone = [account.plan.burst for account in before[::2]]
     backlog.drop(gone)
     fresh.hold({Pool.P2: "t2"})
     last = {account.plan.burst: account for account in (*before, *after)}
     for entry in entries:
         last[entry.slice.burst] = last[entry.slice.burst].with_entry(entry)
-    fresh.put(account for key, account in last.items() if key not in gone)
+    fresh.put((account for key, account in last.items() if key not in gone), NOON)
     assert backlog.behind() == fresh.behind()
     assert (backlog.accounts, backlog.moving, backlog.settled) == (fresh.accounts, fresh.moving, fresh.settled)
-    assert backlog.lines == fresh.lines
+    assert _standing(backlog) == _standing(fresh)
+    assert (backlog.stands, backlog.asleep, backlog.wakes) == (fresh.stands, fresh.asleep, fresh.wakes)
     assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
         pool: set(keys) for pool, keys in fresh.unmarked.items()
     }
+
+
+def _standing(backlog: Backlog) -> Mapping[Line, Sequence[Place]]:
+    return {line: places for line, places in backlog.lines.items() if places}
+
+
+@given(many(), SECONDS, SECONDS)
+@settings(max_examples=40, deadline=None)
+def test_what_waits_for_a_moment_is_awake_when_it_has_come(
+    accounts: list[Account], first: timedelta, second: timedelta
+) -> None:
+    before, after = sorted((NOON + first, NOON + second))
+    backlog, fresh = Backlog(), Backlog()
+    backlog.put(accounts, before)
+    backlog.wake(after)
+    fresh.put(accounts, after)
+    assert (_standing(backlog), backlog.asleep, backlog.behind()) == (_standing(fresh), fresh.asleep, fresh.behind())
 
 
 @given(many())
 @settings(max_examples=30, deadline=None)
 def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[Account]) -> None:
     backlog = Backlog()
-    backlog.put(accounts)
+    backlog.put(accounts, NOON)
     for pool, behind in backlog.behind().items():
         left = [
             account.plan.opened_at
             for account in accounts
             for standing in account.standings.values()
-            if standing.slice.pool is pool and not standing.ended
-            if standing.slice.step is Step.ROWS or account.rows_done(standing.slice)
+            if standing.slice.pool is pool and account.awake(standing, NOON)
         ]
         assert (behind.slices, behind.since) == (len(left), min(left, default=None))
 
@@ -112,7 +129,7 @@ def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[Accou
 @settings(max_examples=30, deadline=None)
 def test_a_throttle_s_work_counts_and_is_not_late(accounts: list[Account]) -> None:
     backlog = Backlog()
-    backlog.put(accounts)
+    backlog.put(accounts, NOON)
     before = backlog.behind()
     backlog.hold({Pool.P2: "t1"})
     assert backlog.behind() == {**before, Pool.P2: replace(before[Pool.P2], since=None)}

@@ -9,7 +9,7 @@ from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import SHARD_MEMBERS
 from notifier.domain.plan import PUSHED_TIERS, WIDEST, SetHead, plan
 from notifier.domain.reach import Verdict
-from notifier.domain.slice import Slice, Step
+from notifier.domain.slice import PHONES, Slice, Step
 from tests.unit.examples import burst
 
 COUNTS = st.lists(st.sampled_from([0, 0, 1, 700, SHARD_MEMBERS]) | st.integers(0, SHARD_MEMBERS), max_size=400)
@@ -27,7 +27,7 @@ def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
     followed = {shard for shard, n in enumerate(counts) if n}
     covered = Counter((one.step, one.tier, shard) for one in found for shard in one.shards)
     pushed = PUSHED_TIERS if verdict is Verdict.ALL else ()
-    steps = [(Step.ROWS, tier) for tier in TIERS] + [(Step.PUSH, tier) for tier in pushed]
+    steps = [(Step.ROWS, tier) for tier in TIERS] + [(step, tier) for step in PHONES for tier in pushed]
     assert covered == Counter((step, tier, shard) for step, tier in steps for shard in followed)
 
 
@@ -35,7 +35,7 @@ def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
 @settings(max_examples=60)
 def test_no_slice_is_empty_or_too_wide_and_each_has_a_name_of_its_own(counts: list[int]) -> None:
     found = list(plan(burst(), head_of(counts)).slices())
-    assert all(1 <= one.width <= WIDEST[one.tier] for one in found)
+    assert all(1 <= one.width <= WIDEST[one.rows.tier] for one in found)
     assert [Slice.parse(str(one)) for one in found] == found
     assert len(set(found)) == len(found)
 

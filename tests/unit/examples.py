@@ -143,8 +143,17 @@ def piece(
     return Slice(BurstKey(OF_NOVA, seq), step, tier, first, first if last is None else last)
 
 
-def entry(of: Slice, fact: Fact, *, n: int = 0, at: datetime = NOON, people: int = 0, note: str = "") -> Entry:
-    return Entry(slice=of, fact=fact, n=n, at=at, people=people, note=note)
+def entry(
+    of: Slice,
+    fact: Fact,
+    *,
+    n: int = 0,
+    at: datetime = NOON,
+    people: int = 0,
+    note: str = "",
+    phones: int | None = None,
+) -> Entry:
+    return Entry(slice=of, fact=fact, n=n, at=at, people=people, note=note, phones=phones)
 
 
 def claim(of: Slice, *, at: datetime, until: datetime) -> Claim:

@@ -44,7 +44,7 @@ def test_once_the_seals_have_expired_there_is_nothing_to_check_against() -> None
 
 
 def test_alerts_are_no_deliveries() -> None:
-    assert of(entry(piece(Tier.P0, 0, step=Step.PUSH), Fact.DONE, people=1)).delivered == 0
+    assert of(entry(piece(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
 
 
 def test_one_person_too_many_or_too_few_is_noticed() -> None:

@@ -7,7 +7,7 @@ from notifier.domain.audience import TIERS, Tier
 from notifier.domain.dispatch import CREDITS, GIVES_WAY, LATE, Credit, Decision, decide, expected_people, expired
 from notifier.domain.ledger import Account, Entry, Fact, account
 from notifier.domain.plan import EXPECTED_SHARE, WIDEST, Plan
-from notifier.domain.slice import Pool, Slice, Step
+from notifier.domain.slice import PHONES, Pool, Slice, Step
 from notifier.domain.throttle import Allowance
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
@@ -152,9 +152,39 @@ def test_a_burst_with_much_in_flight_lets_a_new_one_go_first() -> None:
 
 def test_phones_wait_until_the_rows_of_the_same_slice_stand() -> None:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
-    assert in_pool(chosen(of(plan)), Pool.PUSH) == []
+    assert in_pool(chosen(of(plan)), Pool.WEB) == []
     rows = entry(piece(Tier.P0, 1), Fact.DONE)
-    assert in_pool(chosen(of(plan, rows)), Pool.PUSH) == [piece(Tier.P0, 1, step=Step.PUSH)]
+    for step in PHONES:
+        assert in_pool(chosen(of(plan, rows)), Pool(step)) == [piece(Tier.P0, 1, step=step)]
+
+
+def with_rows(plan: Plan) -> Account:
+    return of(plan, *(entry(one, Fact.DONE) for one in plan.slices() if one.step is Step.ROWS))
+
+
+def test_p0_s_phones_come_before_everybody_else_s_whosever_burst() -> None:
+    crowd = with_rows(plan_of(seq=1, shards=9, pushed=(Tier.P1,)))
+    late = with_rows(plan_of(seq=2, shards=1, pushed=(Tier.P0, Tier.P1), opened_at=NOON + SECOND))
+    found = in_pool(chosen(crowd, late, credits={Pool.FCM: Credit(slices=3, shards=99)}), Pool.FCM)
+    assert [(one.burst.seq, one.tier) for one in found] == [(2, Tier.P0), (1, Tier.P1), (1, Tier.P1)]
+
+
+def test_a_crowd_s_phones_leave_room_for_p0() -> None:
+    crowd, vips = (with_rows(plan_of(seq=seq, shards=9, pushed=(tier,))) for seq, tier in ((1, Tier.P1), (2, Tier.P0)))
+    credits = {Pool.FCM: Credit(slices=99, shards=7, reserved=5)}
+    assert len(in_pool(chosen(crowd, credits=credits), Pool.FCM)) == 2
+    assert [one.tier for one in in_pool(chosen(crowd, vips, credits=credits), Pool.FCM)] == [Tier.P0] * 7
+
+
+def test_what_waits_for_a_moment_uses_up_no_credit_and_is_queued_when_that_has_come() -> None:
+    plan = plan_of(shards=1, pushed=(Tier.P0,))
+    phones = piece(Tier.P0, step=Step.FCM)
+    waits = [entry(phones, Fact.DISPATCHED, n=1), entry(phones, Fact.WAITS, n=1, at=NOON + HOUR)]
+    asleep = of(plan, *(entry(one, Fact.DONE) for one in plan.slices() if one.step is Step.ROWS), *waits)
+    credits = {Pool.FCM: Credit(slices=1, shards=1)}
+    other = with_rows(plan_of(seq=2, shards=1, pushed=(Tier.P0,)))
+    assert [one.burst.seq for one in in_pool(chosen(asleep, other, credits=credits), Pool.FCM)] == [2]
+    assert in_pool(chosen(asleep, now=NOON + HOUR, credits=credits), Pool.FCM) == [phones]
 
 
 def test_a_paused_tier_is_parked_once_under_the_throttle_s_name() -> None:
@@ -207,7 +237,11 @@ def test_what_is_past_its_worth_and_waits_for_credit_is_held_by_no_throttle() ->
 def test_a_throttle_on_rows_parks_no_phones() -> None:
     rows = entry(piece(Tier.P0), Fact.DONE)
     paused = {Tier.P0: Allowance(rate=0.0, by="t1")}
-    found = chosen(of(plan_of(shards=1, pushed=(Tier.P0,)), rows), allowances=paused, credits={Pool.PUSH: NO_CREDIT})
+    found = chosen(
+        of(plan_of(shards=1, pushed=(Tier.P0,)), rows),
+        allowances=paused,
+        credits=dict.fromkeys(map(Pool, PHONES), NO_CREDIT),
+    )
     assert found.park == ()
 
 
@@ -223,11 +257,11 @@ def test_a_slice_is_worth_its_pool_s_term_from_the_opening() -> None:
     assert not expired(late, piece(Tier.P1), NOON + 2 * HOUR - timedelta(milliseconds=1))
 
 
-def test_a_push_slice_is_worth_its_term_from_when_the_rows_stood() -> None:
+def test_phones_are_worth_a_day() -> None:
     rows = entry(piece(Tier.P0), Fact.DONE, at=NOON + HOUR)
-    parked, phones = of(plan_of(shards=1, pushed=(Tier.P0,)), rows), piece(Tier.P0, step=Step.PUSH)
-    assert not expired(parked, phones, NOON + HOUR + phones.terms.worth - timedelta(milliseconds=1))
-    assert expired(parked, phones, NOON + HOUR + phones.terms.worth)
+    parked, phones = of(plan_of(shards=1, pushed=(Tier.P0,)), rows), piece(Tier.P0, step=Step.APNS)
+    assert not expired(parked, phones, NOON + 24 * HOUR - timedelta(milliseconds=1))
+    assert expired(parked, phones, NOON + 24 * HOUR)
 
 
 def test_the_guess_follows_the_followers_until_a_slice_has_ended() -> None:

@@ -94,7 +94,7 @@ def test_an_ended_slice_is_never_in_flight() -> None:
 
 
 def test_phones_wait_for_the_rows_of_the_same_people() -> None:
-    phones = piece(Tier.P1, step=Step.PUSH)
+    phones = piece(Tier.P1, step=Step.FCM)
     before = account(plan_of(pushed=(Tier.P1,)), [entry(piece(Tier.P1, 1), Fact.DONE)], ())
     assert not before.rows_done(phones)
     assert before.with_entry(entry(P1, Fact.DONE)).rows_done(phones)
@@ -108,15 +108,56 @@ def test_rows_are_worth_their_term_from_the_opening() -> None:
     assert worth_until(entry(P1, Fact.DISPATCHED, n=1, at=NOON + HOUR), step=Step.ROWS) == NOON + 2 * HOUR
 
 
-@pytest.mark.parametrize("fact", [Fact.DONE, Fact.DEAD])
-def test_alerts_are_worth_their_term_from_the_end_of_their_rows(fact: Fact) -> None:
-    elsewhere = entry(piece(Tier.P1, 1), Fact.DONE, at=NOON + 2 * HOUR)
-    term = piece(Tier.P1, step=Step.PUSH).terms.worth
-    assert worth_until(entry(P1, fact, at=NOON + HOUR), elsewhere, step=Step.PUSH) == NOON + HOUR + term
+@pytest.mark.parametrize("fact", [Fact.DONE, Fact.DEAD, Fact.PULLED])
+def test_alerts_are_worth_a_day_whatever_became_of_their_rows(fact: Fact) -> None:
+    assert worth_until(entry(P1, fact, at=NOON + HOUR), step=Step.FCM) == NOON + 24 * HOUR
 
 
-def test_alerts_of_rows_that_were_left_to_the_pull_path_are_worth_nothing() -> None:
-    assert worth_until(entry(P1, Fact.PULLED, at=NOON + HOUR), step=Step.PUSH) == NOON + HOUR
+def phones_of(*facts: Entry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P2, Tier.DORMANT)) -> set[Tier]:
+    found = account(plan_of(shards=1, pushed=pushed), facts, ())
+    return {one.tier for one in found.standings if one.step is not Step.ROWS}
+
+
+@pytest.mark.parametrize(
+    ("tier", "phones", "left"),
+    [
+        (Tier.P1, 0, {Tier.P2, Tier.DORMANT}),
+        (Tier.P2, 0, {Tier.P1}),
+        (Tier.P1, 1, {Tier.P1, Tier.P2, Tier.DORMANT}),
+        (Tier.P1, None, {Tier.P1, Tier.P2, Tier.DORMANT}),
+    ],
+)
+def test_rows_whose_people_have_no_phones_have_nothing_behind_them(
+    tier: Tier, phones: int | None, left: set[Tier]
+) -> None:
+    done = entry(piece(tier), Fact.DONE, phones=phones)
+    assert phones_of(done) == left
+    before = account(plan_of(shards=1, pushed=(Tier.P1, Tier.P2, Tier.DORMANT)), (), ())
+    assert {one.tier for one in before.with_entry(done).standings if one.step is not Step.ROWS} == left
+
+
+PHONES_OF_P1 = piece(Tier.P1, step=Step.FCM)
+
+
+def waiting(*facts: Entry, now: datetime) -> Standing:
+    found = account(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
+    assert found.awake(found.standings[PHONES_OF_P1], now) is not found.standings[PHONES_OF_P1].waits(now)
+    return found.standings[PHONES_OF_P1]
+
+
+def test_what_waits_for_a_moment_is_not_in_flight_and_may_be_queued_when_it_comes() -> None:
+    queued = entry(PHONES_OF_P1, Fact.DISPATCHED, n=1)
+    until = entry(PHONES_OF_P1, Fact.WAITS, n=1, at=NOON + HOUR)
+    found = waiting(queued, until, now=NOON + SECOND)
+    assert (found.state(NOON + SECOND, throttles=()), found.in_flight(NOON + SECOND)) == (State.WAITING, False)
+    assert waiting(queued, until, now=NOON + HOUR).busy_until() is None
+
+
+def test_of_several_waits_the_last_counts_and_who_is_queued_behind_it_is_in_flight() -> None:
+    waits = [entry(PHONES_OF_P1, Fact.WAITS, n=n, at=NOON + at) for n, at in ((2, HOUR), (1, 9 * HOUR))]
+    again = entry(PHONES_OF_P1, Fact.DISPATCHED, n=2, at=NOON + HOUR)
+    found = waiting(*waits, again, now=NOON + HOUR)
+    assert (found.waited, found.in_flight(NOON + HOUR)) == (2, True)
 
 
 def test_a_burst_is_settled_when_every_slice_has_ended() -> None:

@@ -4,9 +4,11 @@ import pytest
 
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.device import Platform
 from notifier.domain.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, narrowed, plan
 from notifier.domain.reach import Verdict
-from notifier.domain.slice import Step
+from notifier.domain.slice import PHONES, Step
+from notifier.domain.subject import Lane
 from tests.unit.examples import EVE, SELF_NOVA, burst, plan_of
 
 FULL = SetHead(total=1_526 * SHARD_MEMBERS, counts=[SHARD_MEMBERS] * 1_526)
@@ -22,15 +24,15 @@ def test_nobody_s_plan_has_no_slices() -> None:
 
 def test_two_hundred_million_followers_are_a_few_hundred_slices() -> None:
     found = list(plan(burst(), FULL).slices())
-    assert 100 < len(found) < 500
-    assert all(one.width <= WIDEST[one.tier] for one in found)
+    assert 100 < len(found) < 700
+    assert all(one.width <= WIDEST[one.rows.tier] for one in found)
 
 
 def test_an_audience_of_one_has_rows_and_an_alert_of_p0_alone() -> None:
     found = plan(burst(subject=SELF_NOVA), SetHead(total=1, counts=[0, 0, 1]))
     assert [(one.step, one.tier, one.shards) for one in found.slices()] == [
         (Step.ROWS, Tier.P0, range(2, 3)),
-        (Step.PUSH, Tier.P0, range(2, 3)),
+        *((step, Tier.P0, range(2, 3)) for step in PHONES),
     ]
 
 
@@ -53,12 +55,25 @@ def test_p0_starts_at_the_front_and_p1_at_the_back_so_that_they_share_the_sealin
     assert runs(found, Step.ROWS, Tier.P1) == [(2, 2), (1, 1), (0, 0)]
 
 
-def test_alerts_go_to_the_same_slices_as_the_rows_of_p0_and_p1_and_after_all_rows() -> None:
+def test_alerts_go_to_the_same_slices_as_the_rows_for_each_provider_and_after_all_rows() -> None:
     found = plan(burst(), FULL)
-    assert found.pushed == (Tier.P0, Tier.P1)
-    assert [runs(found, Step.PUSH, t) for t in found.pushed] == [runs(found, Step.ROWS, t) for t in found.pushed]
-    steps = [one.step for one in found.slices()]
-    assert steps == sorted(steps, key=[Step.ROWS, Step.PUSH].index)
+    rows = {tier: runs(found, Step.ROWS, tier) for tier in TIERS}
+    for step in PHONES:
+        assert {tier: runs(found, step, tier) for tier in TIERS} == rows
+    assert [one.step is Step.ROWS for one in found.slices()] == sorted(
+        (one.step is Step.ROWS for one in found.slices()), reverse=True
+    )
+
+
+def test_who_is_served_by_pull_alone_shares_the_slices_of_p2() -> None:
+    found = plan(burst(), FULL)
+    assert runs(found, Step.FCM, Tier.DORMANT) == runs(found, Step.ROWS, Tier.P2)
+    assert runs(plan(burst(lane=Lane.STANDARD), FULL), Step.FCM, Tier.DORMANT) == []
+
+
+def test_alerts_go_nowhere_but_to_the_platforms_that_are_served() -> None:
+    found = plan(burst(), FULL, [Platform.WEB])
+    assert {one.step for one in found.slices()} == {Step.ROWS, Step.WEB}
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ROW, Verdict.HOLD, Verdict.DENY])
