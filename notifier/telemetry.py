@@ -10,57 +10,81 @@ class Metrics:
     """Counters only ever count what happened; what can be read from the ledger is read there."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        registry = registry or CollectorRegistry()
-        self.registry = registry
+        self.registry = registry or CollectorRegistry()
+        self._of_mentions()
+        self._of_phones()
+        self._of_parts()
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"notifier_{name}", text, labels, registry=registry)
-
-        def histogram(name: str, text: str, *labels: str) -> Histogram:
-            return Histogram(f"notifier_{name}", text, labels, registry=registry, buckets=SECONDS)
-
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            """Of the whole system: whoever looked last is right."""
-            return Gauge(f"notifier_{name}", text, labels, registry=registry, multiprocess_mode="mostrecent")
-
-        def share(name: str, text: str) -> Gauge:
-            """Of one process: those of all are added, and each begins by setting its own, which outlives it."""
-            return Gauge(f"notifier_{name}", text, registry=registry, multiprocess_mode="sum")
-
-        self.events = counter("events_total", "Events at the gateway.", "status")
-        self.mentions = counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
-        self.refusals = counter("refusals_total", "Accounts named in events whose followers got no mention.", "code")
-        self.held = gauge("held", "Mentions that wait for a person to decide.")
-        self.erased = counter(
+    def _of_mentions(self) -> None:
+        self.events = self._counter("events_total", "Events at the gateway.", "status")
+        self.mentions = self._counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
+        self.refusals = self._counter(
+            "refusals_total", "Accounts named in events whose followers got no mention.", "code"
+        )
+        self.held = self._gauge("held", "Mentions that wait for a person to decide.")
+        self.erased = self._counter(
             "erased_total", "What was taken out of erased authors, beside mentions: words and devices.", "what"
         )
-        self.bursts = counter("bursts_total", "Bursts that the coordinator published.", "lane")
-        self.restamps = counter("restamps_total", "Bursts re-stamped because they would have been visible too late.")
-        self.audits = counter("badge_audits_total", "Tab opens that were computed again from the store alone.")
-        self.drifts = counter("badge_drift_total", "Audited tab opens whose list or badge wasn't what the store says.")
-        self.dispatched = counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
-        self.slices = counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
-        self.deliveries = counter("deliveries_total", "People reached durably.", "tier")
-        self.rows = counter("rows_total", "Inbox rows written, repeats included.", "tier")
-        self.delivery = histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
-        self.receipts = counter("push_receipts_total", "Alerts to devices, by what became of them.", "platform", "fate")
-        self.push = histogram("push_seconds", "From accepted to taken by the provider, by device.", "platform")
-        self.broken = counter("push_breakers_opened_total", "Times that a provider was left alone.", "platform")
-        self.streams = share("streams", "Live streams open, in all API processes together.")
-        self.told = counter("stream_events_total", "Events sent on live streams.", "event")
-        self.cut = counter("streams_cut_total", "Live streams closed because their client read too slowly.")
-        self.dead = counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
-        self.unruled = counter("tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard.")
-        self.rebuilt = counter("bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows.")
-        self.drifted = counter("bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong.")
-        self.outages = counter("outages_total", "Steps put off because a part didn't answer.", "part")
-        self.lag = gauge("lag_records", "Records behind the group's commit.", "stream")
-        self.waiting = gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
-        self.pressure = gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
-        self.unrolled = counter(
+        self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
+        self.restamps = self._counter(
+            "restamps_total", "Bursts re-stamped because they would have been visible too late."
+        )
+        self.audits = self._counter("badge_audits_total", "Tab opens that were computed again from the store alone.")
+        self.drifts = self._counter(
+            "badge_drift_total", "Audited tab opens whose list or badge wasn't what the store says."
+        )
+        self.dispatched = self._counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
+        self.slices = self._counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
+        self.deliveries = self._counter("deliveries_total", "People reached durably.", "tier")
+        self.rows = self._counter("rows_total", "Inbox rows written, repeats included.", "tier")
+        self.delivery = self._histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
+
+    def _of_phones(self) -> None:
+        self.receipts = self._counter(
+            "push_receipts_total", "Alerts to devices, by what became of them.", "platform", "fate"
+        )
+        self.push = self._histogram("push_seconds", "From accepted to taken by the provider, by device.", "platform")
+        self.broken = self._counter("push_breakers_opened_total", "Times that a provider was left alone.", "platform")
+        self.ease = self._gauge(
+            "push_ease_ratio", "What slow tabs and the monitor's pressure leave of the pace of alerts."
+        )
+
+    def _of_parts(self) -> None:
+        self.streams = self._share("streams", "Live streams open, in all API processes together.")
+        self.told = self._counter("stream_events_total", "Events sent on live streams.", "event")
+        self.cut = self._counter("streams_cut_total", "Live streams closed because their client read too slowly.")
+        self.dead = self._counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.unruled = self._counter(
+            "tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard."
+        )
+        self.rebuilt = self._counter(
+            "bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows."
+        )
+        self.drifted = self._counter("bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong.")
+        self.outages = self._counter("outages_total", "Steps put off because a part didn't answer.", "part")
+        self.lag = self._gauge("lag_records", "Records behind the group's commit.", "stream")
+        self.waiting = self._gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
+        self.pressure = self._gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.unrolled = self._counter(
             "activity_unreadable_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
         )
-        self.emptied = counter("activity_emptied_total", "Times that Redis had lost the hours of activity.")
-        self.unreconciled = counter("unreconciled_total", "Duties the reconciler failed at, once a round.", "duty")
-        self.replaced = counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
-        self.unbalanced = counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
+        self.emptied = self._counter("activity_emptied_total", "Times that Redis had lost the hours of activity.")
+        self.unreconciled = self._counter(
+            "unreconciled_total", "Duties the reconciler failed at, once a round.", "duty"
+        )
+        self.replaced = self._counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
+        self.unbalanced = self._counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"notifier_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(f"notifier_{name}", text, labels, registry=self.registry, buckets=SECONDS)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Of the whole system: whoever looked last is right."""
+        return Gauge(f"notifier_{name}", text, labels, registry=self.registry, multiprocess_mode="mostrecent")
+
+    def _share(self, name: str, text: str) -> Gauge:
+        """Of one process: those of all are added, and each begins by setting its own, which outlives it."""
+        return Gauge(f"notifier_{name}", text, registry=self.registry, multiprocess_mode="sum")

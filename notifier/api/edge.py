@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
@@ -27,6 +27,7 @@ from notifier.api.opaque import Opaque
 from notifier.api.phones import Phones
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
+from notifier.api.timing import LATELY, Timing
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
 from notifier.domain.allowance import Limit
@@ -68,6 +69,7 @@ class Edge:
     keys: Keys = field(repr=False)
     identity: Identity
     metering: Metering
+    timing: Timing
     opaque: Opaque
     threads: ThreadPoolExecutor
     gathering: Gathering
@@ -121,6 +123,10 @@ def edge(
         left = await asyncio.get_running_loop().run_in_executor(threads, call)
         return {who: left[f"{limit.name}:{who}"] for who in spent}
 
+    async def tell(p99: timedelta) -> None:
+        call = partial(ports.tabs.tell, system.owner, p99, LATELY)
+        await asyncio.get_running_loop().run_in_executor(threads, call)
+
     async def recent(since: datetime) -> Sequence[Burst]:
         return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
 
@@ -169,6 +175,7 @@ def edge(
         keys=keys,
         identity=identity or identity_of(system.settings, keys, system.metrics),
         metering=metering(system.settings.limits, settle, ports.clock, system.metrics, pause),
+        timing=Timing(tell=tell, clock=ports.clock, metrics=system.metrics, pause=pause),
         opaque=Opaque.of(keys),
         threads=threads,
         gathering=Gathering(accept),

@@ -59,7 +59,8 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     """A page, newest first, and the badge of the same moment."""
     user = request.user
     after = edge.opaque.place(user, cursor) if cursor is not None else None
-    found, badge = await edge.tab.open(user, after=after, limit=limit)
+    with edge.timing():
+        found, badge = await edge.tab.open(user, after=after, limit=limit)
     body = InboxBody(
         items=[item_body(item, edge.opaque.id(user, item.entry.key), edge.clock.now()) for item in found.items],
         next=edge.opaque.cursor(user, found.next) if found.next else None,

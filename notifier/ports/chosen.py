@@ -77,6 +77,9 @@ class Ports:
     pressure: Pressure
     report: BacklogReport
     active_hours: ActiveHours
+    paces: Paces
+    caps: Caps
+    tabs: TabReport
     bus: LiveBus
     queue: Queue
     paces: Paces

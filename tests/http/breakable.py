@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.domain.burst import Burst
@@ -14,6 +14,7 @@ from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.cache import MemoryPressure, MemoryRecent
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.pacing import MemoryTabReport
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
 
@@ -81,6 +82,16 @@ class BreakablePressure(MemoryPressure):
         if self.broken.cache:
             raise self.broken.cache
         return MemoryPressure.level(self)
+
+
+@dataclass(slots=True)
+class BreakableTabReport(MemoryTabReport):
+    broken: Broken = field(kw_only=True)
+
+    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+        if self.broken.cache:
+            raise self.broken.cache
+        MemoryTabReport.tell(self, process, p99, lasting)
 
 
 @dataclass(slots=True)

@@ -52,6 +52,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces
 from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.pull import MemoryPullIndex
@@ -70,6 +71,7 @@ from tests.http.breakable import (
     BreakableLog,
     BreakablePressure,
     BreakableRecent,
+    BreakableTabReport,
     BreakableThrottles,
     BreakableTimeline,
     Broken,
@@ -95,6 +97,7 @@ class House:
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
         self.active_hours = MemoryActiveHours(self.activity, clock)
+        self.tabs = BreakableTabReport(clock, broken=self.broken)
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecent(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
@@ -138,6 +141,9 @@ class House:
             pressure=BreakablePressure(clock, broken=self.broken),
             report=MemoryBacklogReport(clock),
             active_hours=self.active_hours,
+            paces=MemoryPaces(),
+            caps=MemoryCaps(),
+            tabs=self.tabs,
             bus=self.bus,
             queue=self.queue,
             sender=ConsoleSender(self.console),

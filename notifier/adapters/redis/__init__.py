@@ -1,4 +1,4 @@
-"""Redis or Valkey: the pull index, small caches and the live bus. Everything here may be emptied at any moment."""
+"""Redis or Valkey: the pull index, small caches, what bounds alerts, the live bus. It may be emptied at any moment."""
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.bus import RedisBus
@@ -6,6 +6,7 @@ from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, Redi
 from notifier.adapters.redis.client import await_answer, connect, connect_async
 from notifier.adapters.redis.inspection import Server, look
 from notifier.adapters.redis.listener import RedisLiveReader
+from notifier.adapters.redis.pacing import RedisCaps, RedisPaces, RedisTabReport
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
 
@@ -15,11 +16,14 @@ __all__ = [
     "RedisBacklogReport",
     "RedisBuckets",
     "RedisBus",
+    "RedisCaps",
     "RedisLiveReader",
+    "RedisPaces",
     "RedisPressure",
     "RedisPullIndex",
     "RedisPullReader",
     "RedisRecent",
+    "RedisTabReport",
     "Server",
     "await_answer",
     "connect",

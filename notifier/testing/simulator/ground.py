@@ -27,6 +27,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
+from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces, MemoryTabReport
 from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
@@ -138,10 +139,10 @@ class Ground:
         self.spared = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)
-        self.recent = MemoryRecent(self.clock)
-        self.buckets = MemoryBuckets(self.clock)
+        self.recent, self.buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
         self.pressure = MemoryPressure(self.clock)
         self.report = MemoryBacklogReport(self.clock)
+        self.paces, self.caps, self.tabs = MemoryPaces(), MemoryCaps(), MemoryTabReport(self.clock)
         self.activity = MemoryActivity()
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
@@ -152,7 +153,8 @@ class Ground:
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        for port in (self.pull, self.recent, self.buckets, self.pressure, self.report, self.active_hours, self.queue):
+        small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs)
+        for port in (self.pull, *small, self.active_hours, self.queue):
             port.wipe()
         self.wipes += 1
         self.unannounced.clear()

@@ -1,0 +1,98 @@
+"""What bounds alerts, in Redis: paces, caps, and what the tab's processes say of themselves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from notifier.adapters.redis.cells import Cell, Cells
+from notifier.adapters.redis.client import Client
+from notifier.adapters.redis.scripts import Script
+from notifier.codec.limits import pack_history, pack_pace, unpack_history, unpack_pace
+from notifier.domain.bits import BLOCK_MEMBERS, block_of
+from notifier.domain.caps import KEPT, Caps, Cause, Ruling, judged, spent
+from notifier.domain.device import Platform
+from notifier.domain.errors import Poison
+from notifier.domain.pace import TERMS, Pace, Terms, drawn, told
+from notifier.domain.subject import BurstKey, Member
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+T = TypeVar("T")
+
+
+class RedisPaces:
+    def __init__(self, client: Client, terms: Mapping[Platform, Terms] = TERMS) -> None:
+        self._terms = terms
+        # Idle for so long each begins anew anyway.
+        self._cells = Cells(client, max(each.idle for each in terms.values()))
+
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+        def step(_: Cell, held: bytes) -> tuple[bytes, int]:
+            after, granted = drawn(_pace(held), self._terms[platform], now, wanted, urgent=urgent, ease=ease)
+            return pack_pace(after), granted
+
+        return self._cells.change([_of(platform)], step)[_of(platform)]
+
+    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+        def step(_: Cell, held: bytes) -> tuple[bytes, None]:
+            return pack_pace(told(_pace(held), self._terms[platform], now, refused=refused, slow=slow)), None
+
+        if refused or slow:
+            self._cells.change([_of(platform)], step)
+
+
+class RedisCaps:
+    """A block's people are in one hash, which is forgotten a day after the last of them was alerted; until then it
+    keeps the last days of the others, too: 24 bytes for each alert."""
+
+    def __init__(self, client: Client, caps: Caps | None = None) -> None:
+        self._caps = caps or Caps()
+        self._cells = Cells(client, KEPT)
+
+    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+        cause = Cause.of(burst, tweet)
+
+        def step(_: Cell, held: bytes) -> tuple[bytes | None, Ruling]:
+            history = _read(unpack_history, held) or ()
+            ruling = judged(history, cause, now, self._caps)
+            if ruling is not Ruling.NEW:
+                return None, ruling
+            return pack_history(spent(history, cause, now, self._caps)), ruling
+
+        cells = {member: _day(member) for member in people}
+        found = self._cells.change(cells.values(), step)
+        return {member: found[cell] for member, cell in cells.items()}
+
+
+class RedisTabReport:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._slowest = Script.named("slowest")
+
+    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+        with self._client.answered():
+            self._slowest(self._client, "tabs", process, p99 // _MILLISECOND, lasting // _MILLISECOND)
+
+    def worst(self) -> timedelta | None:
+        with self._client.answered():
+            found = self._slowest(self._client, "tabs", "", 0, 0)
+        return None if found is None else found * _MILLISECOND
+
+
+def _pace(held: bytes) -> Pace | None:
+    return _read(unpack_pace, held)
+
+
+def _read(unpack: Callable[[bytes], T], held: bytes) -> T | None:
+    try:
+        return unpack(held) if held else None
+    except Poison:  # as if it had never been
+        return None
+
+
+def _of(platform: Platform) -> Cell:
+    return Cell(f"pace:{platform}", "pace")
+
+
+def _day(member: Member) -> Cell:
+    return Cell(f"caps:{block_of(member)}", str(member % BLOCK_MEMBERS))

@@ -1,0 +1,50 @@
+"""Pacing: how many alerts a worker may send to its provider now, also while nobody can say what the others send."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.audience import Tier
+from notifier.domain.device import Platform
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.pace import TERMS, Pace, Terms, drawn, told
+from notifier.flow.easing import Easing
+from notifier.ports.pacing import Paces
+from notifier.telemetry import Metrics
+
+ALONE = 10
+"""Workers of one provider who, each by itself, stay below its limit together."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pacing:
+    """For one thread of one provider. Raises nothing: without Redis a worker goes on by itself, at a tenth."""
+
+    platform: Platform
+    paces: Paces
+    easing: Easing
+    metrics: Metrics
+    terms: Terms | None = None
+    """The provider's, as the paces have them; None where those are the usual ones."""
+    pace: Pace | None = field(default=None, init=False)
+    """Our own, while nobody knows the common one."""
+
+    def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
+        """How many may go now, 0 to `wanted`; P0 before the others."""
+        urgent, ease = tier is Tier.P0, self.easing(now)
+        try:
+            return self.paces.draw(self.platform, wanted, urgent=urgent, ease=ease, now=now)
+        except CacheUnavailable:
+            self.metrics.outages.labels("cache").inc()
+        self.pace, granted = drawn(self.pace, self._alone, now, wanted, urgent=urgent, ease=ease)
+        return granted
+
+    def tell(self, now: datetime, *, refused: int, slow: bool) -> None:
+        try:
+            self.paces.tell(self.platform, refused=refused, slow=slow, now=now)
+        except CacheUnavailable:
+            self.metrics.outages.labels("cache").inc()
+            self.pace = told(self.pace, self._alone, now, refused=refused, slow=slow)
+
+    @property
+    def _alone(self) -> Terms:
+        return (self.terms or TERMS[self.platform]).shared(ALONE)

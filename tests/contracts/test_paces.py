@@ -1,0 +1,114 @@
+"""The paces of providers, on every backend."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.pacing import RedisPaces
+from notifier.domain.device import Platform
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.pace import Terms
+from notifier.ports.pacing import Paces
+from notifier.testing.memory.clock import START
+from notifier.testing.memory.pacing import MemoryPaces
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+
+__all__ = ["valkey", "valkey_server"]
+
+Backend = tuple[Paces, Callable[[], None]]
+"""The port, and the way to wipe it."""
+
+TERMS = {Platform.APNS: Terms(per_minute=61_001), Platform.FCM: Terms(per_minute=6_101)}
+"""A thousand a second, and a hundred; fifty and five to begin with."""
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param == "memory":
+        fake = MemoryPaces(TERMS)
+        return fake, fake.wipe
+    valkey = cast(Valkey, request.getfixturevalue(request.param))
+    return RedisPaces(valkey.client, TERMS), valkey.wipe
+
+
+def draw(paces: Paces, seconds: float, wanted: int = 10_000, of: Platform = Platform.APNS) -> int:
+    return paces.draw(of, wanted, urgent=True, ease=1.0, now=START + seconds * SECOND)
+
+
+def test_it_gives_what_there_is_and_more_with_time(backend: Backend) -> None:
+    paces, _ = backend
+    assert [draw(paces, 0, 30), draw(paces, 0, 30), draw(paces, 0, 30)] == [30, 20, 0]
+    assert 50 <= draw(paces, 1) <= 70
+    assert [draw(paces, second) for second in range(2, 62)][-1] == 1_000
+
+
+def test_providers_are_separate(backend: Backend) -> None:
+    paces, _ = backend
+    assert (draw(paces, 0), draw(paces, 0, of=Platform.FCM)) == (50, 5)
+
+
+def test_who_is_not_urgent_leaves_a_quarter_and_pays_for_the_ease(backend: Backend) -> None:
+    paces, _ = backend
+    assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=0.5, now=START) == 18
+    assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=1.0, now=START) == 1
+    assert 12 <= draw(paces, 0) <= 13
+
+
+def test_a_refusal_halves_it(backend: Backend) -> None:
+    paces, _ = backend
+    paces.tell(Platform.APNS, refused=7, slow=False, now=START)
+    paces.tell(Platform.APNS, refused=7, slow=False, now=START)
+    assert draw(paces, 0) == 25
+
+
+def test_who_tells_of_nothing_changes_nothing(backend: Backend) -> None:
+    paces, _ = backend
+    paces.tell(Platform.APNS, refused=0, slow=False, now=START)
+    assert draw(paces, 0) == 50
+
+
+def test_what_was_wiped_begins_at_the_floor(backend: Backend) -> None:
+    paces, wipe = backend
+    for second in range(100):
+        draw(paces, second)
+    wipe()
+    assert draw(paces, 100) == 50
+
+
+@pytest.mark.parametrize("server", ["valkey", "valkeys"])
+def test_workers_who_race_get_no_more_than_there_is(server: str, request: pytest.FixtureRequest) -> None:
+    """Each step of one falls between two of another's, in some of so many."""
+    found = cast(Valkey, request.getfixturevalue(server))
+
+    def work(_: int) -> int:
+        return sum(draw(paces, 0, 1) for _ in range(20))
+
+    with connect(found.patient) as client, ThreadPoolExecutor(4) as workers:
+        paces = RedisPaces(client, TERMS)
+        assert sum(workers.map(work, range(4))) == 50
+
+
+@pytest.mark.parametrize("garbled", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
+def test_what_cannot_be_read_is_as_if_it_had_never_been(valkey: Valkey, garbled: bytes) -> None:
+    valkey.client.hset("pace:apns", "pace", garbled)
+    paces = RedisPaces(valkey.client, TERMS)
+    assert (draw(paces, 0), draw(paces, 0)) == (50, 0)
+
+
+def test_a_pace_that_would_begin_anew_is_forgotten(valkey: Valkey) -> None:
+    draw(RedisPaces(valkey.client, TERMS), 0)
+    assert 0 < valkey.client.ttl("pace:apns") <= 300
+
+
+def test_without_a_server_it_says_so() -> None:
+    with connect("redis://127.0.0.1:1/0") as client:
+        paces = RedisPaces(client)
+        with pytest.raises(CacheUnavailable):
+            draw(paces, 0)
+        with pytest.raises(CacheUnavailable):
+            paces.tell(Platform.WEB, refused=1, slow=False, now=START)

@@ -1,0 +1,131 @@
+"""Without Redis: each worker keeps a tenth of the pace, and remembers by itself whom it alerted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from notifier.domain.audience import Tier
+from notifier.domain.burst import Burst
+from notifier.domain.caps import Ruling
+from notifier.domain.device import Platform
+from notifier.domain.ease import LEAST
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.pace import TERMS
+from notifier.domain.subject import BurstKey, Member
+from notifier.flow.capping import MOST, Capping
+from notifier.flow.easing import Easing
+from notifier.flow.pacing import ALONE, Pacing
+from notifier.telemetry import Metrics
+from notifier.testing.memory.cache import MemoryPressure
+from notifier.testing.memory.clock import START, ManualClock
+from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces, MemoryTabReport
+from tests.unit.examples import MINUTE, SECOND, burst
+
+ZOE, ADA = Member(1), Member(2)
+
+
+def a_burst(seq: int) -> Burst:
+    return replace(burst(seq=seq), tweet=f"t{seq}")
+
+
+@dataclass(slots=True)
+class Paces(MemoryPaces):
+    away: bool = False
+
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+        if self.away:
+            raise CacheUnavailable
+        return MemoryPaces.draw(self, platform, wanted, urgent=urgent, ease=ease, now=now)
+
+    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+        if self.away:
+            raise CacheUnavailable
+        MemoryPaces.tell(self, platform, refused=refused, slow=slow, now=now)
+
+
+@dataclass(slots=True)
+class Remembering(MemoryCaps):
+    away: bool = False
+
+    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+        if self.away:
+            raise CacheUnavailable
+        return MemoryCaps.spend(self, burst, tweet, people, now)
+
+
+@dataclass(slots=True)
+class Worker:
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+    paces: Paces = field(default_factory=Paces)
+    caps: Remembering = field(default_factory=Remembering)
+    pressure: MemoryPressure = field(init=False)
+    pacing: Pacing = field(init=False)
+    capping: Capping = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pressure = MemoryPressure(self.clock)
+        easing = Easing(tabs=MemoryTabReport(self.clock), pressure=self.pressure, metrics=self.metrics)
+        self.pacing = Pacing(platform=Platform.FCM, paces=self.paces, easing=easing, metrics=self.metrics)
+        self.capping = Capping(caps=self.caps, metrics=self.metrics)
+
+    def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
+        granted = 0
+        for _ in range(20 * seconds):
+            granted += self.pacing.draw(tier, 1_000_000, self.clock.now())
+            self.clock.advance(SECOND / 20)
+        return granted
+
+    @property
+    def outages(self) -> float | None:
+        return self.metrics.registry.get_sample_value("notifier_outages_total", {"part": "cache"})
+
+
+def test_alone_ten_workers_stay_below_the_limit_together() -> None:
+    worker = Worker()
+    worker.paces.away = True
+    assert 0 < worker.drawn(120) <= 2 * TERMS[Platform.FCM].per_minute // ALONE
+    assert worker.outages == 20 * 120
+    worker.paces.away = False
+    assert worker.drawn(1) > 0
+    assert worker.outages == 20 * 120
+
+
+def test_alone_a_worker_gives_way_to_a_provider_that_refuses() -> None:
+    worker = Worker()
+    worker.paces.away = True
+    worker.drawn(60)
+    before = worker.drawn(1)
+    worker.pacing.tell(worker.clock.now(), refused=3, slow=False)
+    assert worker.drawn(1) < 0.75 * before
+
+
+def test_the_urgent_are_held_back_less() -> None:
+    worker = Worker()
+    worker.pressure.raise_to(1.0, MINUTE)
+    slow = worker.drawn(1)
+    assert slow <= LEAST * 2_000
+    assert worker.drawn(1, Tier.P0) > 5 * slow
+
+
+def test_alone_a_worker_keeps_the_caps_by_what_it_did_itself() -> None:
+    worker = Worker()
+    worker.caps.away = True
+    found = [worker.capping(a_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
+    assert found == [Ruling.NEW, Ruling.AGAIN]
+    rest = [worker.capping(a_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
+    assert [one[ZOE] for one in rest] == [Ruling.NEW] * 4 + [Ruling.HOURLY] * 2
+    assert [one[ADA] for one in rest] == [Ruling.NEW] * 5 + [Ruling.HOURLY]
+    assert worker.outages == 8
+    worker.caps.away = False
+    assert worker.capping(a_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
+
+
+def test_alone_a_worker_s_memory_is_bounded_and_who_was_alerted_last_is_known() -> None:
+    worker = Worker()
+    worker.caps.away = True
+    worker.capping(a_burst(1), [Member(number) for number in range(MOST)], START)
+    worker.capping(a_burst(2), [ZOE], START)
+    worker.capping(a_burst(2), [Member(MOST), Member(MOST + 1)], START)
+    assert len(worker.capping.days) == MOST
+    assert len(worker.capping.days[ZOE]) == 2
