@@ -14,7 +14,7 @@ from notifier.ports.pacing import Caps
 from notifier.telemetry import Metrics
 
 MOST = 100_000
-"""People, those who were alerted last; some 60 MB where each is at the daily cap."""
+"""People, those who were alerted last; 70 MB where each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)
