@@ -22,6 +22,9 @@ BLOCK_BYTES = BLOCK_MEMBERS // 8
 SPARSE_BELOW = SHARD_MEMBERS // 32
 """Roaring is smaller below 7 % but takes 0.2 to 0.5 ms to make; below 3 % it is worth that."""
 
+FEW_WORDS = WORDS // 4
+"""Who is in as many of a shard's words, or fewer, is found sooner in these alone: one person in half the time."""
+
 SUM_BYTES = 4
 
 Bits = npt.NDArray[np.uint64]
@@ -53,7 +56,15 @@ def block_of(member: Member) -> int:
 
 def offsets(bits: Bits) -> npt.NDArray[np.int64]:
     """The members' places within the shard, ascending."""
-    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
+    words = np.flatnonzero(bits != 0)
+    if len(words) > FEW_WORDS:
+        return _places(bits)
+    found = _places(bits[words])
+    return words[found // 64] * 64 + found % 64
+
+
+def _places(words: Bits) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_))
 
 
 def members(bits: Bits, shard: int) -> list[Member]:

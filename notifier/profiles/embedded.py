@@ -170,7 +170,7 @@ class Embedded:
             traces=SqliteTraces(files.core),
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
-            sent=SqliteSent(files.core),
+            sent=SqliteSent(files.core, clock),
             spared=SqliteSpared(files.core),
             leases=SqliteLeases(files.core),
             archive=SqliteArchive(files.core, files.inboxes),

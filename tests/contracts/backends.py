@@ -134,7 +134,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         traces=SqliteTraces(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
-        sent=SqliteSent(core),
+        sent=SqliteSent(core, clock),
         leases=SqliteLeases(core),
         archive=SqliteArchive(core, inboxes),
         bursts=SqliteBursts(core),

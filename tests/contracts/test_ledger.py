@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
+
+import pytest
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Entry, Fact
@@ -74,13 +77,44 @@ def test_two_writes_of_a_cell_in_one_call_are_told_apart(store: Store) -> None:
 
 def test_an_entry_comes_back_whole(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    dead = entry(piece(KEY, Tier.P0, 1, step=Step.PUSH), Fact.DEAD, note="a cause")
+    dead = entry(piece(KEY, Tier.P0, 1, step=Step.FCM), Fact.DEAD, note="a cause")
     parked = entry(piece(KEY), Fact.PARKED, note="lease-1")
     store.ledger.record([dead, parked])
     with reopened(store) as again:
         standings = again.ledger.read([KEY])[KEY].standings
     assert standings[dead.slice].ended == dead
     assert standings[parked.slice].parked_by == {"lease-1"}
+
+
+@pytest.mark.parametrize("phones", [None, 0, 7])
+def test_a_fact_says_how_many_may_be_alerted(store: Store, phones: int | None) -> None:
+    store.ledger.plan([plan(KEY)])
+    done = replace(entry(piece(KEY, Tier.P0), Fact.DONE), phones=phones)
+    store.ledger.record([done])
+    with reopened(store) as again:
+        standings = again.ledger.read([KEY])[KEY].standings
+    assert standings[done.slice].ended == done
+    assert (piece(KEY, Tier.P0, step=Step.WEB) in standings) == (phones != 0)
+
+
+def test_what_waits_comes_back_with_its_moment_and_number(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    phones = piece(KEY, Tier.P0, step=Step.APNS)
+    store.ledger.record([replace(entry(phones, Fact.WAITS, n), at=START + n * timedelta(hours=1)) for n in (1, 2)])
+    with reopened(store) as again:
+        standing = again.ledger.read([KEY])[KEY].standings[phones]
+    assert (standing.waited, standing.waits_until) == (2, START + timedelta(hours=2))
+
+
+def test_facts_and_claims_of_a_former_step_are_passed_over(store: Store) -> None:
+    store.ledger.plan([plan(KEY)])
+    former = Slice(KEY, cast("Step", "push"), Tier.P0, 0, 0)
+    assert str(former) == "mention:nova#1/push/p0/0-0"
+    store.ledger.record([entry(former, Fact.DONE), entry(piece(KEY), Fact.DONE)])
+    store.claims.claim(former, "worker", START, LATER)
+    found = store.ledger.read([KEY])[KEY]
+    assert set(found.standings) == set(plan(KEY).slices())
+    assert found.standings[piece(KEY)].ended == entry(piece(KEY), Fact.DONE)
 
 
 def test_an_account_knows_the_claims(store: Store) -> None:

@@ -18,16 +18,17 @@ from notifier.adapters.cassandra import (
 from notifier.domain.activity import FOREVER, hour_of
 from notifier.domain.audience import SetKind, Tier
 from notifier.domain.bits import from_offsets
+from notifier.domain.device import Platform
 from notifier.domain.head import Sequenced
 from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.reach import Refusal
+from notifier.domain.sending import Sending, Window
 from notifier.domain.stamp import stamp
 from notifier.domain.subject import BurstKey, UserId
 from notifier.domain.throttle import Throttle
 from notifier.ports.bursts import Outcome
 from notifier.ports.deadletters import DeadLetter
-from notifier.ports.push import Sending
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, burst, event, mention, piece, plan
@@ -44,10 +45,10 @@ LIVES: dict[str, Sequence[str]] = {
     "bursts": ["version", "opened_at", "restricted_to", "blob"],
     "burst_runs": ["opened_at"],
     "mentions": ["blob"],
-    "slices": ["at", "people", "rows", "note"],
+    "slices": ["at", "people", "rows", "phones", "note"],
     "claims": ["attempt", "owner", "claimed_at", "until", "reached"],
     "plans": ["blob"],
-    "sent": ["sent"],
+    "sendings": ["intent", "outcome"],
     "throttles": ["tier", "rate", "reason", "who", "starts_at", "ends_at"],
     "holds": ["author", "accounts", "since", "event", "decision"],
     "dead_letters": ["stage", "cause", "body", "at"],
@@ -61,14 +62,14 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
     bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED)])
     ledger.plan([plan(KEY)])
-    ledger.record([Entry(slice=piece(KEY), fact=Fact.DISPATCHED, n=1, at=START)])
+    ledger.record([Entry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
     claim = claims.claim(piece(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)
     claims.claim(piece(KEY), "two", START + 2 * TERM, START + 3 * TERM)
-    window = Sending(burst=KEY, tier=Tier.P1, shard=3)
-    CassandraSent(cluster).intend(window)
-    CassandraSent(cluster).outcome(window, 12)
+    window = Sending(KEY, Tier.P1, 3, Platform.APNS), Window(n=0, at=START, missed=())
+    CassandraSent(cluster).intend([window])
+    CassandraSent(cluster).close([window])
     CassandraThrottles(cluster, clock).put(PAUSE)
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
     CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)

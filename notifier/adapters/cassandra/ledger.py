@@ -1,9 +1,10 @@
 """The ledger: plans, the list of open bursts, and write-once cells; an account is put together from three reads."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.openings import OpenBursts
@@ -14,7 +15,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.plan import Plan
-from notifier.domain.slice import Slice
+from notifier.domain.slice import Slice, is_former
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 
@@ -24,7 +25,7 @@ CELLS = 100
 _RECORD = statement("record_cell")
 _PLAN = "INSERT INTO plans (subject, seq, blob) VALUES (?, ?, ?) IF NOT EXISTS USING TTL ?"
 _PLANNED = "SELECT blob FROM plans WHERE subject = ? AND seq = ?"
-_CELLS = "SELECT slice, fact, n, at, people, rows, note FROM slices WHERE subject = ? AND seq = ?"
+_CELLS = "SELECT slice, fact, n, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
 _CLAIMS = "SELECT slice, attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ?"
 
 
@@ -62,7 +63,7 @@ class CassandraLedger:
         cells = self._cluster.ask_each(_CELLS, map(_key, keys))
         claims = self._cluster.ask_each(_CLAIMS, map(_key, keys))
         return {
-            key: account(plans[key], map(_entry, facts), map(_claim, held))
+            key: account(plans[key], map(_entry, _of_now(facts)), map(_claim, _of_now(held)))
             for key, facts, held in zip(keys, cells, claims, strict=True)
         }
 
@@ -116,12 +117,25 @@ def _key(burst: BurstKey) -> tuple[str, int]:
 
 def _row(entry: Entry) -> tuple[object, ...]:
     cell = *_key(entry.slice.burst), str(entry.slice), str(entry.fact), entry.n
-    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.note
+    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
 
 
-def _entry(row: tuple[str, str, int, int, int, int, str]) -> Entry:
-    text, fact, n, at, people, rows, note = row
-    return Entry(slice=_slice(text), fact=Fact(fact), n=n, at=from_ms(at), people=people, rows=rows, note=note)
+def _of_now(rows: Iterable[Any]) -> Iterator[Any]:
+    return (row for row in rows if not is_former(row.slice))
+
+
+def _entry(row: tuple[str, str, int, int, int, int, int | None, str]) -> Entry:
+    text, fact, n, at, people, rows, phones, note = row
+    return Entry(
+        slice=_slice(text),
+        fact=Fact(fact),
+        n=n,
+        at=from_ms(at),
+        people=people,
+        rows=rows,
+        phones=phones,
+        note=note,
+    )
 
 
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:

@@ -14,7 +14,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.plan import Plan
-from notifier.domain.slice import Slice, Step
+from notifier.domain.slice import Slice, Step, is_former
 from notifier.domain.subject import BurstKey, Subject
 
 CHUNK = 256
@@ -78,17 +78,28 @@ def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey,
 
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Entry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, n, at, people, rows, note in c.execute(_CELLS, (those,)):
-        piece = _slice(bursts[subject, seq], text)
-        yield Entry(slice=piece, fact=Fact(fact), n=n, at=from_ms(at), people=people, rows=rows, note=note)
+    for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (those,)):
+        if is_former(text):
+            continue
+        yield Entry(
+            slice=_slice(bursts[subject, seq], text),
+            fact=Fact(fact),
+            n=n,
+            at=from_ms(at),
+            people=people,
+            rows=rows,
+            phones=phones,
+            note=note,
+        )
 
 
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
     for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (those,)):
-        piece = _slice(bursts[subject, seq], text)
+        if is_former(text):
+            continue
         yield Claim(
-            slice=piece,
+            slice=_slice(bursts[subject, seq], text),
             attempt=attempt,
             owner=owner,
             claimed_at=from_ms(at),
@@ -109,7 +120,7 @@ def _shape(text: str) -> tuple[Step, Tier, int, int]:
     return Step(step), Tier(tier), int(first), int(last)
 
 
-def _row(entry: Entry) -> tuple[str, int, str, str, int, int, int, int, str]:
-    piece, burst = entry.slice, entry.slice.burst
-    at = to_ms(entry.at)
-    return str(burst.subject), burst.seq, str(piece), entry.fact, entry.n, at, entry.people, entry.rows, entry.note
+def _row(entry: Entry) -> tuple[object, ...]:
+    burst = entry.slice.burst
+    cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.n
+    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
