@@ -19,5 +19,7 @@ POOLS = {
     Pool.P0: PoolSpec(pool=Pool.P0, niceness=0),
     Pool.P1: PoolSpec(pool=Pool.P1, niceness=5),
     Pool.P2: PoolSpec(pool=Pool.P2, niceness=15),
-    Pool.PUSH: PoolSpec(pool=Pool.PUSH, niceness=5),
+    Pool.APNS: PoolSpec(pool=Pool.APNS, niceness=5),
+    Pool.FCM: PoolSpec(pool=Pool.FCM, niceness=5),
+    Pool.WEB: PoolSpec(pool=Pool.WEB, niceness=5),
 }

@@ -17,7 +17,6 @@ from notifier.domain.digest import Schedule, gathered, named
 from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
-from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
 from notifier.domain.want import NEVER
@@ -191,7 +190,8 @@ def _digest_words(digest: object) -> Facts:
 
 
 def _slice_name(each: Facts) -> str:
-    return f"{each['tier']} {'alerts' if each['step'] == Step.PUSH else 'rows'}"
+    """`p0 rows`, and of phones `p0 alerts by apns`."""
+    return f"{each['tier']} " + str(each["step"]).replace("push.", "alerts by ")
 
 
 def _slice_words(each: Facts) -> str:

@@ -107,4 +107,6 @@ class Brokers:
     p0: str = _broker("p0")
     p1: str = _broker("p1")
     p2: str = _broker("p2")
-    push: str = _broker("push")
+    push_apns: str = _broker("push.apns")
+    push_fcm: str = _broker("push.fcm")
+    push_web: str = _broker("push.web")

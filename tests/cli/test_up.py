@@ -19,7 +19,7 @@ from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
 
-ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push", "valkey"}
+ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "valkey"}
 
 
 MUTED_WITHIN = 60.0

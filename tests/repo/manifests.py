@@ -73,4 +73,13 @@ def one(kind: str, name: str) -> Manifest:
 
 
 def workload(role: str) -> Manifest:
-    return one(WORKLOADS[role], f"notifier-{role}")
+    return one(WORKLOADS[role], called(role))
+
+
+def called(role: str) -> str:
+    """Its objects: a pod's name is the name of its host, which has no dots."""
+    return f"notifier-{component(role)}"
+
+
+def component(role: str) -> str:
+    return role.replace(".", "-")

@@ -15,7 +15,7 @@ from notifier.config import Settings, named
 from notifier.domain.slice import HAND_BACK_AFTER, Pool
 from tests.docs.understood import understood
 from tests.http.house import House
-from tests.repo.manifests import BASE, COMMANDS, WORKLOADS, base, kustomization, one, workload
+from tests.repo.manifests import BASE, COMMANDS, WORKLOADS, base, called, component, kustomization, one, workload
 from tests.repo.sources import ROOT, pyproject
 from workers.pools import POOLS
 
@@ -38,7 +38,7 @@ def probes(role: str) -> Mapping[str, Mapping[str, Any]]:
 def test_every_role_of_the_system_has_its_objects_and_nobody_else_has() -> None:
     kinds = {folder.name: {each.kind for each in base() if each.path.parent == folder} for folder in folders()}
     assert kinds == {
-        **dict.fromkeys(ROLES, OF_A_DEPLOYMENT),
+        **dict.fromkeys(map(component, ROLES), OF_A_DEPLOYMENT),
         "api": {*OF_A_DEPLOYMENT, "Service"},
         "migrate": {"Job", "ServiceAccount"},
     }
@@ -67,7 +67,7 @@ def test_what_selects_a_role_s_pods_finds_them_and_no_others(role: str) -> None:
     own = workload(role).spec["template"]["metadata"]["labels"]
     assert own == workload(role).labels
     assert workload(role).spec["selector"]["matchLabels"] == own
-    assert one("PodDisruptionBudget", f"notifier-{role}").spec["selector"]["matchLabels"] == own
+    assert one("PodDisruptionBudget", called(role)).spec["selector"]["matchLabels"] == own
     [spread] = workload(role).pod["topologySpreadConstraints"]
     assert spread["labelSelector"]["matchLabels"] == own
 
@@ -103,9 +103,9 @@ def test_a_pod_may_do_nothing_that_it_does_not_need(role: str) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert pod["serviceAccountName"] == f"notifier-{role}"
+    assert pod["serviceAccountName"] == called(role)
     assert pod["automountServiceAccountToken"] is False
-    assert one("ServiceAccount", f"notifier-{role}").content["automountServiceAccountToken"] is False
+    assert one("ServiceAccount", called(role)).content["automountServiceAccountToken"] is False
 
 
 @each_role
@@ -156,7 +156,7 @@ def test_every_setting_is_one_that_the_code_reads() -> None:
 
 def test_every_pool_has_a_broker_of_its_own() -> None:
     brokers = {name: value for name, value in settings().items() if name.startswith("NOTIFIER_BROKERS_")}
-    assert brokers.keys() == {f"NOTIFIER_BROKERS_{pool.upper()}" for pool in Pool}
+    assert brokers.keys() == {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}" for pool in Pool}
     assert len({*brokers.values(), settings()["NOTIFIER_REDIS_URL"]}) == len(brokers) + 1
 
 
@@ -210,7 +210,7 @@ def test_the_api_has_time_for_what_is_under_way_when_nobody_asks_any_more() -> N
 @each_deployment
 def test_a_role_goes_on_while_one_of_its_pods_leaves(role: str) -> None:
     assert workload(role).spec["replicas"] >= 2
-    assert one("PodDisruptionBudget", f"notifier-{role}").spec["maxUnavailable"] == 1
+    assert one("PodDisruptionBudget", called(role)).spec["maxUnavailable"] == 1
 
 
 @each_role

@@ -33,6 +33,8 @@ replicas = 1
 p0 = "{urls[1]}"
 p1 = "{urls[2]}"
 p2 = "{urls[3]}"
-push = "{urls[4]}"
+push_apns = "{urls[4]}"
+push_fcm = "{urls[5]}"
+push_web = "{urls[6]}"
 """)
     return folder

@@ -33,7 +33,7 @@ from tests.services.waiting import until
 
 pytestmark = pytest.mark.timeout(240)
 
-DATABASE = 13
+DATABASE = 14
 FANS = 20_000
 WAIT = timedelta(milliseconds=100)
 
@@ -97,7 +97,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, fleet: Mapping[str, Standing]) -> Iterator[Place]:
-    data = own(tmp_path, fleet, [DATABASE] * 5)
+    data = own(tmp_path, fleet, [DATABASE] * 7)
     with closing(choose(Settings.read(data=data, profile="cluster"))) as profile:
         profile.migrate()
         profile.prepare()

@@ -21,7 +21,7 @@ COLLAPSE = 5.0
 """Seconds: the storm waits until the windows of its rehearsal are over."""
 ENGINES_FAIL = ("kill-cassandra", "kill-valkey", "cut-kafka", "refuse-cassandra")
 SMALL = ("--followers", "100000", "--celebrities", "3", "--threshold", "50000", "--mentions", "60", "--collapse", "5")
-DATABASES = range(8, 13)
+DATABASES = range(7, 14)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.flow.crossing import on_profile, require_no_gap
 
 pytestmark = pytest.mark.timeout(240)
 
-DATABASE = 14
+DATABASE = 15
 """Of the shared Valkey."""
 
 

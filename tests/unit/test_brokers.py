@@ -7,7 +7,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.slice import Pool
 from notifier.profiles.brokers import brokers
 
-OWN = {f"NOTIFIER_BROKERS_{pool.upper()}": f"amqp://rabbit/{pool}" for pool in Pool}
+OWN = {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}": f"amqp://rabbit/{pool}" for pool in Pool}
 SEVERAL = ["redis+sentinel://a:26379,b:26379/cache/0", "rediss+cluster://:secret@a:6379,b", "unix:///run/redis.sock"]
 
 
@@ -22,7 +22,7 @@ def test_a_pool_without_a_broker_has_a_database_of_the_redis() -> None:
 @pytest.mark.parametrize("url", SEVERAL)
 def test_a_redis_that_is_several_is_no_broker_and_the_remedy_is_said(url: str) -> None:
     assert Settings.read({"NOTIFIER_REDIS_URL": url}).redis_url == url
-    with pytest.raises(BadSetting, match="NOTIFIER_BROKERS_PUSH") as refused:
+    with pytest.raises(BadSetting, match="NOTIFIER_BROKERS_PUSH_APNS") as refused:
         brokers(Settings.read({}), url)
     assert "secret" not in str(refused.value)
     settings = Settings.read(OWN)

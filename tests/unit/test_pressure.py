@@ -24,7 +24,7 @@ CALM = SLOW_STORE / 10
         (CALM, FULL, NOBODY, 1.0),
         (CALM, 0, {Pool.P0: 2 * LATE[Pool.P0]}, 0.5),
         (CALM, 0, {Pool.P1: 3 * LATE[Pool.P1], Pool.P0: CALM}, 1.0),
-        (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.PUSH: timedelta(hours=5)}, 0.0),
+        (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.FCM: timedelta(hours=5)}, 0.0),
     ],
 )
 def test_the_worst_of_the_readings_takes_its_share(

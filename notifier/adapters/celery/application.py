@@ -16,7 +16,7 @@ from notifier.domain.slice import HAND_BACK_AFTER, Pool
 
 TASK = "notifier.slice"
 
-DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.PUSH: 4}
+DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """On one Redis each pool has a database of its own: pools that share one restore each other's running tasks.
 
 0 is for everything else.

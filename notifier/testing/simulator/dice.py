@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
+from notifier.domain.slice import Pool
 from notifier.testing.simulator.dialling import DEVICES, OWNERS
 from notifier.testing.simulator.scene import AUTHORS, VIEWERS
 from notifier.testing.simulator.script import (
@@ -33,7 +34,7 @@ from notifier.testing.simulator.script import (
 
 MENTIONED = ("nova", "nova", "nova", "lyra", "orion", "eve", "ghost", "gone", "ada")
 LANES = ("router", "celebrity", "standard", "dispatcher", "reconciler", "monitor")
-POOLS = ("p0", "p1", "p2", "push")
+POOLS = tuple(str(pool) for pool in Pool)
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
 ENDS = ("protect", "erase")
