@@ -36,6 +36,8 @@ class PreviewBody(msgspec.Struct, kw_only=True):
     tiers: dict[str, ReachBody]
     """Empty where nothing would be fanned out."""
     dormant: int
+    dormant_phones: int
+    """Of those, whose phones would ring, because they asked for alerts."""
     suppressed: dict[str, int]
     first_of_day: bool
     note: str | None
@@ -63,6 +65,7 @@ def _account(found: Previewed) -> PreviewBody:
         followers=found.followers,
         tiers={str(tier): _reach(reach) for tier, reach in tiers.items()},
         dormant=found.dormant,
+        dormant_phones=found.dormant_phones,
         suppressed=dict(found.suppressed or {}),
         first_of_day=burst is not None and burst.first_of_day,
         note=_note(found, burst),

@@ -102,4 +102,5 @@ def _print(found: PreviewBody) -> None:
     print_table(headings, rows)
     click.echo()
     left_out = {f"left out: {rule}": n for rule, n in found.suppressed.items()}
-    print_facts({"dormant": found.dormant} | left_out | {"first of its day": "yes" if found.first_of_day else "no"})
+    dormant = {"dormant": found.dormant, "of them with an alert": found.dormant_phones}
+    print_facts(dormant | left_out | {"first of its day": "yes" if found.first_of_day else "no"})

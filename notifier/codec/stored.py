@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from notifier.domain.audience import TIERS
+from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import decode as decode_bits
 from notifier.domain.bits import encode as encode_bits
 from notifier.domain.errors import Poison
@@ -69,11 +69,17 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
     dormant: int
     suppressed: dict[str, int]
     threshold: int
+    phones: tuple[int, int, int] | None = None
+    """How many are alerted once each tier's rows stand."""
 
     @classmethod
     def of(cls, seal: Seal) -> "Facts":
         p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
-        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), seal.threshold)
+        rung = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
+        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), seal.threshold, rung)
+
+    def phones_of(self, tier: Tier) -> int | None:
+        return None if self.phones is None else self.phones[TIERS.index(tier)]
 
     def tally(self, shard: int) -> Tally:
         return Tally(

@@ -78,6 +78,12 @@ class ShardSets:
         found: Bits = self[SetKind.PUSH]
         return found & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else found
 
+    @property
+    def asked(self) -> Bits:
+        """Of those, who asked for alerts."""
+        found: Bits = self.phones & self[SetKind.ASKED] if SetKind.ASKED in self.sets else nobody()
+        return found
+
     def ruled(self, kind: SetKind) -> Bits:
         """Those whom the rule of this name leaves out, of this subject."""
         found = self[kind]

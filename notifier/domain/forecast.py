@@ -11,7 +11,6 @@ from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.filling import filling
 from notifier.domain.ledger import Account
-from notifier.domain.plan import PUSHED_TIERS
 from notifier.domain.seal import Seal
 from notifier.domain.throttle import Allowance
 
@@ -47,11 +46,14 @@ class Forecast:
 
     burst: Burst
     dormant: int = 0
+    dormant_phones: int = 0
+    """Of those who get no row, and are alerted all the same, because they asked for it."""
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
     def add(self, seal: Seal) -> None:
         self.dormant += seal.dormant
+        self.dormant_phones += count(seal.alerted(Tier.DORMANT))
         self.suppressed.update(seal.suppressed)
         for tier in TIERS:
             self._add(seal, tier)
@@ -67,7 +69,7 @@ class Forecast:
             threshold=part.threshold,
         )
         counts = {"people": rows.deliveries, "blocks": len(rows.blocks), "members": len(rows.members)}
-        counts["phones"] = count(seal.alerted(tier)) if tier in PUSHED_TIERS else 0
+        counts["phones"] = count(seal.alerted(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
 

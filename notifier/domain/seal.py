@@ -1,6 +1,6 @@
 """The seal: what a burst's audience was in one shard, decided once by the first who touched it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,6 +14,9 @@ from notifier.domain.subject import Kind, Lane
 KEPT_FOR = timedelta(days=7)
 """Once a seal has expired, nothing of its burst is delivered again."""
 
+PUSHED = (Tier.P0, Tier.P1)
+"""The tiers whose people are alerted though they never asked for it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
@@ -23,7 +26,7 @@ class Seal:
     tiers: Mapping[Tier, Bits]
     """P0, P1 and P2: disjoint."""
     push: Bits
-    """Who had a device, of those in the tiers that get alerts."""
+    """Who is to be alerted, the dormant among them: whoever had a device, in the tiers that get alerts, or asked."""
     dormant: int
     suppressed: Mapping[str, int]
     threshold: int
@@ -33,12 +36,19 @@ class Seal:
         return count(self.tiers[tier])
 
     def part(self, tier: Tier) -> "Part":
-        return Part(shard=self.shard, members=self.tiers[tier], threshold=self.threshold)
+        return Part(shard=self.shard, members=self.tiers[tier], threshold=self.threshold, phones=self.phones(tier))
 
     def alerted(self, tier: Tier) -> Bits:
-        """Who of the tier had a device, where it gets alerts at all."""
-        found: Bits = self.tiers[tier] & self.push
+        """Who of the tier is to be alerted."""
+        p0, p1, p2 = (self.tiers[each] for each in TIERS)
+        found: Bits = self.push & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
         return found
+
+    def phones(self, tier: Tier) -> int:
+        """How many are to be alerted once the tier's rows stand: after P2's the dormant, too."""
+        if tier is Tier.P2:
+            return count(self.push & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
+        return count(self.alerted(tier))
 
     def tally(self) -> "Tally":
         return Tally(
@@ -56,6 +66,8 @@ class Part:
     shard: int
     members: Bits
     threshold: int
+    phones: int | None
+    """How many are alerted once its rows stand; None where the seal is older than that it says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +84,26 @@ class Tally:
         return sum(self.reached.values()) + self.suppressed
 
 
-def seal(burst: Burst, shard: int, live: ShardSets, rule: TierRule = by_activity) -> Seal:
+def seal(
+    burst: Burst, shard: int, live: ShardSets, rule: TierRule = by_activity, pushed: Collection[Tier] = PUSHED
+) -> Seal:
+    """`pushed` are the tiers whose people are alerted unless they don't want it; of the others it is who asked."""
     audience = _audience(burst, live, rule)
-    alerted = audience.tiers[Tier.P0] | audience.tiers[Tier.P1]
-    silent = burst.verdict is not Verdict.ALL
     return Seal(
         shard=shard,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
-        push=nobody() if silent else alerted & live.phones,
+        push=nobody() if burst.verdict is not Verdict.ALL else _alerted(audience, live, pushed),
         dormant=count(audience.tiers[Tier.DORMANT]),
         suppressed=audience.suppressed,
         threshold=THRESHOLD,
     )
+
+
+def _alerted(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
+    phones, asked, found = live.phones, live.asked, nobody()
+    for tier, people in audience.tiers.items():
+        found = found | people & (phones if tier in pushed else asked)
+    return found
 
 
 def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:

@@ -1,6 +1,6 @@
 """Delivery: a slice's shards are sealed and their rows written, the same bytes whoever does it and how often."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from notifier.domain.audience import Tier, TierRule, by_activity
@@ -9,7 +9,7 @@ from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.errors import RuleFailed
 from notifier.domain.ledger import Entry, Fact
-from notifier.domain.seal import Part, Seal, seal
+from notifier.domain.seal import PUSHED, Part, Seal, seal
 from notifier.domain.slice import Slice
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
@@ -31,12 +31,15 @@ class Delivery:
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
+    pushed: Collection[Tier] = PUSHED
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
         people = rows = 0
+        phones: int | None = 0
         for parts in self.parts(burst, piece.shards, piece.tier, hold):
             people += sum(count(part.members) for part in parts)
+            phones = _with_phones(phones, parts)
             if worth_it:
                 rows += self._write(burst, piece, parts, hold)
                 # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
@@ -48,7 +51,7 @@ class Delivery:
             self.metrics.delivery.labels(piece.tier).observe((now - burst.accepted_at).total_seconds())
         # Even what is left to the pull path was sealed first: the books count people, not shards.
         fact = Fact.DONE if worth_it else Fact.PULLED
-        return Entry(slice=piece, fact=fact, at=now, people=people, rows=rows)
+        return Entry(slice=piece, fact=fact, at=now, people=people, rows=rows, phones=phones)
 
     def parts(self, burst: Burst, shards: Sequence[int], tier: Tier, hold: Hold) -> Iterator[Sequence[Part]]:
         """What the shards' seals say of the tier, a run at a time; missing ones are made from the live sets, once for
@@ -65,7 +68,7 @@ class Delivery:
     def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
         try:
             live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
-            return [seal(burst, shard, sets, self.rule) for shard, sets in zip(shards, live, strict=True)]
+            return [seal(burst, shard, sets, self.rule, self.pushed) for shard, sets in zip(shards, live, strict=True)]
         except RuleFailed:
             # No other rule takes its place: the slice is tried again, and dies with the cause. Everybody sees the burst
             # by the pull path meanwhile.
@@ -89,3 +92,11 @@ class Delivery:
         written = sum(one.written for one in rows)
         self.metrics.rows.labels(piece.tier).inc(written)
         return written
+
+
+def _with_phones(before: int | None, parts: Sequence[Part]) -> int | None:
+    """None as soon as one seal doesn't say: then somebody may be alerted."""
+    found = before
+    for part in parts:
+        found = None if found is None or part.phones is None else found + part.phones
+    return found

@@ -1,6 +1,6 @@
 """The preview: what a mention would do now, by the decisions that the real one would meet, and without a trace."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,7 +11,7 @@ from notifier.domain.forecast import Forecast, Reach, speeds
 from notifier.domain.head import Head, Numbered, advance, published
 from notifier.domain.mention import Event, Mention
 from notifier.domain.reach import Refusal, Verdict
-from notifier.domain.seal import seal
+from notifier.domain.seal import PUSHED, seal
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.domain.throttle import RAMP, allowance
 from notifier.flow.lives import Advance, lives
@@ -48,6 +48,7 @@ class Previewed:
     tiers: Mapping[Tier, Reach] | None = None
     """None where nothing would be fanned out."""
     dormant: int = 0
+    dormant_phones: int = 0
     suppressed: Mapping[str, int] | None = None
 
 
@@ -65,6 +66,7 @@ class Preview:
     collapse: timedelta | None = None
     refill: timedelta | None = None
     rule: TierRule = by_activity
+    pushed: Collection[Tier] = PUSHED
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
     """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
 
@@ -104,11 +106,12 @@ class Preview:
     def _counted(self, found: Previewed, burst: Burst, begun: Callable[[int], Advance]) -> Previewed:
         forecast, shards = Forecast(burst), list(self._shards(burst))
         for shard, live in lives(self.sets, burst.key.subject, shards, begun(len(shards)), burst.restricted_to):
-            forecast.add(seal(burst, shard, live, self.rule))
+            forecast.add(seal(burst, shard, live, self.rule, self.pushed))
         return replace(
             found,
             tiers=self._reaches(forecast),
             dormant=forecast.dormant,
+            dormant_phones=forecast.dormant_phones,
             suppressed=dict(forecast.suppressed),
         )
 

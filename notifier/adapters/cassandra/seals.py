@@ -31,6 +31,7 @@ _ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_RUN}"
 _FACTS = f"SELECT shard, facts {_OF_RUN}"
 _PART = {tier: f"SELECT shard, facts, {tier} AS members {_OF_RUN}" for tier in TIERS}
 _ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_RUN}" for tier in TIERS}
+_BESIDE_TIERS = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
 _LIFE = KEPT_FOR // timedelta(seconds=1)
 
 Made = str
@@ -47,10 +48,13 @@ class CassandraSeals:
 
     def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
         found = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
-        return {row.shard: _part(row) for row in found}
+        return {row.shard: _part(row, tier) for row in found}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        found = _rows(self._cluster, _ALERTED[tier], burst, self._made(burst, shards))
+        made = self._made(burst, shards)
+        if tier is Tier.DORMANT:
+            return {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, made)}
+        found = _rows(self._cluster, _ALERTED[tier], burst, made)
         return {row.shard: decode(row.members) & decode(row.push) for row in found}
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
@@ -129,5 +133,14 @@ def _seal(row: Any) -> Seal:
     )
 
 
-def _part(row: Any) -> Part:
-    return Part(shard=row.shard, members=decode(row.members), threshold=unpack(Facts, row.facts).threshold)
+def _part(row: Any, tier: Tier) -> Part:
+    facts = unpack(Facts, row.facts)
+    return Part(shard=row.shard, members=decode(row.members), threshold=facts.threshold, phones=facts.phones_of(tier))
+
+
+def _dormant(row: Any) -> Bits:
+    push = decode(row.push)
+    if not push.any():
+        return push
+    found: Bits = push & ~(decode(row.p0) | decode(row.p1) | decode(row.p2))
+    return found

@@ -32,7 +32,7 @@ _PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
 _PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
 _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
 
-_PHONES = [SetKind.PUSH, SetKind.NO_PUSH]
+_PHONES = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED]
 
 Wanted = tuple[str, list[SetKind]]
 """An owner, and which of its sets."""

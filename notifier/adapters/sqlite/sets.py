@@ -93,7 +93,7 @@ def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, B
     if member is None or shard_of(member) != shard:
         return {}
     own = from_offsets([member % SHARD_MEMBERS])
-    phones = {kind: _one(c, _EVERYBODY, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH)}
+    phones = {kind: _one(c, _EVERYBODY, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)}
     return {SetKind.FOLLOWERS: own, **phones}
 
 
