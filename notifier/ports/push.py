@@ -14,7 +14,7 @@ from notifier.domain.subject import BurstKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spare:
-    """Of one shard's members."""
+    """Of one shard's members; those of whom it says nothing may be alerted now."""
 
     never: Bits = field(default_factory=nobody)
     """To whom it isn't pushable, nor will be."""
@@ -29,11 +29,12 @@ class Spared(Protocol):
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
         """Of each shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable
-        now, and those whose account was deleted.
+        now, and those whose account was deleted. Who sleeps and is to be spared for another reason, too, is told of
+        as one who is never alerted.
 
-        Says nothing about others: a seal never names them. Reads what stands now, in one look a shard; the cost grows
-        with those who have such a fact (a mark, a block of the opener or the account, a later follow, a mute, a word
-        of everything), not with the shard. Raises StoreUnavailable: without an answer no phone may ring.
+        Says nothing about others: a seal never names them. Reads what stands now, of all shards together; the cost
+        grows with those who have such a fact (a mark, a block of the opener or the account, a later follow, a mute, a
+        word of everything), not with the shards. Raises StoreUnavailable: without an answer no phone may ring.
         """
         ...
 

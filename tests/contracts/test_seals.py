@@ -6,8 +6,8 @@ from datetime import timedelta
 import numpy as np
 
 from notifier.codec import pack_seal
-from notifier.domain.audience import TIERS
-from notifier.domain.bits import everybody, from_offsets
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.bits import everybody, from_offsets, nobody, offsets
 from notifier.domain.seal import KEPT_FOR, Seal
 from notifier.domain.subject import BurstKey
 from tests.contracts.flow_stores import Store, reopened
@@ -32,7 +32,7 @@ def test_a_seal_comes_back_as_it_was_inserted(store: Store) -> None:
 
 def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
     made = [seal(shard, p1=everybody()) for shard in (1525, 0, 7, 8)]
-    made.append(seal(9, p0=from_offsets([5, 6]), p1=from_offsets([7]), push=from_offsets([6, 7, 8])))
+    made.append(seal(9, p0=from_offsets([5, 6]), p1=from_offsets([7]), push=from_offsets([6, 7, 8, 1_000])))
     store.seals.insert(KEY, made)
     asked = [*range(11), 1525]
     for tier in TIERS:
@@ -40,10 +40,18 @@ def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
         assert parts.keys() == alerted.keys() == {one.shard for one in made}
         for one in made:
             part = parts[one.shard]
-            assert (part.shard, part.threshold) == (one.shard, one.threshold)
+            assert (part.shard, part.threshold, part.phones) == (one.shard, one.threshold, one.phones(tier))
             assert np.array_equal(part.members, one.tiers[tier])
             assert np.array_equal(alerted[one.shard], one.tiers[tier] & one.push)
     assert store.seals.tallies(KEY, asked) == {one.shard: one.tally() for one in made}
+
+
+def test_the_dormant_who_are_alerted_are_those_of_no_tier(store: Store) -> None:
+    push = from_offsets([5, 8, 1_000, 100_000])
+    store.seals.insert(KEY, [seal(9, p0=from_offsets([5]), push=push), seal(1, push=nobody())])
+    found = store.seals.alerted(KEY, [1, 2, 9], Tier.DORMANT)
+    assert {shard: offsets(bits).tolist() for shard, bits in found.items()} == {1: [], 9: [8, 100_000]}
+    assert [store.seals.parts(KEY, [9], tier)[9].phones for tier in TIERS] == [1, 0, 3]
 
 
 def test_the_first_seal_of_a_shard_stands_and_the_loser_gets_it(store: Store) -> None:

@@ -18,7 +18,7 @@ from notifier.domain.marks import Mark
 from notifier.domain.overall import OverallWord
 from notifier.domain.quiet import Hours
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import pushable
+from notifier.domain.visible import pushable, pushable_awake
 from notifier.domain.want import Volume
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
@@ -80,6 +80,7 @@ def both(*deeds: Deed) -> Deed:
 
 NOON_IN_BERLIN = Hours(start=time(12, 59), end=time(13, 1))
 """Where it is 13:00 when it is noon by UTC."""
+LUNCH = Hours(start=time(11), end=time(14))
 
 DEEDS: Mapping[str, Deed] = {
     "nothing": lambda store, user, member: None,
@@ -131,6 +132,15 @@ DEEDS: Mapping[str, Deed] = {
     "wants no alerts": overall(push=False),
     "wants alerts again": both(overall(push=True)),
     "is asleep": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
+    "sleeps longer": overall(quiet=LUNCH, zone="UTC"),
+    "is asleep and saw it": both(overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), see(timedelta())),
+    "is asleep and muted": both(
+        overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), lambda store, user, _: store.facts.mute(user, NOVA)
+    ),
+    "is asleep and wants no alerts": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin", push=False),
+    "is asleep and wants nothing of this": both(
+        overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), volume(Volume.OFF)
+    ),
     "is awake": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
     "left the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
     "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
@@ -153,8 +163,10 @@ SILENCING = {
         "wants nothing",
     ),
     *("wants nothing at all", "wants digests", "wants all of each, and nothing of this", "left off later"),
-    *("left digests later", "wants no alerts", "is asleep"),
+    *("left digests later", "wants no alerts", "is asleep and saw it", "is asleep and muted"),
+    *("is asleep and wants no alerts", "is asleep and wants nothing of this"),
 }
+ASLEEP = {"is asleep", "sleeps longer"}
 
 
 def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
@@ -170,7 +182,13 @@ def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
 
 
 def spared(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
-    return members(store.spared.read(of, shard, now), shard)
+    """Who is never alerted."""
+    return members(store.spared.read(of, [shard], now)[shard].never, shard)
+
+
+def asleep(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> tuple[list[Member], datetime | None]:
+    found = store.spared.read(of, [shard], now)[shard]
+    return members(found.asleep, shard), found.until
 
 
 @pytest.mark.parametrize(
@@ -190,17 +208,20 @@ def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, mo
     for deed, (user, member) in people.items():
         DEEDS[deed](store, user, member)
     with reopened(store) as again:
-        found = spared(again, of)
+        found, (sleepers, until) = spared(again, of), asleep(again, of)
         viewers = {member: run(again.people.viewer(user, member)) for user, member in people.values()}
         gone = {member for user, member in people.values() if run(again.people.member(user)) is None}
     assert {deed for deed, (_, member) in people.items() if member in found} == SILENCING | more
-    denied = {m for m, v in viewers.items() if not pushable(of, v, now=START)}
+    denied = {m for m, v in viewers.items() if not pushable_awake(of, v, now=START)}
     assert found == sorted(denied | gone)
+    assert {deed for deed, (_, member) in people.items() if member in sleepers} == ASLEEP
+    assert set(sleepers) == {m for m, v in viewers.items() if not pushable(of, v, now=START)} - set(found)
+    assert until == START + timedelta(minutes=1)
 
 
 def test_nobody_is_spared_where_nobody_did_anything(store: Store) -> None:
     enrolled(store)
-    assert spared(store, BURST) == []
+    assert (spared(store, BURST), asleep(store, BURST)) == ([], ([], None))
 
 
 def test_who_came_back_after_deleting_the_account_is_not_spared(store: Store) -> None:
@@ -219,6 +240,8 @@ def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
         store.facts.follow(UserId(f"e{member}"), NOVA, BEFORE)
         DEEDS[deed](store, UserId(f"e{member}"), member)
     assert [spared(store, BURST, shard) for shard in (1, 2, 3)] == [edges[:1], edges[1:3], edges[3:]]
+    found = store.spared.read(BURST, {5, 3, 1}, START)
+    assert {shard: members(spare.never, shard) for shard, spare in found.items()} == {1: edges[:1], 3: edges[3:], 5: []}
 
 
 def test_a_whole_block_that_follows_later_is_spared_but_for_those_with_an_earlier_row(store: Store) -> None:
@@ -253,7 +276,25 @@ def test_quiet_hours_count_at_the_moment_of_the_alert(store: Store) -> None:
     user, member = enrolled(store)["nothing"]
     DEEDS["is asleep"](store, user, member)
     minutes = [timedelta(minutes=n) for n in (-2, -1, 0, 1)]
-    assert [spared(store, BURST, now=START + n) for n in minutes] == [[], [member], [member], []]
+    sleeps = [member], START + timedelta(minutes=1)
+    assert [asleep(store, BURST, now=START + n) for n in minutes] == [([], None), sleeps, sleeps, ([], None)]
+    assert spared(store, BURST) == []
+
+
+def test_each_shard_is_asleep_until_the_first_of_its_people_wakes_who_may_be_alerted(store: Store) -> None:
+    here = [Member(BASE + 1), Member(BASE + 2), Member(BASE + 3), Member(BASE + SHARD_MEMBERS)]
+    store.directory.enrol([Account(user=UserId(f"s{m}"), member=m) for m in here])
+    for member, deed in zip(here, ("is asleep and muted", "sleeps longer", "sleeps longer", "is asleep"), strict=True):
+        store.facts.follow(UserId(f"s{member}"), NOVA, BEFORE)
+        DEEDS[deed](store, UserId(f"s{member}"), member)
+    found = store.spared.read(BURST, [2, 3, 4], START)
+    assert [members(found[shard].asleep, shard) for shard in (2, 3, 4)] == [here[1:3], here[3:], []]
+    assert [found[shard].until for shard in (2, 3, 4)] == [
+        START + timedelta(hours=2),
+        START + timedelta(minutes=1),
+        None,
+    ]
+    assert members(found[2].never, 2) == here[:1]
 
 
 def test_a_personal_burst_is_spared_by_who_wants_no_alerts_and_by_nobody_who_wants_nothing_of_others(

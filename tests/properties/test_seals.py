@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.codec import pack_seal, unpack_seal
+from notifier.codec import Facts, pack, pack_seal, unpack, unpack_seal
 from notifier.domain.audience import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
 from notifier.domain.bits import Bits, count, from_offsets, members
 from notifier.domain.burst import Burst
@@ -21,6 +21,10 @@ BURSTS = st.builds(
     lane=st.sampled_from(Lane),
     verdict=st.sampled_from(Verdict),
     restricted_to=st.sampled_from([None, EVE]),
+)
+
+PHONES: st.SearchStrategy[Crowd] = st.fixed_dictionaries(
+    {SetKind.PUSH: SOME, SetKind.NO_PUSH: SOME, SetKind.ASKED: SOME}
 )
 
 
@@ -95,14 +99,22 @@ def test_expected_are_those_reached_and_those_suppressed(
     assert tally.expected + tally.dormant == len(audience(crowd, author))
 
 
-@given(CROWDS, BURSTS)
+@given(CROWDS, PHONES, BURSTS, st.sets(st.sampled_from(Tier)))
 @settings(max_examples=100)
-def test_phones_ring_for_those_with_a_device_in_the_fast_tiers_and_only_if_allowed(crowd: Crowd, of: Burst) -> None:
-    sealed = seal(of, 0, shard_sets(crowd))
-    fast = places(sealed.tiers[Tier.P0]) | places(sealed.tiers[Tier.P1])
-    allowed = of.verdict is Verdict.ALL
-    phones = crowd.get(SetKind.PUSH, frozenset()) - crowd.get(SetKind.NO_PUSH, frozenset())
-    assert places(sealed.push) == (fast & phones if allowed else set())
+def test_phones_ring_of_the_pushed_tiers_and_of_whoever_asked_and_only_if_allowed(
+    crowd: Crowd, phones: Crowd, of: Burst, pushed: set[Tier]
+) -> None:
+    crowd = {**crowd, **phones}
+    sealed = seal(of, 0, shard_sets(crowd), pushed=pushed)
+    by_rule = {person: where(person, crowd, of) for person in audience(crowd, None)}
+    ready = phones[SetKind.PUSH] - phones[SetKind.NO_PUSH] if of.verdict is Verdict.ALL else frozenset()
+    for tier in Tier:
+        there = {person for person, rule in by_rule.items() if rule is tier} & ready
+        assert places(sealed.alerted(tier)) == (there if tier in pushed else there & phones[SetKind.ASKED])
+    assert [sealed.phones(tier) for tier in (Tier.P0, Tier.P1)] == [
+        count(sealed.alerted(tier)) for tier in (Tier.P0, Tier.P1)
+    ]
+    assert sealed.phones(Tier.P2) == count(sealed.alerted(Tier.P2)) + count(sealed.alerted(Tier.DORMANT))
 
 
 @given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17))
@@ -120,3 +132,6 @@ def test_a_seal_survives_its_storage(tiers: tuple[Bits, Bits, Bits], push: Bits,
     assert read.tally() == one.tally()
     assert all((read.tiers[tier] == one.tiers[tier]).all() for tier in TIERS)
     assert count(read.push & push) == count(push) == count(read.push)
+    facts = unpack(Facts, pack(Facts.of(one)))
+    assert facts.tally(3) == one.tally()
+    assert [facts.phones_of(tier) for tier in TIERS] == [one.part(tier).phones for tier in TIERS]

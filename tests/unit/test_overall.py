@@ -6,16 +6,18 @@ from datetime import datetime, time, timedelta
 import pytest
 
 from notifier.domain.audience import SetKind
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, spares, visible_from
+from notifier.domain.overall import NOTHING_SAID, Asleep, Overall, OverallWish, Unwanted, spares, visible_from
 from notifier.domain.quiet import Hours
 from notifier.domain.subject import Member
-from notifier.domain.visible import Denied, denied, pushable
+from notifier.domain.visible import Denied, denied, pushable, pushable_awake
 from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish, combined
 from tests.unit.examples import HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 MEMBER = Member(7)
 LATER = NOON + HOUR
 NIGHT = Hours(start=time(22), end=time(7))
+TOKYO = Overall(quiet=NIGHT, zone="Asia/Tokyo")
+"""There it is 21:00 at noon."""
 ALL, FIRST, DIGEST, OFF, DEFAULT = Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF, Volume.DEFAULT
 
 
@@ -45,7 +47,7 @@ def test_a_wish_changes_what_it_names_and_nothing_else() -> None:
     said = then(NOTHING_SAID, OverallWish(push=False, zone="Asia/Tokyo"))
     assert said == Overall(at=NOON, push=False, zone="Asia/Tokyo")
     again = then(said, OverallWish(quiet=NIGHT, push=True, digest_hour=7), LATER)
-    assert again == Overall(at=LATER, zone="Asia/Tokyo", quiet=NIGHT, digest_hour=7)
+    assert again == Overall(at=LATER, push=True, zone="Asia/Tokyo", quiet=NIGHT, digest_hour=7)
 
 
 def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> None:
@@ -114,6 +116,7 @@ def test_a_word_that_is_taken_back_leaves_a_subject_as_everything_is() -> None:
         (Overall(volume=OFF), [SetKind.OVERALL_OFF]),
         (Overall(volume=FIRST, push=False), [SetKind.OVERALL_FIRST, SetKind.NO_PUSH]),
         (Overall(volume=DIGEST), [SetKind.OVERALL_DIGEST]),
+        (Overall(push=True), [SetKind.ASKED]),
         (Overall(quiet=NIGHT), []),
     ],
 )
@@ -129,10 +132,37 @@ def test_nothing_of_everything_is_nothing_but_what_is_about_oneself() -> None:
     assert denied(burst(subject=SELF_NOVA), oneself, now=LATER) is None
 
 
-def test_no_phone_rings_of_who_wants_no_alerts_or_none_at_this_hour_and_the_list_is_the_same() -> None:
-    tokyo = Overall(quiet=NIGHT, zone="Asia/Tokyo")  # there it is 21:00 at noon
-    for overall, now, rings in ((Overall(push=False), NOON, False), (tokyo, NOON, True), (tokyo, LATER, False)):
-        to = replace(viewer(), overall=overall)
-        assert pushable(burst(), to, now=now) is rings
-        assert spares(overall, DEFAULT, burst(), now) is not rings
-        assert denied(burst(), to, now=now) is None
+def test_who_said_nothing_of_alerts_gets_them_and_has_not_asked_for_them() -> None:
+    assert [overall.alerts for overall in (NOTHING_SAID, Overall(push=True), Overall(push=False))] == [
+        True,
+        True,
+        False,
+    ]
+    asked = then(NOTHING_SAID, OverallWish(push=True))
+    assert SetKind.ASKED in asked.sets
+    assert SetKind.ASKED in then(asked, OverallWish(quiet=NIGHT)).sets
+    assert [*then(asked, OverallWish(push=False)).sets] == [SetKind.NO_PUSH]
+
+
+@pytest.mark.parametrize(
+    ("overall", "now", "how"),
+    [
+        (TOKYO, NOON, None),
+        (TOKYO, LATER, Asleep(until=NOON + 10 * HOUR)),
+        (Overall(push=False), NOON, Unwanted()),
+        (replace(TOKYO, push=False), LATER, Unwanted()),
+        (replace(TOKYO, volume=OFF), LATER, Unwanted()),
+    ],
+)
+def test_no_phone_rings_of_who_wants_no_alerts_and_of_who_sleeps_once_the_night_is_over(
+    overall: Overall, now: datetime, how: Unwanted | Asleep | None
+) -> None:
+    to = replace(viewer(), overall=overall)
+    assert spares(overall, DEFAULT, burst(), now) == how
+    assert pushable(burst(), to, now=now) is (how is None)
+    assert pushable_awake(burst(), to, now=now) is (how != Unwanted())
+
+
+def test_the_list_is_the_same_whatever_is_said_of_alerts() -> None:
+    for overall in (Overall(push=False), TOKYO):
+        assert denied(burst(), replace(viewer(), overall=overall), now=LATER) is None

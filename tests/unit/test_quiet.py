@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from notifier.domain.quiet import NO_HOURS, Hours, known, quiet
+from notifier.domain.quiet import NO_HOURS, Hours, known, quiet, quiet_until
 
 NIGHT = Hours(start=time(22), end=time(7))
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
@@ -62,6 +62,29 @@ def test_where_the_clock_is_moved_they_are_one_stretch(hours: Hours, day: str, f
     assert all(begins + n * minute in silent for n in range((ends - begins) // minute))
     assert begins - minute not in silent
     assert ends + minute not in silent
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours", "now", "until"),
+    [
+        ("UTC", NIGHT, "2026-01-05T21:59", None),
+        ("UTC", NIGHT, "2026-01-05T22:00", "2026-01-06T07:00"),
+        ("UTC", NIGHT, "2026-01-06T06:59", "2026-01-06T07:00"),
+        (BERLIN, NIGHT, "2026-03-28T21:00", "2026-03-29T05:00"),
+        (BERLIN, NIGHT, "2026-10-24T20:00", "2026-10-25T06:00"),
+        (BERLIN, Hours(start=time(22), end=time(2, 30)), "2026-10-25T00:45", "2026-10-25T01:30"),
+        # They begin again before they end, because the hand goes back in between.
+        (BERLIN, Hours(start=time(2, 30), end=time(2, 15)), "2026-10-25T00:00", "2026-10-26T01:15"),
+        ("Atlantis/Poseidonis", NIGHT, "2026-01-05T23:00", "2026-01-06T07:00"),
+        ("UTC", NO_HOURS, "2026-01-05T00:00", None),
+    ],
+)
+def test_they_last_until_the_first_moment_that_is_not_quiet(
+    zone: str, hours: Hours, now: str, until: str | None
+) -> None:
+    found = quiet_until(zone, hours, utc(now))
+    assert found == (None if until is None else utc(until))
+    assert found is None or not quiet(zone, hours, found)
 
 
 def test_half_an_hour_of_summer_is_heard_too() -> None:

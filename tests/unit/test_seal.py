@@ -12,18 +12,17 @@ from tests.unit.examples import EVE, SELF_NOVA, burst
 
 ONE = from_offsets([7])
 
-LIVE = ShardSets(
-    sets={
-        SetKind.FOLLOWERS: from_offsets(range(100)),
-        SetKind.MUTED: from_offsets([0]),
-        SetKind.FIRST: from_offsets([1]),
-        SetKind.VIP: from_offsets([2, 3]),
-        SetKind.ACTIVE_7D: from_offsets([2, 3]),
-        SetKind.ACTIVE_24H: from_offsets([2, 4, 5]),
-        SetKind.ACTIVE_30D: from_offsets(range(10)),
-        SetKind.PUSH: from_offsets([0, 2, 4, 6, 50]),
-    }
-)
+SETS = {
+    SetKind.FOLLOWERS: from_offsets(range(100)),
+    SetKind.MUTED: from_offsets([0]),
+    SetKind.FIRST: from_offsets([1]),
+    SetKind.VIP: from_offsets([2, 3]),
+    SetKind.ACTIVE_7D: from_offsets([2, 3]),
+    SetKind.ACTIVE_24H: from_offsets([2, 4, 5]),
+    SetKind.ACTIVE_30D: from_offsets(range(10)),
+    SetKind.PUSH: from_offsets([0, 2, 4, 6, 50]),
+}
+LIVE = ShardSets(sets=SETS)
 
 
 def test_a_seal_remembers_tiers_devices_and_numbers() -> None:
@@ -31,6 +30,16 @@ def test_a_seal_remembers_tiers_devices_and_numbers() -> None:
     assert [sealed.reached(tier) for tier in TIERS] == [2, 2, 4]
     assert [m % 1_000 for m in members(sealed.push, 0)] == [2, 4]
     assert (sealed.dormant, sealed.suppressed, sealed.threshold) == (90, {"muted": 1, "first": 1}, THRESHOLD)
+
+
+def test_alerts_are_for_the_pushed_tiers_and_for_whoever_asked_the_dormant_among_them() -> None:
+    asked = SETS | {SetKind.ASKED: from_offsets([6, 8, 50]), SetKind.NO_PUSH: from_offsets([4])}
+    sealed = seal(burst(first_of_day=False), 0, ShardSets(sets=asked))
+    found = {tier: [int(m) for m in members(sealed.alerted(tier), 0)] for tier in Tier}
+    assert found == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
+    assert [sealed.part(tier).phones for tier in TIERS] == [1, 0, 2]
+    wider = seal(burst(first_of_day=False), 0, LIVE, pushed=TIERS)
+    assert [wider.part(tier).phones for tier in TIERS] == [1, 1, 1]
 
 
 def test_a_tally_expects_those_reached_and_those_suppressed_and_not_the_dormant() -> None:

@@ -73,7 +73,10 @@ class MemoryMemberSets:
         member = self._member(owner)
         if member is None or shard_of(member) != shard:
             return {}
-        phones = {kind: self._sets.get((kind, None, shard), nobody()) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)}
+        phones = {
+            kind: self._sets.get((kind, None, shard), nobody())
+            for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)
+        }
         return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
 
     def _member(self, user: UserId) -> Member | None:

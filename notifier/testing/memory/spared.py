@@ -1,10 +1,15 @@
 """Who is to be spared an alert, in memory: the deleted, and whom the predicate denies it of all who are known."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from itertools import chain
 
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
+from notifier.codec.spares import spares
+from notifier.domain.bits import shard_of
 from notifier.domain.burst import Burst
-from notifier.domain.visible import pushable
+from notifier.domain.overall import Asleep
+from notifier.domain.visible import pushable_awake
+from notifier.ports.push import Spare
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.people import MemoryPeople
 
@@ -14,11 +19,13 @@ class MemorySpared:
         self._people = people
         self._directory = directory
 
-    def read(self, burst: Burst, shard: int, now: datetime) -> Bits:
-        spared = [
-            member % SHARD_MEMBERS
-            for member, viewer in self._people.known().items()
-            if shard_of(member) == shard and not pushable(burst, viewer, now=now)
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+        known = [(member, viewer) for member, viewer in self._people.known().items() if shard_of(member) in shards]
+        denied = [member for member, viewer in known if not pushable_awake(burst, viewer, now=now)]
+        gone = [member for member in self._directory.deleted() if shard_of(member) in shards]
+        asleep = [
+            (member, Asleep(until=until))
+            for member, viewer in known
+            if (until := viewer.overall.asleep_until(now)) is not None
         ]
-        spared += [member % SHARD_MEMBERS for member in self._directory.deleted() if shard_of(member) == shard]
-        return from_offsets(spared) if spared else nobody()
+        return spares(shards, chain(denied, gone), asleep)
