@@ -85,7 +85,7 @@ def test_of_each_thing_what_was_said_last_counts_in_any_order(store: Store, orde
     assert read(store) == Overall(
         at=at(3), volume=Volume.FIRST, visible_from=NEVER, push=True, quiet=NIGHT, zone="Asia/Tokyo"
     )
-    assert sets(store) == {"overall_first": [MEMBER]}
+    assert sets(store) == {"overall_first": [MEMBER], "asked": [MEMBER]}
 
 
 def test_what_an_import_says_is_before_all_that_is_said_and_stands_where_nothing_is(store: Store) -> None:
@@ -94,7 +94,12 @@ def test_what_an_import_says_is_before_all_that_is_said_and_stands_where_nothing
     assert read(store) == Overall(at=at(1), volume=Volume.FIRST, push=False)
     assert read(store, NEIGHBOUR) == Overall(at=ALWAYS, volume=Volume.OFF, push=False)
     store.overalls.write([word(member=NEIGHBOUR, push=True)])
-    assert sets(store) == {"overall_off": [NEIGHBOUR], "overall_first": [MEMBER], "no_push": [MEMBER]}
+    assert sets(store) == {
+        "overall_off": [NEIGHBOUR],
+        "overall_first": [MEMBER],
+        "no_push": [MEMBER],
+        "asked": [NEIGHBOUR],
+    }
 
 
 def test_of_one_batch_the_last_word_counts_too(store: Store) -> None:
@@ -106,13 +111,17 @@ def test_each_is_in_the_sets_of_what_is_wanted(store: Store) -> None:
     said = [Volume.OFF, Volume.FIRST, Volume.DIGEST, Volume.ALL]
     store.overalls.write([word(member=Member(MEMBER + n), volume=volume) for n, volume in enumerate(said)])
     store.overalls.write([word(member=Member(MEMBER + n), push=False) for n in (1, 4)])
+    store.overalls.write([word(member=Member(MEMBER + n), push=True) for n in (2, 6)])
     store.overalls.write([word(member=Member(MEMBER + 5), quiet=NIGHT, zone="Asia/Tokyo")])
     assert sets(store) == {
         "overall_off": [MEMBER],
         "overall_first": [MEMBER + 1],
         "overall_digest": [MEMBER + 2],
         "no_push": [MEMBER + 1, MEMBER + 4],
+        "asked": [MEMBER + 2, MEMBER + 6],
     }
+    store.overalls.write([word(2, member=Member(MEMBER + 6), push=False)])
+    assert sets(store)["asked"] == [MEMBER + 2]
     assert (sets(store, 0), sets(store, 2)) == ({}, {})
 
 

@@ -89,6 +89,8 @@ class Person:
     overall: str = "all"
     """Of all the others; `off` is of everybody."""
     alerts: bool = True
+    asked: bool = False
+    """For alerts, in so many words."""
     apart: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
     """By the other, and whether it is the other who blocks: until when."""
     vip: bool = False
@@ -139,6 +141,7 @@ class Person:
                 overall_since=one.since or found.overall_since,
                 default_since=one.default_since or found.default_since,
                 alerts=found.alerts if one.alerts is None else one.alerts,
+                asked=found.asked if one.alerts is None else one.alerts,
             )
         return found
 

@@ -170,7 +170,7 @@ class Oracle:
         if burst.key[0] == "mention" and self._suppressed(person, burst):
             return SUPPRESSED, False
         tier = "p0" if burst.key[0] == "self" else self._tier(person, burst.standard)
-        return tier, person.push and person.alerts and tier in ("p0", "p1")
+        return tier, person.push and person.alerts and (person.asked or tier in ("p0", "p1"))
 
     def first_of_day(self, burst: Seen) -> bool:
         """The first public one of its day; a protected author's is never it.

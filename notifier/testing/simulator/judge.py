@@ -110,6 +110,7 @@ def _arranged(world: World) -> Iterator[str]:
     people = world.scene.people.values()
     wanted = {kind: {p.member for p in people if f"overall_{p.overall}" == str(kind)} for kind in OF_OVERALLS}
     wanted |= {SetKind.NO_PUSH: {p.member for p in people if not p.alerts}}
+    wanted |= {SetKind.ASKED: {p.member for p in people if p.asked}}
     for kind, shard in product(wanted, range(SHARDS)):
         found = set(members(world.ground.sets.read(kind, None, [shard]).get(shard, nobody()), shard))
         if found != (right := {member for member in wanted[kind] if shard_of(Member(member)) == shard}):

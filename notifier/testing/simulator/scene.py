@@ -35,6 +35,8 @@ AUTHORS = ("ada", "bob", "eve")
 VIEWERS = ("kim", "lee", "max", "pat", "quinn", "roy", "nova", "eve")
 BLOCKERS_OF_BOB = ("max", "roy")
 """One who gets rows alone, and one whose phone would ring."""
+ASKED = ("max", "quinn")
+"""For alerts: one who gets rows late, and one who gets none. They have no device until they change their mind."""
 CROWD_AT = 3 * 1024
 
 
@@ -58,6 +60,7 @@ def cast(crowd: int, *, phones: bool = True) -> dict[str, Person]:
             follows={owner: SINCE for owner, names in follows.items() if name in names},
             vip=name in ("kim", "roy"),
             push=phones and name in ("kim", "lee", "roy", "nova"),
+            asked=name in ASKED,
             idle=timedelta(hours=hours.get(name, 9_000)),
             muted=frozenset({"lyra"} if name == "quinn" else ()),
             volume={"nova": "first"} if name == "lee" else {},
@@ -172,7 +175,7 @@ class Scene:
             case "overall":
                 return _heard_again(person, replace(person, overall=value), now)
             case "alerts":
-                return replace(person, alerts=value == "on")
+                return replace(person, alerts=value == "on", asked=value == "on")
         return AT_ONCE[what](person, changed) if what in AT_ONCE else person
 
     def _part(self, blocker: str, blocked: str, *, blocks: bool) -> None:
@@ -202,7 +205,8 @@ class Scene:
                 people.unmute(user, subject, self._ground.clock.now())
         for owner, volume in person.volume.items():
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
-        people.arrange(user, OverallWish(volume=Volume(person.overall), push=person.alerts))
+        push = True if person.asked else None if person.alerts else False
+        people.arrange(user, OverallWish(volume=Volume(person.overall), push=push))
         for (other, theirs), until in person.apart.items():
             if not theirs:
                 people.unblock(user, UserId(other), until)
@@ -233,6 +237,7 @@ class Scene:
     def _tell_subjects(self) -> None:
         living, known = [p for p in self.base.values() if not p.deleted], (*self.history, self.base)
         self._put(SetKind.NO_PUSH, None, [p for p in living if not p.alerts])
+        self._put(SetKind.ASKED, None, [p for p in living if p.asked])
         for volume in ("off", "first", "digest"):
             self._put(SetKind(f"overall_{volume}"), None, [p for p in living if p.overall == volume])
         for owner in sorted({owner for people in known for p in people.values() for owner in p.follows}):

@@ -100,6 +100,7 @@ def misplaced(
             yield f"{member} is in {stands}, and may be in {sorted(allowed)}"
     for name, n in ((DORMANT, found.dormant), (SUPPRESSED, found.suppressed)):
         least = sum({place for place, _ in allowed} == {name} for allowed in places.values())
-        most = sum((name, False) in allowed for member, allowed in places.items() if member not in sealed)
+        others = [allowed for member, allowed in places.items() if member not in sealed]
+        most = sum(any(place == name for place, _ in allowed) for allowed in others)
         if not least <= n <= most:
             yield f"{n} are {name}, and {least} to {most} may be"
