@@ -221,9 +221,18 @@ def test_of_two_devices_that_change_different_things_both_are_heard(
 
 
 def test_what_changes_nothing_is_not_said(edge: Edge) -> None:
-    assert arrange(edge, UNSAID).json() == UNSAID
+    unsaid = {thing: value for thing, value in UNSAID.items() if thing != "push"}
+    assert arrange(edge, unsaid).json() == UNSAID
     edge.house.sequence()
     assert edge.house.sets.read(SetKind.NO_PUSH, None, [0]) == {}
+
+
+def test_who_says_that_alerts_are_wanted_asks_for_them_until_the_opposite_is_said(edge: Edge) -> None:
+    assert in_set(edge, SetKind.ASKED) == []
+    assert arrange(edge, {"push": True}).json() == everything(edge) == UNSAID
+    assert in_set(edge, SetKind.ASKED) == [1]
+    arrange(edge, {"push": False})
+    assert (in_set(edge, SetKind.ASKED), in_set(edge, SetKind.NO_PUSH)) == ([], [1])
 
 
 def test_what_was_kept_for_an_outage_is_forgotten_when_it_may_no_longer_be_shown(edge: Edge) -> None:
