@@ -9,7 +9,8 @@ from notifier.config.environment import (
 )
 from notifier.config.issuer import Issuer
 from notifier.config.limits import Limits
-from notifier.config.reading import RUNNING
+from notifier.config.push import Push
+from notifier.config.reading import OF_FAKES, RUNNING
 from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
@@ -24,6 +25,7 @@ __all__ = [
     "CELEBRITY_THRESHOLD",
     "HYSTERESIS",
     "MOST_STREAMS",
+    "OF_FAKES",
     "PREFIX",
     "PROFILES",
     "RUNNING",
@@ -34,6 +36,7 @@ __all__ = [
     "Kafka",
     "Limits",
     "Named",
+    "Push",
     "Rule",
     "Settings",
     "environment_with",

@@ -23,6 +23,10 @@ unless another file is named."""
 RUNNING = Path("run/profile")
 """In the data folder: which profile `notifier up` runs on it."""
 
+OF_FAKES = Path("run/fakes.toml")
+"""In the data folder: where the fakes of providers are that `notifier up` runs on it, for its roles and what is typed
+beside it."""
+
 T = TypeVar("T")
 
 
@@ -37,6 +41,7 @@ def read(tree: type[T], environment: Mapping[str, str] | None, given: Mapping[st
     file = _file(found, said)
     if file is not None:
         said = {**_from_file(file, tree), **said}
+    said = {**_of_fakes(_folder(said) / OF_FAKES, tree), **said}
     grown: T = _grown(tree, said, ())
     return grown
 
@@ -53,16 +58,27 @@ def _running(tree: type, said: Mapping[tuple[str, ...], Any]) -> str | None:
     """The profile of the `notifier up` that runs, or ran last, on the data: what is typed beside it means the same."""
     [of_profile] = [one for one in named(tree) if one.key == "profile"]
     try:
-        found = (Path(said.get(("data",), "./notifier-data")) / RUNNING).read_text()
+        found = (_folder(said) / RUNNING).read_text()
     except OSError:
         return None
     return found if of_profile.rule.holds(found) else None
 
 
+def _of_fakes(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
+    with suppress(OSError):  # a folder that is none of ours to look into
+        if path.exists():
+            return _from_file(path, tree)
+    return {}
+
+
+def _folder(said: Mapping[tuple[str, ...], Any]) -> Path:
+    return Path(said.get(("data",), "./notifier-data"))
+
+
 def _file(environment: Mapping[str, str], said: Mapping[tuple[str, ...], Any]) -> Path | None:
     if FILE in environment:
         return Path(environment[FILE])
-    of_services = Path(said.get(("data",), "./notifier-data")) / OF_SERVICES
+    of_services = _folder(said) / OF_SERVICES
     return of_services if said.get(("profile",)) == "cluster" and of_services.exists() else None
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 from notifier.config.engines import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
 from notifier.config.issuer import Issuer, is_loopback
 from notifier.config.limits import Limits
+from notifier.config.push import Push
 from notifier.config.reach import Reach
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
@@ -193,6 +194,7 @@ class Settings:
     issuer: Issuer = Issuer()
     limits: Limits = Limits()
     reach: Reach = Reach()
+    push: Push = Push()
 
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:
@@ -203,6 +205,10 @@ class Settings:
             )
         if self.insecure_dev and not is_loopback(self.host):
             raise BadSetting(f"{variable('insecure_dev')} is for a loopback address alone, and not for {self.host}.")
+        if self.push.web.loopback and not self.insecure_dev:
+            raise BadSetting(
+                f"{variable('push', 'web', 'loopback')} is for development alone, with {variable('insecure_dev')}."
+            )
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:

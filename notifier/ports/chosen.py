@@ -82,10 +82,8 @@ class Ports:
     tabs: TabReport
     bus: LiveBus
     queue: Queue
-    paces: Paces
-    caps: Caps
-    tabs: TabReport
     providers: Mapping[Platform, Provider]
+    """Of the platforms that alerts go to."""
     clock: Clock
     nonces: Nonces
     chance: Callable[[], float]

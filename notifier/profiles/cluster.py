@@ -77,6 +77,7 @@ from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
 from notifier.profiles.inspection import Inspection
 from notifier.profiles.looking import Look, inspected
+from notifier.profiles.providers import providers
 from notifier.system import Reads
 
 
@@ -207,6 +208,7 @@ class Clustered:
             bus=RedisBus(cache),
             queue=queue,
             sender=ConsoleSender(out),
+            providers=providers(self._settings, clock, self._closing),
             clock=clock,
             nonces=nonces,
         )

@@ -66,6 +66,7 @@ from notifier.ports.chosen import Ports
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.profiles.inspection import Inspection
+from notifier.profiles.providers import providers
 from notifier.profiles.rediss import checked
 from notifier.system import Reads
 
@@ -186,6 +187,7 @@ class Embedded:
             bus=RedisBus(redis),
             queue=queue,
             sender=ConsoleSender(out),
+            providers=providers(self._settings, clock, self._closing),
             clock=clock,
             nonces=nonces,
         )

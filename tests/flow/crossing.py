@@ -64,7 +64,7 @@ class Crossing:
     changes: int = 0
 
     def system(self, owner: str) -> System:
-        reading = {name: Unwritten(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
+        reading: dict[str, Any] = {name: Unwritten(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
         ports = self.ports if owner == topics.FOLLOWS else replace(self.ports, **reading)
         settings = Settings(threshold=THRESHOLD, collapse=timedelta(0))
         return System(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")

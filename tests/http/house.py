@@ -66,6 +66,7 @@ from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.traces import MemoryTraces
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
+from notifier.testing.providers.nobody import NOBODY
 from tests.http.breakable import (
     BreakableActivity,
     BreakableLog,
@@ -147,6 +148,7 @@ class House:
             bus=self.bus,
             queue=self.queue,
             sender=ConsoleSender(self.console),
+            providers=NOBODY,
             clock=clock,
             nonces=CountedNonces(),
         )

@@ -1,26 +1,41 @@
-"""Keys to try senders with, as the providers' pages hand them out; nobody else knows them, and they open nothing."""
+"""Keys to try senders with, as the providers' pages hand them out."""
 
 import json
-from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-KEY_ID, TEAM_ID = "KEY1234567", "TEAM123456"
-PROJECT, EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"
-TOKEN_URI = "https://oauth2.googleapis.com/token"
-GOOGLE_KEY_ID = "0123456789abcdef0123456789abcdef01234567"
+from notifier.adapters.push.development import (
+    EMAIL,
+    GOOGLE_KEY_ID,
+    KEY_ID,
+    PROJECT,
+    TEAM_ID,
+    TOKEN_ORIGIN,
+    TOKEN_PATH,
+    elliptic_key,
+    google_key,
+)
+
+__all__ = [
+    "EMAIL",
+    "GOOGLE_KEY_ID",
+    "KEY_ID",
+    "PROJECT",
+    "TEAM_ID",
+    "TOKEN_URI",
+    "apple_key",
+    "google_key",
+    "pem",
+    "service_account",
+]
+
+TOKEN_URI = TOKEN_ORIGIN + TOKEN_PATH
 
 
 def apple_key(number: int = 1) -> ec.EllipticCurvePrivateKey:
-    """Of a number, so that processes that know nothing of each other have the same."""
-    return ec.derive_private_key(number, ec.SECP256R1())
-
-
-@cache
-def google_key() -> rsa.RSAPrivateKey:
-    """One a process: making it takes a tenth of a second."""
-    return rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    """The first is the one that fakes take."""
+    return elliptic_key(number)
 
 
 def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:

@@ -1,0 +1,208 @@
+"""The settings of alerts on phones: who gets one and how many, by which keys, and what takes them without any."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from notifier.config.issuer import is_loopback
+from notifier.config.rule import setting, variable
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.device import Platform
+from notifier.domain.endpoint import KNOWN, PushServices
+from notifier.domain.errors import BadSetting
+
+MOST = 1_000_000_000
+"""Beyond it nobody means a number."""
+MINUTE = timedelta(minutes=1)
+FAKES = ("auto", "on", "off")
+TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
+"""A bundle's id."""
+
+
+def _count(default: int, means: str, *, least: int = 0) -> int:
+    found: int = setting(
+        default,
+        must=f"a whole number from {least} to {MOST}",
+        means=means,
+        holds=lambda count: least <= count <= MOST,
+    )
+    return found
+
+
+def _is_origin(text: str) -> bool:
+    """Keys and alerts travel there: by TLS, or on a line that never leaves this machine."""
+    try:
+        at = urlsplit(text)
+        bare = at.hostname and text.isascii() and not (at.path or at.query or at.fragment or "@" in at.netloc)
+        return bool(bare) and at.port != 0 and (at.scheme == "https" or (at.scheme == "http" and _is_near(at.hostname)))
+    except ValueError:
+        return False
+
+
+def _is_near(host: str | None) -> bool:
+    return host is not None and is_loopback(host)
+
+
+def _origin(means: str) -> str:
+    found: str = setting(
+        "",
+        must="empty, or https:// and a host without a path (http:// of a loopback)",
+        means=means,
+        holds=lambda text: not text or _is_origin(text),
+    )
+    return found
+
+
+def _fake() -> str:
+    found: str = setting(
+        "",
+        must="empty, or http:// or https:// of a loopback without a path",
+        means="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
+        " `notifier up` knows those that it starts",
+        holds=lambda text: not text or (_is_origin(text) and _is_near(urlsplit(text).hostname)),
+    )
+    return found
+
+
+def _file(means: str) -> str:
+    found: str = setting("", must="a file", means=means)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apns:
+    key: str = _file("the key of APNs, Apple's AuthKey_….p8; none: no credentials for Apple's phones")
+    key_id: str = setting("", must="ten capital letters and digits", means="its id, as Apple shows it beside the key")
+    team_id: str = setting("", must="ten capital letters and digits", means="the id of the team whose key it is")
+    topics: str = setting(
+        "",
+        must="empty, or bundles of apps with commas between them",
+        means="the apps that the key may send to: devices of others are refused when they register, and get nothing;"
+        " none: any",
+        holds=lambda topics: not topics or re.fullmatch(rf"{TOPIC}(,{TOPIC})*", topics) is not None,
+    )
+    production: str = _origin("Apple's server for devices of its environment `production`; none: Apple's own")
+    sandbox: str = _origin("the same of `sandbox`")
+    # Apple publishes no limit (TN2265). It is what one core sends in a minute, so that several workers share it.
+    per_minute: int = _count(1_200_000, "alerts for Apple's phones in a minute by all workers together", least=1)
+    fake: str = _fake()
+
+    def __post_init__(self) -> None:
+        if self.key and not (self.key_id and self.team_id):
+            ids = " and ".join(variable("push", "apns", name) for name in ("key_id", "team_id"))
+            raise BadSetting(f"{variable('push', 'apns', 'key')} needs {ids} beside it.")
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.key)
+
+    @property
+    def named_topics(self) -> frozenset[str]:
+        return frozenset(filter(None, self.topics.split(",")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fcm:
+    account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
+    origin: str = _origin("Google's server of FCM; none: Google's own")
+    # Google's own limit of a project, unless it has granted another.
+    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=1)
+    fake: str = _fake()
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.account)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    key: str = _file("the key of Web Push, PEM of the curve P-256; none: no credentials for browsers")
+    subject: str = setting(
+        "",
+        must="mailto: and an address, or an https:// address, that others can reach",
+        means="where push services write to when alerts go wrong",
+    )
+    hosts: str = setting(
+        ",".join(KNOWN),
+        must="names of hosts with commas between them; with *. in front whatever ends so",
+        means="the push services: browsers of others are refused when they register, and nothing is sent there",
+    )
+    loopback: bool = setting(
+        False,
+        must="true or false",
+        means=f"endpoints at this machine count as well, without TLS: for development alone, with"
+        f" `{variable('insecure_dev')}`",
+    )
+    # No push service publishes one. It is what one core encrypts in a minute.
+    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", least=1)
+    fake: str = _fake()
+
+    def __post_init__(self) -> None:
+        _ = self.services
+        if self.key and not self.subject:
+            raise BadSetting(f"{variable('push', 'web', 'key')} needs {variable('push', 'web', 'subject')} beside it.")
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.key)
+
+    @property
+    def services(self) -> PushServices:
+        """Whoever reads the settings makes sure that a loopback is none of production's."""
+        hosts = tuple(filter(None, self.hosts.split(",")))
+        return PushServices(hosts=hosts, loopback=self.loopback, production=not self.loopback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    tiers: str = setting(
+        "p0,p1",
+        must=f"empty, or of {', '.join(TIERS)} with commas between them",
+        means="whose phones ring, by the tier in which a burst has them; none: nobody's",
+        holds=lambda text: not text or set(text.split(",")) <= set(TIERS),
+    )
+    hourly: int = _count(5, "alerts of one person in an hour; 0: no limit")
+    daily: int = _count(20, "the same in 24 hours; 0: no limit")
+    fakes: str = setting(
+        FAKES[0],
+        must=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
+        means="whose alerts a fake takes, which `notifier up` starts. auto: those of platforms without credentials; on:"
+        " everybody's; off: nobody's",
+        holds=lambda word: word in FAKES,
+    )
+    fake_script: str = setting(
+        "",
+        must="empty, or words as `gone=2%,latency=50ms`",
+        means="what those fakes do besides answering well ([push](push.md#fakes))",
+    )
+    apns: Apns = Apns()
+    fcm: Fcm = Fcm()
+    web: Web = Web()
+
+    @property
+    def pushed(self) -> Sequence[Tier]:
+        """In their order."""
+        return [tier for tier in TIERS if tier in self.tiers.split(",")]
+
+    def of(self, platform: Platform) -> Apns | Fcm | Web:
+        match platform:
+            case Platform.APNS:
+                return self.apns
+            case Platform.FCM:
+                return self.fcm
+            case Platform.WEB:
+                return self.web
+
+    def is_faked(self, platform: Platform) -> bool:
+        """Whether a fake takes its alerts, if one runs."""
+        return self.fakes == "on" or (self.fakes == "auto" and not self.of(platform).configured)
+
+    def is_real(self, platform: Platform) -> bool:
+        """Whether its credentials are used."""
+        return self.of(platform).configured and self.fakes != "on"
+
+    def per_second(self, platform: Platform) -> float:
+        """As many as all workers together may send."""
+        return self.of(platform).per_minute / MINUTE.total_seconds()
