@@ -12,6 +12,7 @@ from litestar.params import FromPath, JSONBody
 from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
+from notifier.config import Push
 from notifier.domain import address as forms
 from notifier.domain.device import (
     Address,
@@ -95,7 +96,7 @@ async def devices(request: Call, edge: Wired) -> Response[DevicesBody]:
 )
 async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> Response[DeviceBody]:
     """Registers a device, or refreshes it; from then on it is this person's and nobody else's."""
-    address, replaced = address_of(data), _replaced(data)
+    address, replaced = address_of(data, edge.system.settings.push), _replaced(data)
     locale, zone = forms.locale(data.locale), forms.time_zone(data.time_zone)
     device = await edge.phones(
         request.user,
@@ -113,17 +114,17 @@ async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
     await edge.phones(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
 
 
-def address_of(data: Registration) -> Address:
-    """Raises BadDevice."""
+def address_of(data: Registration, push: Push) -> Address:
+    """Raises BadDevice, or ForeignDevice for one that nobody here sends to."""
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return forms.apple(token, data.topic, data.environment)
+            return forms.apple(token, data.topic, data.environment, topics=push.apns.named_topics)
         case Platform.FCM, str(token), None, None:
             return forms.firebase_token(token)
         case Platform.FCM, None, str(fid), None:
             return forms.firebase_installation(fid)
         case Platform.WEB, None, None, SubscriptionBody(endpoint=endpoint, keys=keys):
-            return forms.web(endpoint, keys.p256dh, keys.auth)
+            return forms.web(endpoint, keys.p256dh, keys.auth, services=push.web.services)
         case _:
             raise _misfit(data.platform)
 

@@ -3,17 +3,18 @@
 import re
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
+from collections.abc import Collection
 from contextlib import suppress
 from typing import NoReturn
-from urllib.parse import urlsplit
 
 from notifier.domain.device import AppleToken, Environment, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.domain.errors import BadDevice
+from notifier.domain.endpoint import PushServices, UnknownService
+from notifier.domain.errors import BadDevice, ForeignDevice
 from notifier.domain.quiet import known
 
-LONGEST_TOPIC, LONGEST_ENDPOINT, LONGEST_LOCALE, LONGEST_ZONE = 255, 2_048, 35, 64
-"""Letters. A bundle's name has at most 155; browsers' endpoints are of 100 to 600; RFC 5646 advises 35 for a language's
-tag; the longest name of the IANA has 32."""
+LONGEST_TOPIC, LONGEST_LOCALE, LONGEST_ZONE = 255, 35, 64
+"""Letters. A bundle's name has at most 155; RFC 5646 advises 35 for a language's tag; the longest name of the IANA has
+32."""
 KEY_BYTES, SECRET_BYTES = 65, 16
 """RFC 8291: an uncompressed point of P-256, and the secret that goes with it."""
 
@@ -25,14 +26,16 @@ _FIREBASE = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
 # 17 bytes of which the first four bits are 0111, without the last two letters.
 _INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
-_PRINTED = re.compile(r"[\x21-\x7e]+")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+
+KNOWN_SERVICES = PushServices()
 
 _PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
 
 
-def apple(token: str, topic: str, environment: str) -> AppleToken:
+def apple(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
+    """`topics` are the apps that alerts are sent to; none named, any. Raises ForeignDevice for another."""
     small = token.lower()
     if not _APPLE.fullmatch(small):
         _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
@@ -40,6 +43,8 @@ def apple(token: str, topic: str, environment: str) -> AppleToken:
         _refuse("topic is the app's bundle, as com.example.app.")
     if environment not in set(Environment):
         _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(Environment)}.")
+    if topics and topic not in topics:
+        raise ForeignDevice("topic is of an app that no alert is sent to from here.")
     return AppleToken(token=small, topic=topic, environment=Environment(environment))
 
 
@@ -55,12 +60,15 @@ def firebase_installation(fid: str) -> FirebaseInstallation:
     return FirebaseInstallation(fid=fid)
 
 
-def web(endpoint: str, key: str, secret: str) -> WebSubscription:
-    """Of the endpoint the form alone: where it leads is for whoever goes there."""
+def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_SERVICES) -> WebSubscription:
+    """Of the endpoint form and host: where its name leads is for whoever goes there. Raises ForeignDevice for a host
+    that is none of the services."""
     point = _bytes(key, KEY_BYTES, "p256dh")
     if not _on_curve(point):
         _refuse("p256dh is no point of P-256.")
-    return WebSubscription(endpoint=_endpoint(endpoint), key=point, secret=_bytes(secret, SECRET_BYTES, "auth"))
+    return WebSubscription(
+        endpoint=_endpoint(endpoint, services), key=point, secret=_bytes(secret, SECRET_BYTES, "auth")
+    )
 
 
 def locale(said: str) -> str:
@@ -76,18 +84,13 @@ def time_zone(said: str) -> str:
     return said
 
 
-def _endpoint(said: str) -> str:
-    if len(said) > LONGEST_ENDPOINT or not _PRINTED.fullmatch(said):
-        _refuse(f"An endpoint has at most {LONGEST_ENDPOINT} letters, all of ASCII and none a space.")
+def _endpoint(said: str, services: PushServices) -> str:
     try:
-        parts = urlsplit(said)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        _refuse("The endpoint is no URL.")
-    if parts.scheme != "https" or not host:
-        _refuse("An endpoint is an https:// URL with a host.")
-    if parts.username is not None or parts.password is not None or parts.fragment or "\\" in said:
-        _refuse("An endpoint has no user, no fragment and no backslash.")
+        services.endpoint(said)
+    except UnknownService as error:
+        raise ForeignDevice(f"The endpoint is refused: {error}.") from error
+    except ValueError as error:
+        raise BadDevice(f"The endpoint is refused: {error}.") from error
     return said
 
 

@@ -32,6 +32,10 @@ _NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9
 _PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
 
 
+class UnknownService(ValueError):
+    """An address as browsers write them, of somebody who is no push service here."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     scheme: str
@@ -70,7 +74,8 @@ class PushServices:
             raise BadSetting("A push service on a loopback address is for development, and this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
-        """Raises ValueError, with what is wrong with it; never with the address, which is a secret of its browser."""
+        """Raises ValueError, maybe UnknownService, with what is wrong; never with the address, which is a secret of
+        its browser."""
         if len(url) > LONGEST:
             raise ValueError(f"it is longer than {LONGEST} characters")
         if self.loopback and (near := _NEAR.fullmatch(url)) and (found := _near(*near.groups())):
@@ -79,7 +84,7 @@ class PushServices:
             raise ValueError("it is no https:// address as browsers write it, of a host on port 443")
         host, path = remote.groups()
         if not any(_covers(pattern, host) for pattern in self.hosts):
-            raise ValueError("its host is no push service that is known here")
+            raise UnknownService("its host is no push service that is known here")
         return Endpoint(scheme="https", host=host, port=HTTPS, path=path)
 
 

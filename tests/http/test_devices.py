@@ -3,6 +3,7 @@
 import asyncio
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -10,8 +11,10 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from litestar.testing import TestClient
 
 from notifier.api.phones import Phones
+from notifier.config.push import Apns, Push
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import members
 from notifier.domain.device import MOST_DEVICES, DeviceWord
@@ -29,7 +32,11 @@ TOKEN = {"platform": "fcm", "token": "t" * 136 + "wxyz"}
 FID = {"platform": "fcm", "fid": "dIsVQ2QVRT-TW7L6VfeAMh"}
 BROWSER = {
     "platform": "web",
-    "subscription": {"endpoint": "https://push.example:8443/send/abcd", "expirationTime": None, "keys": KEYS},
+    "subscription": {
+        "endpoint": "https://updates.push.services.mozilla.com/send/abcd",
+        "expirationTime": None,
+        "keys": KEYS,
+    },
 }
 
 
@@ -74,7 +81,7 @@ def test_each_kind_is_registered_and_told_by_four_letters(edge: Edge) -> None:
         ("apns", "com.example.app", "12cd"),
         ("fcm", None, "wxyz"),
         ("fcm", None, "eAMh"),
-        ("web", "https://push.example:8443", "abcd"),
+        ("web", "https://updates.push.services.mozilla.com", "abcd"),
     ]
     assert {(one["locale"], one["time_zone"], one["registered_at"]) for one in told} == {
         ("pt-BR", "America/Sao_Paulo", "2026-01-05T12:00:00Z")
@@ -188,13 +195,31 @@ def test_an_erased_account_has_those_that_it_registers_afterwards(edge: Edge) ->
         (TOKEN | {"locale": "english please"}, "language"),
         (TOKEN | {"time_zone": "Mars/Olympus"}, "IANA"),
         ({"platform": "web", "subscription": {"endpoint": "http://127.0.0.1/", "keys": KEYS}}, "https"),
-        ({"platform": "web", "subscription": {"endpoint": "https://u:p@push.example/", "keys": KEYS}}, "no user"),
         (
-            {"platform": "web", "subscription": {"endpoint": "https://p.example/", "keys": KEYS | {"auth": "AA"}}},
+            {
+                "platform": "web",
+                "subscription": {"endpoint": "https://u:p@updates.push.services.mozilla.com/", "keys": KEYS},
+            },
+            "as browsers write it",
+        ),
+        (
+            {
+                "platform": "web",
+                "subscription": {
+                    "endpoint": "https://updates.push.services.mozilla.com/1",
+                    "keys": KEYS | {"auth": "AA"},
+                },
+            },
             "auth",
         ),
         (
-            {"platform": "web", "subscription": {"endpoint": "https://p.example/", "keys": KEYS | {"p256dh": "AA"}}},
+            {
+                "platform": "web",
+                "subscription": {
+                    "endpoint": "https://updates.push.services.mozilla.com/1",
+                    "keys": KEYS | {"p256dh": "AA"},
+                },
+            },
             "p256dh",
         ),
     ],
@@ -203,6 +228,23 @@ def test_what_can_t_be_a_device_is_refused_with_the_reason(edge: Edge, body: obj
     refusal = assert_problem(register(edge, body), 400, "bad_device")
     assert says in refusal["detail"]
     assert devices(edge) == []
+
+
+def test_a_browser_at_a_host_that_is_no_push_service_is_foreign(edge: Edge) -> None:
+    elsewhere = {"platform": "web", "subscription": {"endpoint": "https://push.example/1", "keys": KEYS}}
+    assert "no push service" in assert_problem(register(edge, elsewhere), 400, "foreign_device")["detail"]
+    assert devices(edge) == []
+
+
+def test_a_device_of_an_app_that_no_alert_is_sent_to_is_foreign() -> None:
+    house = House()
+    push = Push(apns=Apns(topics="com.example.app,com.example.beta"))
+    house.system = replace(house.system, settings=replace(house.system.settings, push=push))
+    with TestClient(house.app(), raise_server_exceptions=False) as client:
+        edge = Edge(house=house, client=client)
+        registered(edge, APPLE)
+        assert_problem(register(edge, APPLE | {"topic": "com.rival"}), 400, "foreign_device")
+        assert [one["app"] for one in devices(edge)] == ["com.example.app"]
 
 
 @pytest.mark.parametrize(

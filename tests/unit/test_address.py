@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.domain import address as forms
 from notifier.domain.device import AppleToken, Environment
-from notifier.domain.errors import BadDevice
+from notifier.domain.endpoint import PushServices
+from notifier.domain.errors import BadDevice, ForeignDevice
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk"
 KEY = derive_private_key(7, SECP256R1()).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
@@ -71,24 +72,47 @@ def test_a_subscription_is_read_as_browsers_write_it(padded: bool) -> None:
         "http://push.example/1",
         "https://",
         "https:///path",
-        "https://user@push.example/1",
-        "https://user:secret@push.example/1",
-        "https://@push.example/1",
-        "https://push.example/1#here",
-        "https://push.example/ 1",
-        "https://push.example/\n",
-        "https://push.example\\@evil.example/",
-        "https://push.example:port/",
-        "https://push.example:99999/",
+        "https://user@updates.push.services.mozilla.com/1",
+        "https://user:secret@updates.push.services.mozilla.com/1",
+        "https://@updates.push.services.mozilla.com/1",
+        "https://updates.push.services.mozilla.com/1#here",
+        "https://updates.push.services.mozilla.com/ 1",
+        "https://updates.push.services.mozilla.com/\n",
+        "https://updates.push.services.mozilla.com\\@evil.example/",
+        "https://updates.push.services.mozilla.com:port/",
+        "https://updates.push.services.mozilla.com:99999/",
         "https://[::1/",
+        "https://updates.push.services.mozilla.com:8443/1",
+        "http://updates.push.services.mozilla.com/1",
+        "https://127.0.0.1/1",
+        "http://127.0.0.1:9000/1",
         "https://pu\u0301sh.example/",
-        "https://push.example/" + "x" * 2_048,
+        "https://updates.push.services.mozilla.com/" + "x" * 2_048,
         "file:///etc/passwd",
         "javascript:alert(1)",
     ],
 )
 def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
     refused(lambda: forms.web(endpoint, written(KEY), written(b"s" * 16)))
+
+
+@pytest.mark.parametrize("host", ["push.example", "mozilla.com", "updates.push.services.mozilla.com.evil.example"])
+def test_a_browser_of_a_service_that_nobody_knows_is_foreign(host: str) -> None:
+    with pytest.raises(ForeignDevice, match="no push service that is known here"):
+        forms.web(f"https://{host}/1", written(KEY), written(b"s" * 16))
+
+
+def test_a_service_of_this_machine_counts_where_it_is_said() -> None:
+    near = PushServices(loopback=True, production=False)
+    found = forms.web("http://127.0.0.1:9000/wpush/v2/1", written(KEY), written(b"s" * 16), services=near)
+    assert found.endpoint == "http://127.0.0.1:9000/wpush/v2/1"
+
+
+def test_a_device_of_an_app_that_isn_t_named_is_foreign() -> None:
+    named = {"com.example.app", "com.example.other"}
+    assert forms.apple("ab" * 32, "com.example.other", "sandbox", topics=named).topic == "com.example.other"
+    with pytest.raises(ForeignDevice):
+        forms.apple("ab" * 32, "com.example.third", "sandbox", topics=named)
 
 
 @pytest.mark.parametrize(

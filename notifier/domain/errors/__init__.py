@@ -5,6 +5,7 @@ NotifierError
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 │   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach  BadDevice
+│   │   └── ForeignDevice
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
@@ -46,6 +47,7 @@ from notifier.domain.errors.refused import (
     BadToken,
     EventConflict,
     Forbidden,
+    ForeignDevice,
     NotFound,
     NotSupported,
     NumberTaken,
@@ -91,6 +93,7 @@ __all__ = [
     "Environment",
     "EventConflict",
     "Forbidden",
+    "ForeignDevice",
     "Full",
     "IssuerUnavailable",
     "LogUnavailable",

@@ -127,3 +127,9 @@ class BadDevice(Refused):
     """The device can't be registered so."""
 
     code = "bad_device"
+
+
+class ForeignDevice(BadDevice):
+    """No alert is sent to devices of that app, or of that push service, from here."""
+
+    code = "foreign_device"
