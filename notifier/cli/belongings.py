@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from notifier.cli.fake import ROLE
 from notifier.cli.up import ROLES
 from notifier.domain.errors import NotOurs, Unwritable
 from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
@@ -20,8 +21,11 @@ BELONGINGS = (
     "secret.json",
     "service_keys.json",
     ".service_keys.json.lock",
-    *(f"logs/{role}{more}.log{older}" for role in ROLES for more in ("", "-[0-9]") for older in ("", ".1")),
-    *(f"run/{name}" for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading")),
+    *(f"logs/{role}{more}.log{older}" for role in (*ROLES, ROLE) for more in ("", "-[0-9]") for older in ("", ".1")),
+    *(
+        f"run/{name}"
+        for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading", "fakes.toml")
+    ),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )
 """In the order in which they go: the notes last, by which a folder that was half emptied is still known as a demo's."""

@@ -29,7 +29,12 @@ def ready_path(data: Path) -> Path:
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Whoever reads finds the old file or the new one, never half; ours alone to read, for the key's sake.
+    """Raises Unwritable."""
+    replace_file(path, json.dumps(asdict(ready), indent=2) + "\n")
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Whoever reads finds the old file or the new one, never half; ours alone to read: it may hold a key.
 
     Raises Unwritable.
     """
@@ -37,7 +42,7 @@ def write_ready(path: Path, ready: Ready) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps(asdict(ready), indent=2) + "\n", encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
         raise Unwritable(f"{path}: {error.strerror}.") from error

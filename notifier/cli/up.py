@@ -18,6 +18,8 @@ import click
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.counters import share
+from notifier.cli.fake import ROLE
+from notifier.cli.fakes import Fakes, left_behind
 from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.ready import Ready, ready_path, write_ready
@@ -25,7 +27,7 @@ from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example, installed_version
-from notifier.config import PREFIX, RUNNING, Settings, plain
+from notifier.config import PREFIX, RUNNING, Push, Settings, plain
 from notifier.domain.errors import BadSetting, PortTaken
 from notifier.domain.slice import Pool
 
@@ -68,6 +70,11 @@ def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
     help="Let in whoever asks at this machine without a key, as anybody: for development alone.",
 )
 @click.option(
+    "--fake-script",
+    metavar="WORDS",
+    help="What fakes of providers do besides answering well (`notifier fake`).  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
+)
+@click.option(
     "--hung-after",
     type=Between(min=1.0),
     default=SILENT_FOR,
@@ -81,6 +88,7 @@ def up(
     port: int | None,
     ready_file: Path | None,
     insecure_dev: bool,
+    fake_script: str | None,
     hung_after: float,
     data: Path | None,
 ) -> None:
@@ -93,10 +101,15 @@ def up(
     from notifier.cli.folder import prepare
     from notifier.flow.tiering import tier_rule
     from notifier.profiles import choose
+    from notifier.profiles.providers import require_credentials
 
     began = monotonic()
-    settings = settings_for(data, host=host, port=port, insecure_dev=insecure_dev or None)
-    settings = replace(settings, data=settings.data.absolute())
+    given = {"host": host, "port": port, "insecure_dev": insecure_dev or None}
+    settings = settings_for(data, **given)
+    if left_behind(settings.data):
+        settings = settings_for(data, **given)
+    settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
+    require_credentials(settings.push)
     tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
     prepare(settings.data)
     profile = choose(settings)
@@ -109,6 +122,10 @@ def up(
             upkeep.run(stopping)
     finally:
         profile.close()
+
+
+def _scripted(push: Push, script: str | None) -> Push:
+    return push if script is None else replace(push, fake_script=script)
 
 
 class Upkeep:
@@ -136,6 +153,7 @@ class Upkeep:
         self.says = says or banner
         """Called once, when all is up, with how long that took."""
         self.announced = False
+        self.fakes = Fakes.of(settings, free_port)
 
     def run(self, stopping: Signal) -> None:
         run, logs = self.settings.data / "run", self.settings.data / "logs"
@@ -146,7 +164,8 @@ class Upkeep:
         logs.mkdir(exist_ok=True)
         share(run / "metrics", "up")
         replaced = Metrics().replaced
-        wanted = roles(self.profile.processes())
+        wanted = {**roles(self.profile.processes()), **({ROLE: self.fakes.words} if self.fakes.ports else {})}
+        self.fakes.tell()
         supervisor = Supervisor(
             children=[self._child(role, words, logs, replaced) for role, words in wanted.items()],
             roster=roster(self.settings.data),
@@ -159,6 +178,7 @@ class Upkeep:
         try:
             supervisor.run()
         finally:
+            self.fakes.forget()
             for path in self.ready_files:
                 path.unlink(missing_ok=True)
 
@@ -188,6 +208,7 @@ class Upkeep:
         own["INSTANCE"] = f"{instance(s)}-up"
         return {
             **{PREFIX + name: value for name, value in own.items()},
+            **self.fakes.environment,
             # Bitmaps need no linear algebra: without this every process starts a thread a core for it.
             "OPENBLAS_NUM_THREADS": "1",
             **self.services,
@@ -220,6 +241,8 @@ class Upkeep:
         if not self.announced:
             self.announced = True
             self.says(ready, monotonic() - self.began)
+            if self.fakes.ports:
+                click.echo(f"  alerts {self.fakes.sentence}")
 
 
 def banner(ready: Ready, seconds: float) -> None:

@@ -10,6 +10,8 @@ from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 
 KEPT = timedelta(hours=6)
 """As long as the bulk of rows is worth its work: a phone that is turned on later than that finds it in the tab."""
+TRIAL_KEPT = timedelta(minutes=10)
+"""Whoever tries it has the phone at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,13 @@ class WhileAway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Whether an alert arrives; in every language the same."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     burst: BurstKey
     """For our own records; it never travels."""
@@ -36,7 +45,7 @@ class Alert:
     """Of two alerts with the same the later takes the earlier one's place on the phone. An ordinary alert replaces
     itself alone, when it is repeated; a summary replaces the last one of its subject. 32 letters: APNs takes 64 bytes,
     Web Push 32 characters."""
-    news: Mentioned | WhileAway
+    news: Mentioned | WhileAway | Trial
     expires_at: datetime
     """In whole seconds. Afterwards a provider forgets it, if the phone wasn't there until then."""
     urgent: bool = True
@@ -63,6 +72,8 @@ class Alert:
                 return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=whom)
             case WhileAway(count=count):
                 return (phrases.away_you if you else phrases.away).format(count=count, whom=whom)
+            case Trial(text=text):
+                return text
 
 
 def alert(burst: Burst, *, urgent: bool = True) -> Alert:
@@ -89,6 +100,18 @@ def summary(newest: Burst, count: int) -> Alert:
         news=WhileAway(count=count),
         expires_at=newest.opened_in + KEPT,
         urgent=False,
+    )
+
+
+def trial(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
+    """Of no burst, to one person; each with another nonce."""
+    digest = _digest(f"trial {nonce}")
+    return Alert(
+        burst=BurstKey(Subject(Kind.SELF, user), 0),
+        id=digest,
+        collapse_id=digest,
+        news=Trial(text=text),
+        expires_at=now.replace(microsecond=0) + TRIAL_KEPT,
     )
 
 

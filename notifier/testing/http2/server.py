@@ -26,6 +26,10 @@ class Server:
     def tally(self) -> Tally:
         return self._house.tally
 
+    @property
+    def serves(self) -> bool:
+        return self._loop.is_running()
+
     def behave(self, conduct: Conduct) -> None:
         """From now on, on the connections that there are, too: they are told the settings."""
 

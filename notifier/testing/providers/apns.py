@@ -47,7 +47,7 @@ class Complaint:
 class FakeApns:
     bearers: Bearers
     topics: frozenset[str]
-    """Of the key's team."""
+    """Of the key's team; none named, any."""
     clock: Clock
     script: Script = field(default_factory=Script)
     origins: Mapping[str, Environment] = field(default_factory=lambda: ORIGINS)
@@ -97,7 +97,7 @@ class FakeApns:
         if (refused := self.bearers.complaint(headers.get("authorization"), self.clock.now())) is not None:
             yield Complaint(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
         yield from _complaints_of_headers(post, headers)
-        if headers["apns-topic"] not in self.topics:
+        if self.topics and headers["apns-topic"] not in self.topics:
             yield Complaint(400, "TopicDisallowed")
         yield from _complaints_of_body(post.body)
         yield from self._complaints_of_token(_token(post), headers["apns-topic"], post.origin)

@@ -23,7 +23,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         *("event_time", "local_only", "notification_priority", "visibility", "notification_count", "image"),
     ),
 }
-TOKEN = re.compile(r"[\w-]{11,64}:[\w-]{32,512}", flags=re.ASCII)
+TOKEN = re.compile(r"[\w-]{11,64}:[\w-]{32,512}|fixture-\d{1,18}", flags=re.ASCII)
+"""Google's, and those of the fixture's people."""
 FID = re.compile(r"[c-f][\w-]{21}", flags=re.ASCII)
 """22 characters of base64url, of which the first four bits are 0111."""
 _TTL = re.compile(r"(\d{1,9})(?:\.\d{1,9})?s")

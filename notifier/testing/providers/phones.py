@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Protocol
 
 MOST = 100_000
 """Phones that are remembered, the last ones: a bench sends to a million, and its memory is measured."""
@@ -24,12 +25,23 @@ class Phone:
         return new
 
 
+class Heard(Protocol):
+    """Told of whatever arrives at a phone."""
+
+    def __call__(self, to: str, *, place: str, text: str, id: str) -> None: ...
+
+
+def nobody(to: str, *, place: str, text: str, id: str) -> None:
+    """Listens."""
+
+
 @dataclass(slots=True)
 class Phones:
     by_token: "OrderedDict[str, Phone]" = field(default_factory=OrderedDict)
     rang: int = 0
     duplicates: int = 0
     """Of one id at one phone, beyond the first."""
+    heard: Heard = nobody
 
     def __getitem__(self, token: str) -> Phone:
         """One that nothing arrived at yet is empty, and not remembered."""
@@ -39,5 +51,6 @@ class Phones:
         phone = self.by_token.setdefault(token, Phone())
         if len(self.by_token) > MOST:
             self.by_token.popitem(last=False)
+        self.heard(token, place=place, text=text, id=id)  # first: where it can't be told, the alert isn't taken
         self.rang += 1
         self.duplicates += not phone.ring(place=place, text=text, id=id)

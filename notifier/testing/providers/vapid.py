@@ -24,8 +24,8 @@ class Fault(StrEnum):
     OTHER_KEY = "it is of another key than the subscription"
 
 
-def fault(authorization: str | None, origin: str, key: str, now: datetime) -> Fault | None:
-    """`key` is the one that the browser subscribed with."""
+def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> Fault | None:
+    """`key` is the one that the browser subscribed with; without an origin the token may be for any push service."""
     if authorization is None:
         return Fault.MISSING
     if not (found := _VAPID.fullmatch(authorization)):
@@ -50,9 +50,9 @@ def _claims(token: str, key: str) -> dict[str, Any] | Fault:
         return Fault.UNREADABLE
 
 
-def _fault_of(claims: dict[str, Any], origin: str, now: datetime) -> Fault | None:
+def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Fault | None:
     expires, subject = claims.get("exp"), claims.get("sub")
-    if claims.get("aud") != origin:
+    if origin is not None and claims.get("aud") != origin:
         return Fault.ELSEWHERE
     if not isinstance(expires, int) or not now.timestamp() < expires <= (now + LONGEST).timestamp():
         return Fault.OVER

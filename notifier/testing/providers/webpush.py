@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -36,6 +36,10 @@ class FakePushService:
     clock: Clock
     origin: str = "https://updates.push.services.mozilla.com"
     manner: Manner = Manner.MOZILLA
+    for_all: bool = False
+    """It stands for all push services: whatever name it is asked by is its own."""
+    strangers: Callable[[str], Browser | None] = lambda _: None
+    """Who is behind a path where nobody has subscribed."""
     script: Script = field(default_factory=Script)
     """`elsewhere` are those who subscribed with another key."""
     largest: int = LARGEST
@@ -82,12 +86,12 @@ class FakePushService:
 
     def _complaint(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
         since, limited = now - self._began, self.script.limited
-        browser = self.browsers.get(post.path)
+        browser = self._browser(post.path)
         if self.script.down.holds(since):
             return refusal(self.manner, 503)
         if self.redirect:
             return Reply(status=307, headers={"location": self.redirect})
-        if browser is None or post.origin.removesuffix(":443") != self.origin:
+        if browser is None or not (self.for_all or post.origin.removesuffix(":443") == self.origin):
             return refusal(self.manner, 404)
         if (wrong := self._fault(post, browser, headers, now)) is not None:
             return refusal(self.manner, wrong)
@@ -99,12 +103,16 @@ class FakePushService:
             return refusal(self.manner, 400)
         return refusal(self.manner, 429, after=retry_after(limited, since)) if limited.holds(since) else None
 
+    def _browser(self, path: str) -> Browser | None:
+        return self.browsers.get(path) or self.strangers(path)
+
     def _fault(self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime) -> Fault | None:
-        wrong = fault(headers.get("authorization"), self.origin, browser.key, now)
+        wrong = fault(headers.get("authorization"), None if self.for_all else self.origin, browser.key, now)
         return wrong or (Fault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
 
     def _take(self, post: Post) -> Reply:
-        browser, headers = self.browsers[post.path], dict(post.headers)
+        browser, headers = self._browser(post.path), dict(post.headers)
+        assert browser is not None  # else it was refused
         if browser.online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):
