@@ -33,11 +33,13 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
 def _findings(settings: Settings) -> Iterator[Finding]:
     from notifier.cli.folder_findings import cluster_findings, folder_findings, insecure_findings, services_finding
     from notifier.cli.issuer_finding import issuer_finding
+    from notifier.cli.push_findings import push_findings
 
     yield from machine_findings(settings.data, settings.profile)
     if settings.issuer.name:
         yield issuer_finding(settings.issuer)
     yield from insecure_findings(settings)
+    yield from push_findings(settings.push)
     if settings.profile == "cluster":
         yield from cluster_findings(settings)
         return

@@ -8,7 +8,7 @@ from typing import assert_never
 import click
 
 from notifier.cli.devices import facts
-from notifier.cli.options import data_option, json_option, settings_for, words_for
+from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import maybe_stamp, print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import Family, example
 from notifier.domain.alert import Alert, trial
@@ -106,7 +106,7 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     elif became:
         print_table(("id", "platform", "app", "last four", "what became of it"), [_row(one) for one in became])
     else:
-        print_sentence(f"{who} has no device; apps register theirs at /v1/devices. {words_for('devices', data)} lists.")
+        print_sentence(f"{who} has no device; apps register theirs at /v1/devices.")
     if not became or not all(isinstance(one.receipt, Accepted) for one in became):
         ctx.exit(1)
 

@@ -15,6 +15,7 @@ from notifier.cli.beats import Beat, alone, beat_file
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.verbs import example
 from notifier.config import Settings
+from notifier.domain.device import Platform
 from notifier.domain.slice import Pool
 
 CHATTY = ("cassandra", "kafka")
@@ -76,10 +77,13 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     """Run the workers of one pool alone."""
     from notifier.cli.opening import system_of
     from notifier.profiles import choose
+    from notifier.profiles.providers import require_credentials
     from workers.host import run
 
     role = pool if number == 1 else f"{pool}-{number}"
     settings = begin(role, settings_for(data), parent)
+    # A key that can't be used stops who sends by it, and nobody else.
+    require_credentials(settings.push, [each for each in Platform if pool in ("push", f"push.{each}")])
     profile = choose(settings)
     try:
         app, beat = profile.application(Pool(pool)), beating(role, settings, parent)

@@ -1,8 +1,8 @@
 """Who rings which phones: by the credentials that are set, or a fake of this machine, the same in both profiles."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import random
 
@@ -10,7 +10,7 @@ from notifier.adapters.http2 import Http2Transport, Limits, addresses
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount, development
 from notifier.adapters.push.apns import ORIGINS
 from notifier.adapters.push.fcm import ORIGIN
-from notifier.adapters.push.late import Late, Make
+from notifier.adapters.push.late import Late
 from notifier.adapters.push.rerouted import Rerouted
 from notifier.adapters.push.unconfigured import Unconfigured
 from notifier.adapters.push.webpush import Vapid, WebPush, guarded
@@ -19,6 +19,7 @@ from notifier.domain.device import Environment, Platform
 from notifier.domain.endpoint import PushServices
 from notifier.domain.errors import BadSetting
 from notifier.ports.clock import Clock
+from notifier.ports.http2 import Transport
 from notifier.ports.providers import Provider
 
 CONNECTIONS: Mapping[Platform, Limits] = {
@@ -35,15 +36,17 @@ CREDENTIALS: Mapping[Platform, str] = {
 }
 
 
-def providers(settings: Settings, clock: Clock, closing: ExitStack) -> Mapping[Platform, Provider]:
+def providers(
+    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Limits] = CONNECTIONS
+) -> Mapping[Platform, Provider]:
     """One for each platform. Reads no file and connects to nothing before the first alert."""
     found: dict[Platform, Provider] = {}
     for platform in Platform:
-        make = _maker(settings.push, platform, clock)
-        if isinstance(make, str):
-            found[platform] = Unconfigured(reason=make)
+        making = _Making(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
+        if making.trouble:
+            found[platform] = Unconfigured(reason=making.trouble)
         else:
-            found[platform] = late = Late(make=make)
+            found[platform] = late = Late(make=making)
             closing.callback(late.close)
     return found
 
@@ -57,85 +60,101 @@ def credentials(push: Push, platform: Platform) -> str:
         case Platform.FCM:
             return f"{_google(push).email}, of the project {_google(push).project}"
         case Platform.WEB:
-            return f"browsers subscribe with {_vapid(push).public}"
+            return f"the key with whose public half browsers subscribe, {_vapid(push).public}"
 
 
-def require_credentials(push: Push) -> None:
+def require_credentials(push: Push, platforms: Iterable[Platform] = Platform) -> None:
     """Returns where all that are set can be used. Raises BadSetting."""
-    for platform in Platform:
+    for platform in platforms:
         if push.is_real(platform):
             credentials(push, platform)
 
 
-def _maker(push: Push, platform: Platform, clock: Clock) -> Make | str:
-    """Or why there is none."""
-    own = push.of(platform)
-    if push.is_faked(platform):
-        if own.fake:
-            return lambda opened: _faked(push, platform, clock, opened)
-        runs = f"no fake of {platform} runs; `notifier up` starts one"
-        return f"{runs}." if own.configured else f"no credentials: {CREDENTIALS[platform]} is not set, and {runs}."
-    if not own.configured:
-        return f"no credentials: {CREDENTIALS[platform]} is not set."
-    return lambda opened: _real(push, platform, clock, opened)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """Of one platform's provider."""
+
+    push: Push
+    platform: Platform
+    clock: Clock
+    limits: Limits
+
+    @property
+    def trouble(self) -> str:
+        """Why there is none; empty where there is one."""
+        own, setting = self.push.of(self.platform), CREDENTIALS[self.platform]
+        if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
+            return ""
+        runs = f"no fake of {self.platform} runs; `notifier up` starts one"
+        if own.configured:
+            return f"{runs}."
+        missing = f"no credentials: {setting} is not set"
+        return f"{missing}, and {runs}." if self.push.is_faked(self.platform) else f"{missing}."
+
+    def __call__(self, opened: ExitStack) -> Provider:
+        """Raises BadSetting."""
+        return self._real(opened) if self.push.is_real(self.platform) else self._faked(opened)
+
+    def _real(self, opened: ExitStack) -> Provider:
+        push = self.push
+        match self.platform:
+            case Platform.APNS:
+                own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
+                return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in Environment}, opened)
+            case Platform.FCM:
+                return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
+            case Platform.WEB:
+                services = push.web.services
+                return self._web(_vapid(push), services, self._guarded(services, opened))
+
+    def _faked(self, opened: ExitStack) -> Provider:
+        """The very senders, with credentials that everybody knows."""
+        fake = self.push.of(self.platform).fake
+        match self.platform:
+            case Platform.APNS:
+                # Without topics: the fixture's app is none of theirs.
+                return self._apns(development.apple(), dict.fromkeys(Environment, fake), opened, named=False)
+            case Platform.FCM:
+                return self._fcm(development.google(fake), fake, opened)
+            case Platform.WEB:
+                services = replace(self.push.web.services, loopback=True, production=False)
+                return self._web(
+                    development.web(), services, Rerouted(transport=self._guarded(services, opened), origin=fake)
+                )
+
+    def _apns(
+        self, key: AppleKey, origins: Mapping[Environment, str], opened: ExitStack, *, named: bool = True
+    ) -> Provider:
+        return Apns(
+            transport=self._transport(*origins.values(), opened=opened),
+            tokens=ProviderTokens(key),
+            clock=self.clock,
+            chance=random,
+            topics=self.push.apns.named_topics if named else frozenset(),
+            origins=origins,
+        )
+
+    def _fcm(self, account: ServiceAccount, origin: str, opened: ExitStack) -> Provider:
+        transport = self._transport(origin, account.token_origin, opened=opened)
+        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
+        return Fcm(tokens=tokens, origin=origin)
+
+    def _web(self, vapid: Vapid, services: PushServices, transport: Transport) -> Provider:
+        return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random)
+
+    def _transport(self, *origins: str, opened: ExitStack) -> Transport:
+        """In clear text where settings and files say so, who say it of this machine alone."""
+        clear = any(origin.startswith("http:") for origin in origins)
+        return _closed(Http2Transport(limits=self.limits, clear=clear), opened)
+
+    def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
+        resolver = guarded(addresses, services)
+        return _closed(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
 
 
-def _real(push: Push, platform: Platform, clock: Clock, opened: ExitStack) -> Provider:
-    match platform:
-        case Platform.APNS:
-            own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
-            origins = {one: own[one] or ORIGINS[one] for one in Environment}
-            transport = _transport(platform, opened, clear=any(map(_is_clear, origins.values())))
-            tokens, topics = ProviderTokens(_apple(push)), push.apns.named_topics
-            return Apns(transport=transport, tokens=tokens, clock=clock, chance=random, topics=topics, origins=origins)
-        case Platform.FCM:
-            account, origin = _google(push), push.fcm.origin or ORIGIN
-            clear = _is_clear(origin) or _is_clear(account.token_origin)
-            transport = _transport(platform, opened, clear=clear)
-            return Fcm(
-                tokens=AccessTokens(account=account, transport=transport, clock=clock, chance=random), origin=origin
-            )
-        case Platform.WEB:
-            services = push.web.services
-            transport = _guarded(services, opened)
-            return WebPush(transport=transport, vapid=_vapid(push), services=services, clock=clock, chance=random)
-
-
-def _faked(push: Push, platform: Platform, clock: Clock, opened: ExitStack) -> Provider:
-    """The very senders, with credentials that everybody knows."""
-    fake = push.of(platform).fake
-    match platform:
-        case Platform.APNS:
-            transport = _transport(platform, opened, clear=True)
-            tokens, origins = ProviderTokens(development.apple()), dict.fromkeys(Environment, fake)
-            return Apns(transport=transport, tokens=tokens, clock=clock, chance=random, origins=origins)
-        case Platform.FCM:
-            transport, account = _transport(platform, opened, clear=True), development.google(fake)
-            return Fcm(
-                tokens=AccessTokens(account=account, transport=transport, clock=clock, chance=random), origin=fake
-            )
-        case Platform.WEB:
-            services = replace(push.web.services, loopback=True, production=False)
-            rerouted = Rerouted(transport=_guarded(services, opened), origin=fake)
-            return WebPush(transport=rerouted, vapid=development.web(), services=services, clock=clock, chance=random)
-
-
-def _transport(platform: Platform, opened: ExitStack, *, clear: bool) -> Http2Transport:
-    transport = Http2Transport(limits=CONNECTIONS[platform], clear=clear)
+def _closed(transport: Http2Transport, opened: ExitStack) -> Transport:
     opened.callback(transport.close)
     return transport
-
-
-def _guarded(services: PushServices, opened: ExitStack) -> Http2Transport:
-    resolver = guarded(addresses, services)
-    transport = Http2Transport(limits=CONNECTIONS[Platform.WEB], clear=services.loopback, resolver=resolver)
-    opened.callback(transport.close)
-    return transport
-
-
-def _is_clear(origin: str) -> bool:
-    """Settings and files have such of this machine alone."""
-    return origin.startswith("http:")
 
 
 def _apple(push: Push) -> AppleKey:

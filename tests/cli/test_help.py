@@ -11,6 +11,8 @@ GIVEN = [verb for verb in PLACES if verb in main.list_commands(click.Context(mai
 FAMILIES = {
     "throttle": ("set", "list", "lift"),
     "key": ("add", "list", "remove"),
+    "push": ("test",),
+    "fake": ("apns", "fcm", "webpush", "all"),
     "reach": ("set", "list", "show", "held", "release", "drop"),
 }
 VERBS = [

@@ -7,19 +7,22 @@ import signal
 import socket
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from notifier.cli.ready import Ready
+from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
 
-ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "valkey"}
+ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "fakes", "valkey"}
 
 
 MUTED_WITHIN = 60.0
@@ -93,9 +96,25 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     assert second.exit_code == 3
     assert second.stderr.startswith("The data folder is in use")
 
-    os.kill(first.pids["p1"], signal.SIGKILL)
-    until(lambda: running.ready.pids["p1"] != first.pids["p1"], STARTS_WITHIN)
-    assert {role for role in ROLES if running.ready.pids[role] != first.pids[role]} == {"p1"}
+    where = Settings.read(data=running.data).push.apns.fake
+    for role in ("p1", "fakes"):
+        os.kill(first.pids[role], signal.SIGKILL)
+        until(partial(_replaced, running, role, first.pids[role]), STARTS_WITHIN)
+    assert {role for role in ROLES if running.ready.pids[role] != first.pids[role]} == {"p1", "fakes"}
+    until(lambda: _listens(where), STARTS_WITHIN)
+
+
+def _replaced(running: Running, role: str, pid: int) -> bool:
+    return running.ready.pids[role] != pid
+
+
+def _listens(origin: str) -> bool:
+    at = urlsplit(origin)
+    try:
+        socket.create_connection((at.hostname, at.port), timeout=1.0).close()
+        return True
+    except OSError:
+        return False
 
 
 @pytest.mark.timeout(150)

@@ -39,7 +39,11 @@ def test_a_text_names_whom_it_is_about_as_it_is_called_and_nothing_is_left_to_fi
 ) -> None:
     text = shown.text_in(language)
     names = [shown.subject.owner] if shown.subject.kind is Kind.MENTION else []
-    names.append(shown.news.opener if isinstance(shown.news, Mentioned) else UserId(str(shown.news.count)))
+    match shown.news:
+        case Mentioned(opener=opener):
+            names.append(opener)
+        case WhileAway(count=count):
+            names.append(UserId(str(count)))
     assert all(name in text for name in names)
     for name in sorted(names, key=len, reverse=True):
         text = text.replace(name, "")

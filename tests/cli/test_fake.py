@@ -1,0 +1,82 @@
+"""`notifier fake` as a process of its own, and what it refuses before it listens."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from notifier.adapters.system_clock import SystemClock
+from notifier.config import Settings
+from notifier.config.push import Apns, Push
+from notifier.domain.alert import trial
+from notifier.domain.device import Device, Platform
+from notifier.domain.receipt import Accepted, DropToken
+from notifier.domain.subject import Member, UserId
+from notifier.profiles.providers import providers
+from notifier.testing.providers.fixture import fixture_address, member_of
+from tests.cli.conftest import Notifier
+from tests.cli.running import until
+
+NOW = datetime.now(UTC)
+
+
+def devices(many: int) -> list[Device]:
+    ago = NOW - timedelta(days=1)
+    addresses = [fixture_address(Platform.APNS, m) for m in range(many)]
+    return [Device(member=Member(m), address=address, registered_at=ago) for m, address in enumerate(addresses)]
+
+
+@pytest.mark.timeout(60)
+def test_a_fake_says_where_it_is_takes_alerts_and_counts_them(tmp_path: Path) -> None:
+    ready, out = tmp_path / "ready.json", tmp_path / "alerts.ndjson"
+    words = ["fake", "apns", "--script", "gone=20%,goaway=10", "--json", "--out", str(out), "--ready-file", str(ready)]
+    with subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            until(ready.exists, 30.0)
+            said = json.loads(ready.read_text())
+            with ExitStack() as stack:
+                settings = Settings(push=Push(apns=Apns(fake=said["url"])))
+                provider = providers(settings, SystemClock(), stack)[Platform.APNS]
+                alert = trial(UserId("ada"), "hi", now=NOW, nonce="1")
+                became = {device.member: receipt for device, receipt in provider.send(alert, devices(50))}
+            process.send_signal(signal.SIGINT)
+            first, last = map(json.loads, process.communicate(timeout=20)[0].splitlines())
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert first == said
+    assert said["set"] == f"NOTIFIER_PUSH_APNS_FAKE={said['url']}"
+    taken = {member for member, receipt in became.items() if isinstance(receipt, Accepted)}
+    gone = {member for member, receipt in became.items() if isinstance(receipt, DropToken)}
+    assert (taken | gone, bool(taken), bool(gone)) == (set(became), True, True)
+    assert {member_of(json.loads(line)["to"]) for line in out.read_text().splitlines()} == taken
+    assert last["answered"] == {"Accepted": len(taken), "Unregistered": len(gone)}
+    assert (last["rang"], last["connections"] >= 5) == (len(taken), True)
+    assert not ready.exists()
+
+
+@pytest.mark.parametrize("verb", ["apns", "fcm", "webpush"])
+def test_a_script_that_can_t_be_played_is_wrong_usage(verb: str, notifier: Notifier) -> None:
+    done = notifier("fake", verb, "--script", "gone=many")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"The script can't be played: 'gone=many': gone is written gone=2%. See `notifier fake {verb} --help`.\n"
+    )
+
+
+def test_a_port_that_is_taken_and_files_that_can_t_be_used_are_told(notifier: Notifier, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = notifier("fake", "apns", "--port", port)
+    assert (done.exit_code, port in done.stderr) == (3, True)
+    done = notifier("fake", "apns", "--out", str(tmp_path / "nowhere" / "alerts.ndjson"))
+    assert (done.exit_code, "nowhere" in done.stderr) == (3, True)
+    (tmp_path / "no.pem").write_text("no certificate")
+    done = notifier("fake", "apns", "--certificate", str(tmp_path / "no.pem"))
+    assert (done.exit_code, "--certificate" in done.stderr) == (2, True)

@@ -1,0 +1,68 @@
+"""Scripts of fakes, as people write them."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from notifier.domain.device import Platform
+from notifier.testing.providers.behaviour import FOR_EVER, Behaviour
+from notifier.testing.providers.script import Script, Span
+
+SECOND = timedelta(seconds=1)
+
+
+def read(text: str, platform: Platform = Platform.APNS) -> Behaviour:
+    return Behaviour.read(text, platform)
+
+
+def test_every_word_is_heard() -> None:
+    found = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
+    assert found.script == Script(
+        seed=7,
+        gone=0.02,
+        elsewhere=0.005,
+        limited=Span(after=10 * SECOND, lasting=30 * SECOND),
+        down=Span(after=10 * SECOND, lasting=SECOND / 2),
+    )
+    assert found.stalls == Span(after=10 * SECOND, lasting=120 * SECOND)
+    conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").conduct
+    assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
+    assert conduct.latency == SECOND / 20
+
+
+def test_without_a_word_it_answers_well_on_as_many_streams_as_its_provider() -> None:
+    assert [read("", platform).conduct.streams for platform in Platform] == [1_000, 100, 100]
+    assert not read("").stalls.holds(timedelta())
+
+
+def test_a_stall_without_an_end_is_for_ever() -> None:
+    assert read("stall").stalls == Span(lasting=FOR_EVER)
+
+
+def test_a_word_may_be_for_one_of_them_alone() -> None:
+    script = "apns.stall,fcm.gone=100%,latency=1s"
+    apns, fcm, web = (read(script, platform) for platform in Platform)
+    assert [each.stalls.holds(SECOND) for each in (apns, fcm, web)] == [True, False, False]
+    assert [each.script.gone for each in (apns, fcm, web)] == [0.0, 1.0, 0.0]
+    assert {each.conduct.latency for each in (apns, fcm, web)} == {SECOND}
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("gone=2", "gone is written gone=2%"),
+        ("gone=101%", "gone is written gone=2%"),
+        ("gone=nan%", "gone is written gone=2%"),
+        ("limited=30", "limited is written limited=30s"),
+        ("goaway=0", "goaway is written goaway=1000"),
+        ("cut=many", "cut is written cut=500"),
+        ("stahl", "'stahl' is no word of a script; there are gone"),
+        ("pager.stall", "there are apns, fcm, web"),
+        ("stall,stall=3s", "said twice of apns"),
+    ],
+)
+@pytest.mark.parametrize("platform", [Platform.APNS, Platform.WEB])
+def test_what_can_t_be_played_is_refused_with_the_way_to_write_it(script: str, says: str, platform: Platform) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        read(script, platform)

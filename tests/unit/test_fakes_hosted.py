@@ -1,0 +1,180 @@
+"""The fakes as they ship, over real connections, with the senders that a profile makes for them."""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from notifier.adapters.http2 import Limits
+from notifier.adapters.system_clock import SystemClock
+from notifier.config import Settings
+from notifier.config.push import Apns, Fcm, Push, Web
+from notifier.domain.alert import Alert, trial
+from notifier.domain.device import Device, Platform
+from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
+from notifier.domain.subject import Member, UserId
+from notifier.ports.providers import Provider
+from notifier.profiles.providers import CONNECTIONS, providers
+from notifier.testing.providers.arrivals import Arrivals
+from notifier.testing.providers.behaviour import Behaviour
+from notifier.testing.providers.fixture import fixture_address, fixture_subscription, member_of
+from notifier.testing.providers.hosting import Hosted, hosted
+
+NOW = datetime.now(UTC)
+AGO = NOW - timedelta(days=1)
+each_platform = pytest.mark.parametrize("platform", Platform)
+
+
+def alert(nonce: str = "1") -> Alert:
+    return trial(UserId("ada"), "hä? 你好", now=datetime.now(UTC), nonce=nonce)
+
+
+def fixture(platform: Platform, *members: int) -> Sequence[Device]:
+    return [Device(member=Member(m), address=fixture_address(platform, m), registered_at=AGO) for m in members]
+
+
+class Stage:
+    """A fake, and the sender for it."""
+
+    def __init__(self, platform: Platform, stack: ExitStack, script: str = "", out: Path | None = None) -> None:
+        self.platform = platform
+        self.one: Hosted = stack.enter_context(hosted(platform, Behaviour.read(script, platform), out=out))
+        limits = Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
+        found = providers(settings(platform, self.one.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
+        self.provider: Provider = found[platform]
+
+    def sends(self, *members: int, nonce: str = "1") -> list[Receipt]:
+        found = dict(self.provider.send(alert(nonce), fixture(self.platform, *members)))
+        return [found[device] for device in fixture(self.platform, *members)]
+
+
+def settings(platform: Platform, origin: str) -> Settings:
+    match platform:
+        case Platform.APNS:
+            return Settings(push=Push(apns=Apns(fake=origin)))
+        case Platform.FCM:
+            return Settings(push=Push(fcm=Fcm(fake=origin)))
+        case Platform.WEB:
+            return Settings(push=Push(web=Web(fake=origin)))
+
+
+@each_platform
+def test_the_fixture_s_people_read_what_is_sent_and_each_arrival_is_a_line(platform: Platform, tmp_path: Path) -> None:
+    file = tmp_path / "alerts.ndjson"
+    with ExitStack() as stack:
+        stage = Stage(platform, stack, out=file)
+        assert stage.sends(1, 7, 200_000_000) == [Accepted()] * 3
+        assert stage.sends(7, nonce="2") == stage.sends(7, nonce="2") == [Accepted()]
+        assert stage.one.rang == 5
+    with ExitStack() as stack:  # it was killed, and remembers
+        assert Stage(platform, stack, out=file).sends(7, nonce="2") == [Accepted()]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {(member_of(line["to"]), line["again"]) for line in lines[:3]} == {
+        (1, False),
+        (7, False),
+        (200_000_000, False),
+    }
+    assert [(member_of(line["to"]), line["again"]) for line in lines[3:]] == [(7, False), (7, True), (7, True)]
+    assert {line["platform"] for line in lines} == {platform}
+    assert {line["text"] for line in lines} == {"hä? 你好"}
+    assert {line["place"] for line in lines} == {alert("1").collapse_id, alert("2").collapse_id}
+    assert all(datetime.fromisoformat(line["at"]) >= NOW - timedelta(seconds=1) for line in lines)
+
+
+@each_platform
+@pytest.mark.parametrize(
+    ("script", "kind", "times"),
+    [
+        ("gone=100%", DropToken, 0),
+        ("limited=30s", RetryAt, 0),
+        ("down=30s", RetryAt, 0),
+        ("down=30s,after=1h", Accepted, 1),
+        ("stall", Unknown, 1),
+    ],
+)
+def test_a_word_of_the_script_is_played(platform: Platform, script: str, kind: type[Receipt], times: int) -> None:
+    with ExitStack() as stack:
+        stage = Stage(platform, stack, script)
+        if platform is Platform.FCM and kind is Unknown:
+            kind, times = RetryAt, 0  # nothing is sent: the token that it begins with is stalled, too
+        [receipt] = stage.sends(1)
+        assert isinstance(receipt, kind)
+        assert stage.one.rang == times
+
+
+@pytest.mark.parametrize("platform", [Platform.APNS, Platform.FCM])
+def test_devices_of_elsewhere_are_dropped(platform: Platform) -> None:
+    with ExitStack() as stack:
+        assert isinstance(Stage(platform, stack, "elsewhere=100%").sends(1)[0], DropToken)
+
+
+def test_connections_that_are_cut_and_that_go_are_survived() -> None:
+    with ExitStack() as stack:
+        going = Stage(Platform.APNS, stack, "goaway=5")
+        assert going.sends(*range(30)) == [Accepted()] * 30
+        assert going.one.tally.connections >= 6
+        cut = Stage(Platform.WEB, stack, "cut=5")
+        became = cut.sends(*range(30))
+        assert Unknown in {type(receipt) for receipt in became} <= {Accepted, Unknown}
+        assert cut.one.tally.acted_upon == cut.one.rang
+
+
+def test_streams_and_latency_are_as_they_are_told() -> None:
+    with ExitStack() as stack:
+        stage = Stage(Platform.FCM, stack, "streams=1,latency=20ms")
+        began = SystemClock().now()
+        assert stage.sends(*range(3)) == [Accepted()] * 3
+        assert stage.one.tally.most_streams == 1
+        assert SystemClock().now() - began >= timedelta(seconds=0.02)
+
+
+def test_a_browser_that_is_none_of_the_fixture_s_is_dropped_by_no_fake() -> None:
+    with ExitStack() as stack:
+        stage = Stage(Platform.WEB, stack)
+        theirs = fixture_subscription("https://web.push.apple.com", 7)
+        [mine] = fixture(Platform.WEB, 7)
+        other = Device(
+            member=Member(9),
+            address=fixture_address(Platform.WEB, 9, origin="https://fcm.googleapis.com"),
+            registered_at=AGO,
+        )
+        device = Device(member=mine.member, address=theirs, registered_at=AGO)
+        assert [receipt for _, receipt in stage.provider.send(alert(), [device, other])] == [Accepted()] * 2
+        assert stage.one.rang == 2
+
+
+@each_platform
+def test_without_credentials_and_fakes_it_says_what_to_set(platform: Platform) -> None:
+    for push, says in ((Push(), "is not set, and no fake"), (Push(fakes="off"), "is not set.")):
+        with ExitStack() as stack:
+            found = providers(Settings(push=push), SystemClock(), stack)[platform]
+            [(_, receipt)] = found.send(alert(), fixture(platform, 1))
+        assert isinstance(receipt, ConfigError)
+        assert receipt.reason.startswith("no credentials: NOTIFIER_PUSH_")
+        assert says in receipt.reason
+
+
+def test_a_key_that_can_t_be_read_is_a_receipt_until_it_is_mended(tmp_path: Path) -> None:
+    file = tmp_path / "web.pem"
+    push = Push(web=Web(key=str(file), subject="mailto:ops@example.org"))
+    with ExitStack() as stack:
+        found = providers(Settings(push=push), SystemClock(), stack)[Platform.WEB]
+        [(_, receipt)] = found.send(alert(), fixture(Platform.WEB, 1))
+        assert receipt == ConfigError(reason=f"NOTIFIER_PUSH_WEB_KEY can't be read: {file}: No such file or directory.")
+        file.write_text("no key")
+        [(_, receipt)] = found.send(alert(), fixture(Platform.WEB, 1))
+        assert isinstance(receipt, ConfigError)
+        assert "is not PEM" in receipt.reason
+
+
+def test_what_is_no_line_of_ours_is_no_hindrance(tmp_path: Path) -> None:
+    file = tmp_path / "alerts.ndjson"
+    file.write_bytes(b'half a line\n{"alert": "of somebody else"}\n[]\n{"platform": "apns", "to": "a", "id": "1"}\n')
+    with file.open("ab", buffering=0) as out:
+        arrivals = Arrivals(out=out, platform=Platform.APNS, clock=SystemClock())
+        arrivals.remember(file)
+        arrivals.heard("a", place="p", text="t", id="1")
+    assert json.loads(file.read_text().splitlines()[-1])["again"] is True
