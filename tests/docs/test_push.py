@@ -31,12 +31,12 @@ def test_apple_s_answers_are_told_as_they_are_taken(receipt: str, reasons: set[s
 
 def test_google_s_answers_are_told_as_they_are_taken() -> None:
     assert told("Google answers", "drop") == {*fcm_answers.DROPS, "INVALID_ARGUMENT"}
-    assert told("Google answers", "configuration error") == {*fcm_answers.CONFIGURES, "invalid_grant"}
+    assert told("Google answers", "configuration error") == {*fcm_answers.CONFIGURES, "invalid_grant", "no credentials"}
 
 
 def test_what_to_look_at_is_told_of_words_that_a_reason_begins_with() -> None:
     words = [word.strip("`") for word, _ in PUSH.table("the reason begins with")]
-    assert set(words) <= {*apns_answers.CONFIGURES, *fcm_answers.CONFIGURES, "invalid_grant"}
+    assert set(words) <= {*apns_answers.CONFIGURES, *fcm_answers.CONFIGURES, "invalid_grant", "no credentials"}
     assert len(words) >= 8
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -11,10 +10,8 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from litestar.testing import TestClient
 
 from notifier.api.phones import Phones
-from notifier.config.push import Apns, Push
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import members
 from notifier.domain.device import MOST_DEVICES, DeviceWord
@@ -228,23 +225,6 @@ def test_what_can_t_be_a_device_is_refused_with_the_reason(edge: Edge, body: obj
     refusal = assert_problem(register(edge, body), 400, "bad_device")
     assert says in refusal["detail"]
     assert devices(edge) == []
-
-
-def test_a_browser_at_a_host_that_is_no_push_service_is_foreign(edge: Edge) -> None:
-    elsewhere = {"platform": "web", "subscription": {"endpoint": "https://push.example/1", "keys": KEYS}}
-    assert "no push service" in assert_problem(register(edge, elsewhere), 400, "foreign_device")["detail"]
-    assert devices(edge) == []
-
-
-def test_a_device_of_an_app_that_no_alert_is_sent_to_is_foreign() -> None:
-    house = House()
-    push = Push(apns=Apns(topics="com.example.app,com.example.beta"))
-    house.system = replace(house.system, settings=replace(house.system.settings, push=push))
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        edge = Edge(house=house, client=client)
-        registered(edge, APPLE)
-        assert_problem(register(edge, APPLE | {"topic": "com.rival"}), 400, "foreign_device")
-        assert [one["app"] for one in devices(edge)] == ["com.example.app"]
 
 
 @pytest.mark.parametrize(
