@@ -57,9 +57,7 @@ def fixture(
         require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         ports = folder.ports
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
-            world, advance
-        )
+        Load.into(ports)(world, advance)
     took = time.monotonic() - began
     if as_json:
         print_json(

@@ -119,9 +119,7 @@ class Loading:
                 file.write_text(str(percent))
 
         advance(0)
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
-            self.world, advance
-        )
+        Load.into(ports)(self.world, advance)
         # Last: a load that was cut off is done again, to the same effect.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
         file.unlink(missing_ok=True)

@@ -1,6 +1,9 @@
 """The people of a world as bitmaps, a shard in some ten microseconds: made from patterns that repeat themselves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -10,27 +13,37 @@ from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, MUTED_EVER
 from notifier.testing.world import Members as Numbers
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    period: int
+    flags: Flags
+    """Long enough to cut a shard from any place in the period."""
+
+
 class Crowd:
     """Bit for bit what the world's formulas say."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._everybody: Mapping[SetKind, Flags] = {
-            SetKind.ACTIVE_24H: _repeated(1000, lambda m: world.idleness(m) < ACTIVE_24H),
-            SetKind.ACTIVE_30D: _repeated(1000, lambda m: world.idleness(m) < ACTIVE_30D),
-            SetKind.ACTIVE_7D: _repeated(1000, lambda m: world.idleness(m) < ACTIVE_7D),
-            SetKind.PUSH: _repeated(PUSH_OF, world.push),
-            SetKind.VIP: _repeated(VIP_EVERY, world.vip),
+        self._everybody: Mapping[SetKind, Sequence[Pattern]] = {
+            SetKind.ACTIVE_24H: [_repeated(1000, lambda m: world.idleness(m) < ACTIVE_24H)],
+            SetKind.ACTIVE_30D: [_repeated(1000, lambda m: world.idleness(m) < ACTIVE_30D)],
+            SetKind.ACTIVE_7D: [_repeated(1000, lambda m: world.idleness(m) < ACTIVE_7D)],
+            SetKind.PUSH: [
+                _repeated(PUSH_OF * VIP_EVERY, world.vip_push),
+                _repeated(world.device_every, world.other_push),
+            ],
+            SetKind.VIP: [_repeated(VIP_EVERY, world.vip)],
         }
-        self._periods = dict.fromkeys(self._everybody, 1000) | {SetKind.PUSH: PUSH_OF, SetKind.VIP: VIP_EVERY}
         self._muting = _repeated(MUTED_EVERY, lambda m: m % MUTED_EVERY == 0)
         # Neighbours stand `spread` places apart in every celebrity's line: one table serves all shards.
         steps = np.arange(SHARD_MEMBERS, dtype=np.int64) * world.spread % world.universe
         self._steps = steps.astype(np.uint32)
 
     def everybody(self, kind: SetKind, shard: int) -> Bits:
-        first = shard * SHARD_MEMBERS
-        return self._cut(self._everybody[kind], first % self._periods[kind], shard)
+        """In any of the kind's patterns."""
+        found = [self._cut(pattern, shard * SHARD_MEMBERS, shard) for pattern in self._everybody[kind]]
+        return reduce(or_, found)
 
     def followers(self, star: int, shard: int) -> Bits:
         """Those who muted it included."""
@@ -47,18 +60,18 @@ class Crowd:
 
     def muting(self, star: int, shard: int) -> Bits:
         """Followers who muted it."""
-        shift = (shard * SHARD_MEMBERS + 31 * star + self.world.seed) % MUTED_EVERY
+        shift = shard * SHARD_MEMBERS + 31 * star + self.world.seed
         muting: Bits = self._cut(self._muting, shift, shard) & self.followers(star, shard)
         return muting
 
-    def _cut(self, pattern: Flags, start: int, shard: int) -> Bits:
-        return from_flags(pattern[start : start + self._people(shard)])
+    def _cut(self, pattern: Pattern, start: int, shard: int) -> Bits:
+        place = start % pattern.period
+        return from_flags(pattern.flags[place : place + self._people(shard)])
 
     def _people(self, shard: int) -> int:
         return min(SHARD_MEMBERS, self.world.universe - shard * SHARD_MEMBERS)
 
 
-def _repeated(period: int, flags: Callable[[Numbers], Flags]) -> Flags:
-    """Long enough to cut a shard from any place in the period."""
+def _repeated(period: int, flags: Callable[[Numbers], Flags]) -> Pattern:
     once = flags(np.arange(period, dtype=np.int64))
-    return np.tile(once, -(-(SHARD_MEMBERS + period) // period))
+    return Pattern(period, np.tile(once, -(-(SHARD_MEMBERS + period) // period)))

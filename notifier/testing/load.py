@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -13,12 +14,16 @@ from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Member
 from notifier.domain.want import BlockMute
+from notifier.ports.chosen import Ports
+from notifier.ports.clock import Clock
+from notifier.ports.devices import Devices
 from notifier.ports.directory import Account, Directory
 from notifier.ports.follows import Follows
 from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.ports.stays import Stay, Stays
 from notifier.ports.wants import Wants
 from notifier.testing.crowd import Crowd
+from notifier.testing.devices import devices
 from notifier.testing.world import SINCE, World
 
 EVERYBODY = (SetKind.ACTIVE_24H, SetKind.ACTIVE_30D, SetKind.ACTIVE_7D, SetKind.PUSH, SetKind.VIP)
@@ -28,7 +33,10 @@ STANDS_STILL = {"NOTIFIER_ROLL_UP_EVERY": "0"}
 """The setting with which the formulas stay true though people open their tabs: else they would become active by it."""
 
 Advance = Callable[[int], None]
-"""Told of every few shards that are done, and of every celebrity's head."""
+"""Told of every few shards that are done, and of every celebrity's head. Whoever wants the load cut off raises here."""
+
+DEVICES_AT_ONCE = 1_024
+"""As many as a store settles in one go; by no step of their own, as even 200 million people have but 15,000."""
 
 
 def steps(world: World) -> int:
@@ -43,9 +51,24 @@ class Load:
     follows: Follows
     stays: Stays
     wants: Wants
+    devices: Devices
+    clock: Clock
+
+    @classmethod
+    def into(cls, ports: Ports) -> "Load":
+        return cls(
+            directory=ports.directory,
+            sets=ports.sets,
+            follows=ports.follows,
+            stays=ports.stays,
+            wants=ports.wants,
+            devices=ports.devices,
+            clock=ports.clock,
+        )
 
     def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
-        """The world is loaded when it returns; loading it again changes nothing.
+        """The world is loaded when it returns; loading it again changes nothing, but that devices are registered anew
+        with every full hour: what isn't registered again ends one day.
 
         A celebrity's head stands before its shards, so that no plan overlooks one; the names come last, so that nobody
         is mentioned or opens a tab before all of it stands.
@@ -58,10 +81,18 @@ class Load:
         self.sets.put(bitmaps(crowd, advance))
         self.wants.write_mutes(_mutes(crowd))
         self.follows.write_blocks(_follows(crowd, advance))
+        self._register(world, advance)
         self.directory.enrol(
             [Account(user=name, member=world.star_member(star)) for star, name in enumerate(world.names)]
         )
         self.directory.enrol_range(IdRange(prefix="u", first=0, count=world.universe, member=Member(0)))
+
+    def _register(self, world: World, advance: Advance) -> None:
+        hour = self.clock.now().replace(minute=0, second=0, microsecond=0)
+        found = devices(world, hour)
+        while some := list(islice(found, DEVICES_AT_ONCE)):
+            self.devices.write(some)
+            advance(0)
 
 
 def head(crowd: Crowd, star: int) -> SetHead:

@@ -128,8 +128,7 @@ class Trial:
             )
         self.tell("loading the world")
         claim(self.script.data, self.script.world)
-        p = self.ports
-        Load(directory=p.directory, sets=p.sets, follows=p.follows, stays=p.stays, wants=p.wants)(self.script.world)
+        Load.into(self.ports)(self.script.world)
         self.tell("starting")
         with self.instance:
             slow = self._rehearse()

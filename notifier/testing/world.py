@@ -38,7 +38,12 @@ ACTIVE_24H, ACTIVE_7D, ACTIVE_30D = 50, 80, 250
 VIP_EVERY = 9973
 MUTED_EVERY = 211
 PUSH, PUSH_OF = 4, 7
-"""Four people of seven have a device."""
+"""Four VIPs of seven have a device."""
+OTHERS = 4_000
+"""Who aren't VIPs and have one, about so many: in a world of few every second one."""
+UNLIKE = 3 * 5 * 13 * MUTED_EVERY * VIP_EVERY
+"""What the distance between them has no divisor in common with: else all would have one platform, language or idleness,
+or mute the same celebrities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +115,32 @@ class World:
         vip: Flags = m % VIP_EVERY == self.seed % VIP_EVERY
         return vip
 
+    @cached_property
+    def device_every(self) -> int:
+        """Whoever has one without being a VIP lives so far from the next."""
+        found = max(2, self.universe // OTHERS)
+        while gcd(found, UNLIKE) != 1:
+            found += 1
+        return found
+
     def push(self, m: Members) -> Flags:
-        return m % PUSH_OF < PUSH
+        """Who has a device: some VIPs, and a few of all, so that there are no more of them than can be loaded at once
+        and told within seconds."""
+        return self.vip_push(m) | self.other_push(m)
+
+    def vip_push(self, m: Members) -> Flags:
+        return self.vip(m) & (m % PUSH_OF < PUSH)
+
+    def other_push(self, m: Members) -> Flags:
+        """VIPs may be among them."""
+        others: Flags = m % self.device_every == self.seed % self.device_every
+        return others
+
+    def reachable(self) -> Members:
+        """Everybody with a device, in order; it looks at nobody else."""
+        vips = np.arange(self.seed % VIP_EVERY, self.universe, VIP_EVERY, dtype=np.int64)
+        others = np.arange(self.seed % self.device_every, self.universe, self.device_every, dtype=np.int64)
+        return np.union1d(vips[self.vip_push(vips)], others)
 
 
 def user(m: int) -> UserId:

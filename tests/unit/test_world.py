@@ -1,26 +1,45 @@
 """The world of the fixture: its bitmaps are its formulas, and the sets and the follows agree."""
 
 import asyncio
+from base64 import urlsafe_b64encode
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.domain.address import web
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, count, from_flags, offsets
+from notifier.domain.device import KEPT, AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
 from notifier.domain.subject import Member
 from notifier.testing.crowd import Crowd
-from notifier.testing.load import Load, steps
+from notifier.testing.devices import LOCALES, device, platform
+from notifier.testing.load import Advance, Load, steps
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.wants import MemoryWants
+from notifier.testing.providers.fixture import (
+    PUSH_SERVICE,
+    fixture_member,
+    fixture_private,
+    fixture_secret,
+    fixture_subscription,
+)
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
+NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
 
 
 @st.composite
@@ -88,18 +107,75 @@ def test_numbers_that_make_no_world_are_refused(universe: int, followers: int, c
         World(universe=universe, followers=followers, celebrities=celebrities, seed=seed)
 
 
+@given(worlds())
+@settings(max_examples=30, deadline=None)
+def test_who_can_be_reached_is_found_without_looking_at_everybody(world: World) -> None:
+    everybody = np.arange(world.universe, dtype=np.int64)
+    assert world.reachable().tolist() == np.flatnonzero(world.push(everybody)).tolist()
+
+
+def test_200_million_people_have_few_devices_of_every_kind_and_a_burst_alerts_at_most_a_thousand_vips() -> None:
+    world = World(universe=200_000_000, followers=200_000_000, celebrities=1, seed=1)
+    m = world.reachable()
+    audience = world.follows(0, m) & ~world.mutes(0, m)
+    p0 = audience & world.vip(m) & (world.idleness(m) < ACTIVE_7D)
+    p1 = audience & ~world.vip(m) & (world.idleness(m) < ACTIVE_24H)
+    assert (world.device_every, len(m), int(p0.sum()), int(p1.sum())) == (50_002, 15_459, 920, 199)
+    kinds = Counter((platform(one), LOCALES[one % len(LOCALES)]) for one in m.tolist())
+    assert len(kinds) == 3 * 13
+    assert min(kinds.values()) > 300
+
+
+def test_whose_a_device_is_can_be_read_from_its_address() -> None:
+    for one in map(partial(device, registered_at=NOON), (0, 1, 2, 41, 131_071, 199_999_999, 2**31 - 1)):
+        assert one.platform is platform(one.member)
+        match one.address:
+            case AppleToken(token=token) | FirebaseToken(token=token):
+                assert fixture_member(token) == one.member
+            case WebSubscription(endpoint=endpoint):
+                assert fixture_member(endpoint) == fixture_member(urlsplit(endpoint).path) == one.member
+            case FirebaseInstallation():
+                raise AssertionError("no formula makes one")
+    for strange in ("", "fixture-", "fixture-x", "fixture--1", "f" * 64, f"{'0' * 63}g", "/wpush/v2/other-1"):
+        assert fixture_member(strange) is None
+
+
+def test_a_browser_s_keys_follow_from_the_path_of_its_endpoint() -> None:
+    found = fixture_subscription(PUSH_SERVICE, 5)
+    path = found.endpoint.removeprefix(PUSH_SERVICE)
+    public = fixture_private(path).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    assert (path, found.key, found.secret) == ("/wpush/v2/fixture-5", public, fixture_secret(path))
+    assert web(found.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(found.secret).decode()) == found
+
+
+def loaded(world: World, store: "Store", advance: Advance = lambda _: None) -> None:
+    Load(
+        directory=store.directory,
+        sets=store.sets,
+        follows=MemoryFollows(store.people),
+        stays=MemoryStays(),
+        wants=MemoryWants(store.people),
+        devices=store.devices,
+        clock=store.clock,
+    )(world, advance)
+
+
+class Store:
+    def __init__(self) -> None:
+        self.clock = ManualClock(NOON)
+        self.directory = MemoryDirectory()
+        self.sets = MemoryMemberSets(self.directory)
+        self.people = MemoryPeople(self.directory)
+        self.devices = MemoryDevices(self.clock)
+
+
 def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
-    directory = MemoryDirectory()
-    sets = MemoryMemberSets(directory)
-    seen: list[int] = []
-    store = MemoryPeople(directory)
-    Load(directory=directory, sets=sets, follows=MemoryFollows(store), stays=MemoryStays(), wants=MemoryWants(store))(
-        SMALL, seen.append
-    )
+    store, seen = Store(), list[int]()
+    loaded(SMALL, store, seen.append)
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
-        viewer = asyncio.run(store.viewer(user(m), Member(m)))
+        viewer = asyncio.run(store.people.viewer(user(m), Member(m)))
         expected = {
             SMALL.subject(star)
             for star in range(SMALL.celebrities)
@@ -109,30 +185,43 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
     assert sum(seen) == steps(SMALL)
 
 
-def loading(directory: MemoryDirectory, sets: MemoryMemberSets) -> Load:
-    people = MemoryPeople(directory)
-    return Load(
-        directory=directory, sets=sets, follows=MemoryFollows(people), stays=MemoryStays(), wants=MemoryWants(people)
-    )
+def test_who_has_a_device_is_who_the_sets_say() -> None:
+    store = Store()
+    loaded(SMALL, store)
+    for shard in range(SMALL.shards):
+        said = store.sets.read(SetKind.PUSH, None, [shard])[shard]
+        assert np.array_equal(said, store.devices.people(shard))
+        assert count(said) > 400
+
+
+def test_devices_are_registered_anew_when_they_are_loaded_in_another_hour() -> None:
+    store = Store()
+    loaded(SMALL, store)
+    once = dict(store.devices.kept)
+    store.clock.advance(timedelta(minutes=29))
+    loaded(SMALL, store)
+    assert store.devices.kept == once
+    store.clock.advance(KEPT)
+    loaded(SMALL, store)
+    assert store.devices.kept.keys() == once.keys()
+    assert np.array_equal(store.devices.people(0), from_flags(SMALL.push(people(SMALL, 0))))
 
 
 def test_loading_twice_changes_nothing() -> None:
-    directory = MemoryDirectory()
-    sets = MemoryMemberSets(directory)
-    load = loading(directory, sets)
-    load(SMALL)
+    store = Store()
+    sets = store.sets
+    loaded(SMALL, store)
     once = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
-    load(SMALL)
+    loaded(SMALL, store)
     again = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     assert once == again
     assert sum(map(len, once.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
 
 
 def test_everybody_has_a_name_and_a_number_and_celebrities_live_behind_the_people() -> None:
-    directory = MemoryDirectory()
-    sets = MemoryMemberSets(directory)
-    loading(directory, sets)(SMALL)
-    found = directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
+    store = Store()
+    loaded(SMALL, store)
+    found = store.directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
     assert {name: account.member for name, account in found.items()} == {
         user(0): 0,
         user(299_999): 299_999,

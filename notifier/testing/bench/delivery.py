@@ -12,6 +12,7 @@ from pathlib import Path
 from notifier.adapters.sqlite.bursts import SqliteBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
+from notifier.adapters.sqlite.devices import SqliteDevices
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.follows import SqliteFollows
@@ -92,6 +93,8 @@ class Bed:
             follows=follows,
             stays=SqliteStays(files.core),
             wants=wants,
+            devices=SqliteDevices(files.core, clock),
+            clock=clock,
         )(world)
         delivery = Delivery(
             sets=MendedSets(port=sets, log=SqliteLog(files.log, clock), clock=clock),

@@ -131,9 +131,7 @@ def staged(
         ports = chosen.ports()
         tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
         began = time.monotonic()
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
-            world
-        )
+        Load.into(ports)(world)
         loaded_s = time.monotonic() - began
         given = {**STANDS_STILL, "NOTIFIER_PROFILE": profile} | {
             f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()

@@ -229,9 +229,7 @@ def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterato
         profile.migrate()
         ports = profile.ports()
         claim(data, WORLD)
-        Load(directory=ports.directory, sets=ports.sets, follows=ports.follows, stays=ports.stays, wants=ports.wants)(
-            WORLD
-        )
+        Load.into(ports)(WORLD)
         with instance:
             yield Stage(
                 data=data,
