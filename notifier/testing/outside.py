@@ -1,7 +1,7 @@
 """The outside check of the store: bursts, seals, ledger and rows against the truth, by reading what is stored alone."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from notifier.domain.audience import TIERS
@@ -13,7 +13,7 @@ from notifier.domain.subject import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger
-from notifier.testing.alerted import Rang, Windows
+from notifier.testing.alerted import Alerts, Promised, Rang
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.rows import Reached, put_together
 from notifier.testing.storm import SOURCE, Tweet
@@ -27,8 +27,8 @@ class Outside:
     outcomes: Bursts
     world: World
     reached: dict[BurstKey, Reached] = field(default_factory=dict)
-    windows: Windows = field(default_factory=Windows)
-    """Of alerts; known once the rows were compared."""
+    alerts: Alerts = field(default_factory=Alerts)
+    """Known once the rows were compared."""
 
     def truth(self, accepted: Sequence[Tweet]) -> Truth:
         bursts = {burst.key: burst for burst in self.archive.bursts()}
@@ -56,16 +56,16 @@ class Outside:
         shards = {shard for _, shard in reached.by_tier} | set(found.shards(burst.key.subject))
         for shard in sorted(shards):
             expected = found.tiers(burst, shard)
-            self.windows.expect(burst, shard, expected, found.phones(shard))
+            self.alerts.expect(burst, shard, expected, found.phones(shard))
             for tier in TIERS:
                 missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
                 surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
                 if missing or surplus:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
 
-    def alerts_equal_oracle(self, lines: Iterable[Rang]) -> Finding:
+    def alerts_equal_oracle(self, lines: Collection[Rang], promised: Promised) -> Finding:
         """Whoever has a device and is in a tier with alerts was told, and nobody else."""
-        return self.windows.finding(lines, self.archive.accounts())
+        return self.alerts.finding(lines, self.archive.accounts(), promised)
 
     def twice(self) -> list[str]:
         return [

@@ -1,11 +1,12 @@
 """How quick a storm was, by the ledger and by who sent it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account
 from notifier.testing import latency
+from notifier.testing.alerted import Alerts, Rang
 from notifier.testing.finding import Finding, quantile
 from notifier.testing.storm import Sent
 from notifier.testing.world import World
@@ -15,6 +16,8 @@ P0_SHARED_P95_S = 3.0
 """Where Cassandra, Kafka and the storm share the cores with the workers: two of them miss the second."""
 P0_LARGE_P95_S = 4.0
 P0_COLD_P95_S = 10.0
+VIP_PUSH_P95_S = 5.0
+"""For at most 1,000 VIPs with a device in a burst; the brief's promise, from the event to the provider."""
 LARGE = 10_000_000
 """Followers above which P0 may take longer."""
 
@@ -46,6 +49,14 @@ def times(
         n=len(sent.seconds),
         detail=f"{sent.retries} requests were sent again",
     )
+
+
+def vip_push(alerts: Alerts, lines: Collection[Rang], *, since: datetime, judged: bool) -> Finding:
+    """Of the alerts that came, of what was accepted since then; that all of them do is another check's."""
+    if not any(alerts.vips(since).values()):
+        return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP was to be alerted.")
+    waits = [(wait, 1) for wait in alerts.vip_waits(lines, since)]
+    return _time("vip_push_p95_s", waits, VIP_PUSH_P95_S if judged else None)
 
 
 def _time(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:

@@ -16,7 +16,7 @@ from notifier.domain.subject import POLICIES, Kind, UserId
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people
-from notifier.testing.alerted import rang
+from notifier.testing.alerted import Promised, rang
 from notifier.testing.engines import Engines, engines
 from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most
@@ -27,7 +27,7 @@ from notifier.testing.onlooker import Onlooker
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import REHEARSED_FOR, Sent, Storm, Tweet, rehearsal, tweets
 from notifier.testing.tabs import Tabs
-from notifier.testing.times import times
+from notifier.testing.times import times, vip_push
 from notifier.testing.truth import Truth, fanouts_a_minute
 from notifier.testing.world import World
 from services.cassandra.node import Sync
@@ -92,6 +92,11 @@ class Script:
 
     def settings(self) -> Settings:
         return Settings.read(data=self.data, profile=self.profile, threshold=self.threshold)
+
+    @property
+    def promised(self) -> Promised:
+        """Of alerts. The caps are counted in Redis, which forgets them when it is lost."""
+        return Promised(once=not self.faults, counted=not any("valkey" in fault for fault in self.faults))
 
     @property
     def sync(self) -> Sync:
@@ -195,7 +200,8 @@ class Trial:
         truth, sent = outside.truth(self.storm.sent.accepted), self.storm.sent
         yield outside.nothing_lost(truth, sent.refused)
         yield outside.rows_equal_oracle(truth)
-        yield outside.alerts_equal_oracle(rang([self.script.data / "alerts.ndjson"]))
+        alerts = list(rang([self.script.data / "alerts.ndjson"]))
+        yield outside.alerts_equal_oracle(alerts, self.script.promised)
         yield outside.books_balance(truth)
         yield from self._judge_tabs(outside, truth)
         if any(self.script.world.size(star) >= self.script.threshold for star in range(self.script.world.celebrities)):
@@ -210,6 +216,7 @@ class Trial:
         yield from times(
             self.accounts(), sent, self.script.world, since=self.began, judged=judged, shared=self.engines is not None
         )
+        yield vip_push(outside.alerts, alerts, since=self.began, judged=judged)
         yield from self._judge_faults()
 
     def _judge_tabs(self, outside: Outside, truth: Truth) -> Iterator[Finding]:

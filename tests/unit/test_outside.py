@@ -8,15 +8,13 @@ from notifier.domain.audience import TIERS
 from notifier.domain.bits import SHARD_BLOCKS, from_flags
 from notifier.domain.block import BLOCK_SLOT, THRESHOLD, Row, cut
 from notifier.domain.burst import Burst
-from notifier.domain.ledger import Account, Entry, Fact, Standing
+from notifier.domain.ledger import Account
 from notifier.domain.mention import EventId
-from notifier.domain.plan import SetHead, plan
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey, Lane, UserId
 from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Outcome
-from notifier.testing.alerted import Rang, Windows
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.outside import Outside
 from notifier.testing.storm import SOURCE, Tweet
@@ -113,6 +111,7 @@ def test_a_right_store_passes() -> None:
     assert outside.nothing_lost(truth, []).ok
     assert outside.rows_equal_oracle(truth).ok
     assert outside.twice() == []
+    assert outside.alerts.expected.keys() == {BURSTS[0].key}
     assert {row.row.members is None for row in archive.stored} == {True, False}
 
 
@@ -179,61 +178,3 @@ def test_a_burst_that_is_kept_from_its_followers_without_need_is_found() -> None
     spared = replace(truth, bursts={one.key: replace(one, pull_only=one is BURSTS[0]) for one in BURSTS})
     # The archive has no plans, which is wrong twice already.
     assert (outside.books_balance(truth).value, outside.books_balance(spared).value) == (2, 3)
-
-
-def rung() -> tuple[list[Rang], Windows]:
-    """What a right console says, and what it is compared with."""
-    _, outside, truth = right()
-    outside.rows_equal_oracle(truth)
-    windows = outside.windows
-    return [
-        Rang(name, f"id of {name}", people, first)
-        for name, found in windows.expected.items()
-        for first, people in found.values()
-    ], windows
-
-
-def ended(fact: Fact = Fact.DONE) -> list[Account]:
-    heads = {BURSTS[0].key: SetHead(total=15_000, counts=(15_000,)), BURSTS[1].key: SetHead(total=1, counts=(0, 1))}
-    plans = [plan(one, heads[one.key]) for one in BURSTS]
-    return [
-        Account(
-            plan=found,
-            standings={
-                piece: Standing(slice=piece, ended=Entry(slice=piece, fact=fact, at=NOW)) for piece in found.slices()
-            },
-        )
-        for found in plans
-    ]
-
-
-def test_alerts_that_rang_as_they_should_pass_also_when_one_was_sent_again() -> None:
-    lines, windows = rung()
-    assert windows.finding(lines, ended()).ok
-    assert "1 of them sent again" in windows.finding([*lines, lines[0]], ended()).detail
-
-
-def test_a_silent_phone_is_found_unless_its_slice_was_left_to_the_pull_path() -> None:
-    lines, windows = rung()
-    assert lines
-    for left_out in range(len(lines)):
-        heard = lines[:left_out] + lines[left_out + 1 :]
-        assert not windows.finding(heard, ended()).ok
-        assert windows.finding(heard, ended(Fact.PULLED)).ok
-
-
-def test_a_phone_too_many_is_found() -> None:
-    lines, windows = rung()
-    assert not windows.finding([replace(lines[0], people=lines[0].people + 1), *lines[1:]], ended()).ok
-    assert not windows.finding([*lines, replace(lines[0], first=lines[0].first + 1)], ended()).ok
-    assert not windows.finding([*lines, replace(lines[0], burst="mention:nova#2")], ended()).ok
-
-
-def test_alerts_that_lie_beside_each_other_are_found() -> None:
-    lines, windows = rung()
-    assert not windows.finding([*lines, replace(lines[0], collapse_id="another")], ended()).ok
-
-
-def test_a_storm_without_any_alert_is_found() -> None:
-    assert not rung()[1].finding([], ended()).ok
-    assert not Windows().finding([], []).ok
