@@ -133,13 +133,18 @@ class World:
 
     def other_push(self, m: Members) -> Flags:
         """VIPs may be among them."""
-        others: Flags = m % self.device_every == self.seed % self.device_every
+        others: Flags = m % self.device_every == self._first_other
         return others
+
+    @property
+    def _first_other(self) -> int:
+        """Somebody who is there also where there is nobody else."""
+        return self.seed % min(self.device_every, self.universe)
 
     def reachable(self) -> Members:
         """Everybody with a device, in order; it looks at nobody else."""
         vips = np.arange(self.seed % VIP_EVERY, self.universe, VIP_EVERY, dtype=np.int64)
-        others = np.arange(self.seed % self.device_every, self.universe, self.device_every, dtype=np.int64)
+        others = np.arange(self._first_other, self.universe, self.device_every, dtype=np.int64)
         return np.union1d(vips[self.vip_push(vips)], others)
 
 

@@ -36,7 +36,7 @@ def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
     )
     with trial(script) as prepared:
         found = prepared.run()
-    timed = {"p0_p95_s"}  # a busy machine is late, and not wrong: `notifier demo` judges it
+    timed = {"p0_p95_s", "vip_push_p95_s"}  # a busy machine is late, and not wrong: `notifier demo` judges it
     wrong = [finding for finding in found if not finding.ok and finding.name not in timed]
     assert wrong == [], "\n".join(said(data))
     assert len(found) > len(timed) + 8

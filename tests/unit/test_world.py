@@ -114,6 +114,10 @@ def test_who_can_be_reached_is_found_without_looking_at_everybody(world: World) 
     assert world.reachable().tolist() == np.flatnonzero(world.push(everybody)).tolist()
 
 
+def test_somebody_who_is_alone_has_a_device() -> None:
+    assert World(universe=1, followers=1, celebrities=1, seed=1).reachable().tolist() == [0]
+
+
 def test_200_million_people_have_few_devices_of_every_kind_and_a_burst_alerts_at_most_a_thousand_vips() -> None:
     world = World(universe=200_000_000, followers=200_000_000, celebrities=1, seed=1)
     m = world.reachable()
