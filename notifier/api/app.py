@@ -142,7 +142,7 @@ def _of_the_demo(wired: Edge) -> list[ControllerRouterHandler]:
     """Not described: they are for its page, and elsewhere there are none."""
     if not wired.system.settings.demo:
         return []
-    actions = [demo.people, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
+    actions = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
     return [
         Router("/", route_handlers=[demo.page], guards=[at_home]),
         Router("/demo", route_handlers=actions, guards=[visitors(wired)]),

@@ -14,13 +14,14 @@ from typing import Annotated
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
-from litestar.params import JSONBody, SkipValidation
+from litestar.params import JSONBody, QueryParameter, SkipValidation
 
 from notifier.api.edge import Call, Edge, Wired
 from notifier.api.files import HEADERS, known
 from notifier.api.guards import demo_token, takes_json
 from notifier.api.identity import issue
 from notifier.api.problems import described
+from notifier.api.ringing import ALERTS, Phones, Ringing
 from notifier.api.roles import Roles
 from notifier.api.storming import LASTING, STAR, STORM, Storming
 from notifier.domain.audience import Tier
@@ -49,6 +50,7 @@ class Backstage:
     """Empties our own Redis; False where none of ours answers."""
 
 
+After = Annotated[int, QueryParameter(ge=0)]
 Staged = NamedDependency[SkipValidation[Backstage]]
 
 
@@ -109,6 +111,15 @@ async def people(edge: Wired) -> Response[People]:
         for kind, user in zip(KINDS, _people(edge), strict=True)
     ]
     return Response(People(people=found), headers={"Cache-Control": "no-store"})
+
+
+@get("/phones", responses=described(400, 401, 403, 503))
+async def phones(edge: Wired, after: After = 0) -> Response[Phones]:
+    """What the four people's phones rang for since a look before; the page looks every second."""
+    ports = edge.system.ports
+    ringing = Ringing(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
+    found = await edge.in_thread(ringing, KINDS, _people(edge), after)
+    return Response(found, headers={"Cache-Control": "no-store"})
 
 
 @post("/storm", status_code=202, responses=described(401, 403, 503))

@@ -259,7 +259,8 @@ class Show:
 
 
 def people(world: "World") -> list[str]:
-    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova.
+    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova, of
+    those whose phones can ring if there are any.
 
     In a small world, where there is no such person, the first follower.
     """
@@ -267,7 +268,8 @@ def people(world: "World") -> list[str]:
 
     from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
 
-    m: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
+    everybody: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
+    m = np.concatenate([world.reachable()[:LOOKED_AMONG], everybody])
     seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
     idle, vip = world.idleness(m), world.vip(m)
     wanted: list[Flags] = [
@@ -276,6 +278,6 @@ def people(world: "World") -> list[str]:
         ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
         ~vip & (idle >= ACTIVE_30D),
     ]
-    found = [np.flatnonzero(seeing & kind) for kind in wanted]
-    first = int(np.flatnonzero(seeing)[0]) if seeing.any() else 0
-    return [user(int(each[0]) if len(each) else first) for each in found]
+    found = [m[seeing & kind] for kind in wanted]
+    fallback = [*m[seeing].tolist(), 0]
+    return [user(int(each[0]) if len(each) else fallback[0]) for each in found]

@@ -15,7 +15,7 @@ from tests.http.demo_house import COLLAPSE, HERE, visited
 from tests.http.house import Edge, assert_problem
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]
-ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/v1/system")]
+ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/demo/phones"), ("GET", "/v1/system")]
 PAUSE = {"reason": "a test", "seconds": 20}
 
 each_action = pytest.mark.parametrize(("method", "path"), ACTIONS)

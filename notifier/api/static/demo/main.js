@@ -4,6 +4,7 @@ import { Books } from "./books.js";
 import { controls, held, note, say } from "./doings.js";
 import { legend, Tier } from "./map.js";
 import { inbox } from "./people.js";
+import { look } from "./phones.js";
 import { watch } from "./service.js";
 import { brief, make, number, TIERS } from "./words.js";
 
@@ -26,6 +27,7 @@ function show(system) {
   held(throttle);
   roles(system);
   loading(system.loading);
+  look();
   if (before) changes(system, throttle);
   if (system.redis.state === "ok") generation = system.redis.generation;
   before = system;

@@ -10,7 +10,7 @@ export const number = (value) => whole.format(value);
 export const brief = (value) => (value < 10_000 ? whole.format(value) : short.format(value));
 export const seconds = (value) => `${(value < 100 ? tenths : whole).format(value)} s`;
 
-export const clock = () => new Date().toLocaleTimeString(person, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+export const clock = (at = new Date()) => at.toLocaleTimeString(person, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export const STATES = { planned: "planned", in_flight: "in flight", done: "delivered", parked: "parked", pulled: "left to pull", dead: "dead" };
 export const ACCOUNTS = { delivered: "delivered", suppressed: "suppressed", parked: "parked", pulled: "pulled", dead: "dead", in_flight: "in flight" };
@@ -22,6 +22,14 @@ export const PEOPLE = {
   occasional: "Here this month: P2, bulk. The row may be late or parked, and the inbox shows the burst all the same.",
   away: "Away for months: no row is ever written. The inbox is computed when it is opened, and shows the same.",
 };
+
+export const RINGS = {
+  vip: "Rings first, within seconds.",
+  active: "Rings right behind the VIPs.",
+  occasional: "Bulk: @nova’s bursts wake no phone.",
+  away: "No row, no alert: it is all there when the inbox is opened.",
+};
+export const PLATFORMS = { apns: "APNs", fcm: "FCM", web: "Web Push" };
 
 export function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
