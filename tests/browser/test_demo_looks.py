@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from notifier.testing.bench.page import DEMO_WIDTHS, SCHEMES, weight_figures
 from notifier.testing.browser.axe import violations
-from notifier.testing.browser.states import delivered, demo_states
+from notifier.testing.browser.states import MadeUp, delivered, demo_states
 from notifier.testing.browser.weight import weighed
 from tests.browser.demo import SLOW, demo, visiting
 from tests.browser.size import Size, not_larger, size
@@ -88,6 +88,22 @@ def test_numbers_and_times_are_the_visitor_s(abroad: Page) -> None:
     time = abroad.locator("notifier-inbox time").first
     expect(time).to_have_attribute("title", re.compile(r" um \d\d:\d\d"), timeout=SLOW)
     expect(time).to_have_text(re.compile(r"jetzt|vor \d+ Min\."))
+
+
+def test_a_phone_buzzes_once_for_a_burst_and_shows_the_newest_on_top(page: Page) -> None:
+    page.emulate_media(reduced_motion="no-preference")
+    phones, vip = MadeUp(page), page.locator("#phones > li").first
+    shaken = "node => { window.shaken = 0; node.addEventListener('animationstart', () => (window.shaken += 1)); }"
+    page.evaluate(f"({shaken})(document.querySelector('#phones'))")
+    one = {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"}
+    phones.ring(one)
+    expect(vip.locator("ol li")).to_have_text([re.compile("ada mentioned @nova")], timeout=SLOW)
+    phones.ring(one, {**one, "place": "2", "language": "de", "text": "bob hat @nova erwähnt"})
+    expect(vip.locator("ol li")).to_have_text([re.compile("bob hat"), re.compile("sent 2 times")], timeout=SLOW)
+    expect(vip.locator("ol p").first).to_have_attribute("lang", "de")
+    assert page.evaluate("window.shaken") == 2
+    phones.ring(*({**one, "place": place} for place in "345"))
+    expect(vip.locator("ol li")).to_have_text(3 * [re.compile("ada mentioned @nova")], timeout=SLOW)
 
 
 def test_on_a_phone_the_inbox_comes_before_everything_else(abroad: Page) -> None:

@@ -1,10 +1,18 @@
 """The files of the pages: whole, typed, kept while they are the same, and nothing but them."""
 
+from pathlib import Path
+
 import pytest
 
 from notifier.api.files import TYPES, known
 from tests.http.house import Edge, assert_problem
 from tests.repo.sources import ROOT
+
+
+def served(path: Path) -> list[str]:
+    """Whole, but for a script's remarks, whose lines are empty."""
+    lines = path.read_text().split("\n")
+    return ["" if path.suffix == ".js" and line.strip().startswith("//") else line for line in lines]
 
 
 def test_every_file_of_the_pages_is_served_as_what_it_is(edge: Edge) -> None:
@@ -13,7 +21,7 @@ def test_every_file_of_the_pages_is_served_as_what_it_is(edge: Edge) -> None:
     assert wanted.keys() == known().keys()
     for name, path in wanted.items():
         answer = edge.client.get(f"/static/{name}")
-        assert (answer.status_code, answer.content) == (200, path.read_bytes())
+        assert (answer.status_code, answer.text.split("\n")) == (200, served(path))
         assert answer.headers["content-type"] == f"{TYPES[path.suffix]}; charset=utf-8"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -1,7 +1,8 @@
 """Every state that a page can be in, one after another: whoever walks through them looks at each."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 
 from playwright.sync_api import Page, Route, expect
 
@@ -15,6 +16,40 @@ SNAPSHOT = """async () => {
 }"""
 
 
+ARRIVED = (
+    {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"},
+    {"kind": "vip", "place": "2", "language": "en", "text": "ada mentioned you"},
+    {"kind": "active", "place": "1", "language": "ar", "text": "أشار \u2068ada\u2069 إلى \u2068@nova\u2069"},
+)
+PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
+
+
+class MadeUp:
+    """Phones, all that the demo's page is told of any; it is loaded anew, so that nothing rang before."""
+
+    def __init__(self, page: Page) -> None:
+        self._rang: list[Mapping[str, str]] = []
+        page.route("**/demo/phones?*", self._answer)
+        page.reload()
+        expect(page.locator("#phones > li")).to_have_count(len(PLATFORMS), timeout=PATIENCE)
+
+    def ring(self, *alerts: Mapping[str, str]) -> None:
+        at = datetime(2026, 1, 5, 12, tzinfo=UTC).isoformat()
+        self._rang += [{**each, "at": at} for each in alerts]
+
+    def _answer(self, route: Route) -> None:
+        end, after = len(self._rang), int(route.request.url.rpartition("=")[2])
+        phones = [
+            {
+                "kind": kind,
+                "platforms": platforms,
+                "alerts": [each for each in self._rang[after:end] if each["kind"] == kind],
+            }
+            for kind, platforms in PLATFORMS.items()
+        ]
+        route.fulfill(json={"phones": phones, "after": end})
+
+
 def delivered(page: Page) -> None:
     """Returns when the demo's page says so of its burst."""
     expect(page.locator("#grown")).to_contain_text("Delivered;", timeout=PATIENCE)
@@ -24,6 +59,10 @@ def delivered(page: Page) -> None:
 def demo_states(page: Page) -> Iterator[str]:
     """Of the demo's page, which has been opened and whose burst is delivered; ends with its Redis emptied."""
     yield "delivered"
+    MadeUp(page).ring(*ARRIVED)
+    delivered(page)
+    expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=PATIENCE)
+    yield "phones rang"
     page.click("#empty")
     expect(page.locator("#log code")).to_have_count(2, timeout=PATIENCE)
     yield "something happened"
