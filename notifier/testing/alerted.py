@@ -20,7 +20,7 @@ from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member
 from notifier.testing.devices import platform
 from notifier.testing.finding import Finding, agreement
-from notifier.testing.providers.fixture import fixture_member
+from notifier.testing.providers.fixture import member_of
 from notifier.testing.world import Flags
 
 
@@ -36,7 +36,7 @@ class Rang:
 
     @property
     def member(self) -> Member | None:
-        return fixture_member(self.to)
+        return member_of(self.to)
 
 
 def rang(files: Iterable[Path]) -> Iterator[Rang]:

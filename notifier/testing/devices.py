@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from notifier.domain.device import Address, Device, Platform
+from notifier.domain.device import Device, Platform
 from notifier.domain.phrases import PHRASES
 from notifier.domain.subject import Member
-from notifier.testing.providers.fixture import PUSH_SERVICE, fixture_apple, fixture_firebase, fixture_subscription
+from notifier.testing.providers.fixture import fixture_address
 from notifier.testing.world import World
 
 LOCALES = tuple(sorted(PHRASES))
@@ -20,18 +20,13 @@ def devices(world: World, registered_at: datetime) -> Iterator[Device]:
 
 
 def device(m: int, registered_at: datetime) -> Device:
-    return Device(member=Member(m), address=_address(m), locale=LOCALES[m % len(LOCALES)], registered_at=registered_at)
+    return Device(
+        member=Member(m),
+        address=fixture_address(platform(m), m),
+        locale=LOCALES[m % len(LOCALES)],
+        registered_at=registered_at,
+    )
 
 
 def platform(m: int) -> Platform:
     return (Platform.APNS, Platform.FCM, Platform.WEB)[m % 3]
-
-
-def _address(m: int) -> Address:
-    match platform(m):
-        case Platform.APNS:
-            return fixture_apple(m)
-        case Platform.FCM:
-            return fixture_firebase(m)
-        case Platform.WEB:
-            return fixture_subscription(PUSH_SERVICE, m)

@@ -5,10 +5,12 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from hashlib import blake2s
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,13 +31,7 @@ from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.sets import MemoryMemberSets
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.wants import MemoryWants
-from notifier.testing.providers.fixture import (
-    PUSH_SERVICE,
-    fixture_member,
-    fixture_private,
-    fixture_secret,
-    fixture_subscription,
-)
+from notifier.testing.providers.fixture import ORIGIN, fixture_subscription, member_of
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
@@ -134,21 +130,21 @@ def test_whose_a_device_is_can_be_read_from_its_address() -> None:
     for one in map(partial(device, registered_at=NOON), (0, 1, 2, 41, 131_071, 199_999_999, 2**31 - 1)):
         assert one.platform is platform(one.member)
         match one.address:
-            case AppleToken(token=token) | FirebaseToken(token=token):
-                assert fixture_member(token) == one.member
+            case AppleToken(token=to) | FirebaseToken(token=to) | FirebaseInstallation(fid=to):
+                assert member_of(to) == one.member
             case WebSubscription(endpoint=endpoint):
-                assert fixture_member(endpoint) == fixture_member(urlsplit(endpoint).path) == one.member
-            case FirebaseInstallation():
-                raise AssertionError("no formula makes one")
+                assert member_of(urlsplit(endpoint).path) == one.member
     for strange in ("", "fixture-", "fixture-x", "fixture--1", "f" * 64, f"{'0' * 63}g", "/wpush/v2/other-1"):
-        assert fixture_member(strange) is None
+        assert member_of(strange) is None
 
 
-def test_a_browser_s_keys_follow_from_the_path_of_its_endpoint() -> None:
-    found = fixture_subscription(PUSH_SERVICE, 5)
-    path = found.endpoint.removeprefix(PUSH_SERVICE)
-    public = fixture_private(path).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    assert (path, found.key, found.secret) == ("/wpush/v2/fixture-5", public, fixture_secret(path))
+def test_a_browser_s_keys_are_the_documented_ones() -> None:
+    found, path = fixture_subscription(ORIGIN, 5), b"/wpush/v2/fixture-5"
+    order = 2**256 - 2**224 + 2**192 - 0x4319055258E8617B0C46353D039CDAAF
+    private = derive_private_key(int.from_bytes(blake2s(path).digest(), "big") % (order - 1) + 1, SECP256R1())
+    public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    assert (found.endpoint, found.key) == (f"https://updates.push.services.mozilla.com{path.decode()}", public)
+    assert found.secret == blake2s(b"auth" + path).digest()[:16]
     assert web(found.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(found.secret).decode()) == found
 
 
