@@ -1,21 +1,21 @@
 """The settings of alerts on phones: who gets one and how many, by which keys, and what takes them without any."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from notifier.config.issuer import is_loopback
 from notifier.config.rule import setting, variable
 from notifier.domain.audience import TIERS, Tier
+from notifier.domain.caps import Caps
 from notifier.domain.device import Platform
 from notifier.domain.endpoint import KNOWN, PushServices
 from notifier.domain.errors import BadSetting
+from notifier.domain.pace import TERMS, Terms
 
 MOST = 1_000_000_000
 """Beyond it nobody means a number."""
-MINUTE = timedelta(minutes=1)
 FAKES = ("auto", "on", "off")
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """A bundle's id."""
@@ -203,6 +203,11 @@ class Push:
         """Whether its credentials are used."""
         return self.of(platform).configured and self.fakes != "on"
 
-    def per_second(self, platform: Platform) -> float:
-        """As many as all workers together may send."""
-        return self.of(platform).per_minute / MINUTE.total_seconds()
+    @property
+    def paces(self) -> Mapping[Platform, Terms]:
+        """How much all workers together may send."""
+        return {platform: replace(TERMS[platform], per_minute=self.of(platform).per_minute) for platform in Platform}
+
+    @property
+    def caps(self) -> Caps:
+        return Caps(hourly=self.hourly, daily=self.daily)

@@ -1,6 +1,6 @@
 """The ports of the write path, all of them: a profile chooses them, and a system is wired from them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.device import Platform
@@ -83,7 +83,8 @@ class Ports:
     bus: LiveBus
     queue: Queue
     providers: Mapping[Platform, Provider]
-    """Of the platforms that alerts go to."""
+    platforms: Collection[Platform]
+    """Those of them that alerts go to: for the others nobody said by which key."""
     clock: Clock
     nonces: Nonces
     chance: Callable[[], float]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from random import random
 from typing import Any
 
 from notifier.adapters import cassandra, kafka, redis
@@ -45,7 +46,6 @@ from notifier.adapters.cassandra import (
     require,
 )
 from notifier.adapters.celery import CeleryQueue, application, knock
-from notifier.adapters.console import ConsoleSender
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -77,7 +77,7 @@ from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
 from notifier.profiles.inspection import Inspection
 from notifier.profiles.looking import Look, inspected
-from notifier.profiles.providers import providers
+from notifier.profiles.providers import providers, served
 from notifier.system import Reads
 
 
@@ -164,8 +164,8 @@ class Clustered:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
         cache, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
         log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
-        out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
-        for closing in (log.close, cache.close, queue.close, out.close):
+        phones = providers(self._settings, clock, self._closing)
+        for closing in (log.close, cache.close, queue.close):
             self._closing.callback(closing)
         return Ports(
             log=log,
@@ -202,15 +202,16 @@ class Clustered:
             pressure=RedisPressure(cache),
             report=RedisBacklogReport(cache),
             active_hours=RedisActiveHours(cache),
-            paces=RedisPaces(cache),
-            caps=RedisCaps(cache),
+            paces=RedisPaces(cache, self._settings.push.paces),
+            caps=RedisCaps(cache, self._settings.push.caps),
             tabs=RedisTabReport(cache),
             bus=RedisBus(cache),
             queue=queue,
-            sender=ConsoleSender(out),
-            providers=providers(self._settings, clock, self._closing),
+            providers=phones,
+            platforms=served(phones),
             clock=clock,
             nonces=nonces,
+            chance=random,
         )
 
     def reads(self) -> Reads:

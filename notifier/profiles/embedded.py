@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from random import random
 from typing import Any
 
 from notifier.adapters.celery import CeleryQueue, application
-from notifier.adapters.console import ConsoleSender
 from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
@@ -66,7 +66,7 @@ from notifier.ports.chosen import Ports
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.profiles.inspection import Inspection
-from notifier.profiles.providers import providers
+from notifier.profiles.providers import providers, served
 from notifier.profiles.rediss import checked
 from notifier.system import Reads
 
@@ -143,8 +143,8 @@ class Embedded:
         files, clock, nonces = self._files, self._clock, UuidNonces()
         redis, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
         log = SqliteLog(files.log, clock)
-        out = (self._settings.data / "alerts.ndjson").open("ab", buffering=0)
-        for closing in (log.close, redis.close, queue.close, out.close):
+        phones = providers(self._settings, clock, self._closing)
+        for closing in (log.close, redis.close, queue.close):
             self._closing.callback(closing)
         return Ports(
             log=log,
@@ -181,15 +181,16 @@ class Embedded:
             pressure=RedisPressure(redis),
             report=RedisBacklogReport(redis),
             active_hours=RedisActiveHours(redis),
-            paces=RedisPaces(redis),
-            caps=RedisCaps(redis),
+            paces=RedisPaces(redis, self._settings.push.paces),
+            caps=RedisCaps(redis, self._settings.push.caps),
             tabs=RedisTabReport(redis),
             bus=RedisBus(redis),
             queue=queue,
-            sender=ConsoleSender(out),
-            providers=providers(self._settings, clock, self._closing),
+            providers=phones,
+            platforms=served(phones),
             clock=clock,
             nonces=nonces,
+            chance=random,
         )
 
     def reads(self) -> Reads:

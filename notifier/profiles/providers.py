@@ -1,6 +1,6 @@
 """Who rings which phones: by the credentials that are set, or a fake of this machine, the same in both profiles."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +49,10 @@ def providers(
             found[platform] = late = Late(make=making)
             closing.callback(late.close)
     return found
+
+
+def served(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
+    return [platform for platform, provider in providers.items() if not isinstance(provider, Unconfigured)]
 
 
 def credentials(push: Push, platform: Platform) -> str:

@@ -37,7 +37,7 @@ class Numbering(Calling):
             clock=p.clock,
             nonces=p.nonces,
             metrics=self.metrics,
-            platforms=tuple(p.providers),
+            platforms=p.platforms,
         )
 
     def settling(self) -> Settling:

@@ -57,13 +57,21 @@ class Telling(Calling):
     def delivery(self) -> Delivery:
         p = self.ports
         sets = MendedSets(port=p.sets, log=p.log, clock=p.clock)
-        return Delivery(sets=sets, seals=p.seals, inbox=p.inbox, clock=p.clock, metrics=self.metrics, rule=self.rule)
+        return Delivery(
+            sets=sets,
+            seals=p.seals,
+            inbox=p.inbox,
+            clock=p.clock,
+            metrics=self.metrics,
+            rule=self.rule,
+            pushed=self.settings.push.pushed,
+        )
 
     def push(self) -> Push:
         p = self.ports
         breakers, pacing = Breakers(clock=p.clock, metrics=self.metrics), self.pacing()
         away = Away(bursts=p.bursts, seals=p.seals, sent=p.sent, spared=p.spared)
-        capping = Capping(caps=p.caps, metrics=self.metrics)
+        capping = Capping(caps=p.caps, metrics=self.metrics, terms=self.settings.push.caps)
         return Push(
             bursts=p.bursts,
             seals=p.seals,
@@ -93,6 +101,6 @@ class Telling(Calling):
         p = self.ports
         easing = Easing(tabs=p.tabs, pressure=p.pressure, metrics=self.metrics)
         return {
-            platform: Pacing(platform=platform, paces=p.paces, easing=easing, metrics=self.metrics)
-            for platform in Platform
+            platform: Pacing(platform=platform, paces=p.paces, easing=easing, metrics=self.metrics, terms=terms)
+            for platform, terms in self.settings.push.paces.items()
         }

@@ -14,8 +14,8 @@ from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS
 from notifier.domain.burst import Burst
 from notifier.domain.ledger import Account, Fact
-from notifier.domain.plan import PUSHED_TIERS
 from notifier.domain.reach import Verdict
+from notifier.domain.seal import PUSHED
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Member
 from notifier.testing.devices import platform
@@ -75,7 +75,7 @@ class Alerts:
 
     def expect(self, burst: Burst, shard: int, tiers: Mapping[Tier, Flags], phones: Flags) -> None:
         self.bursts[alert(burst).collapse_id] = burst
-        for tier in PUSHED_TIERS if burst.verdict is Verdict.ALL else ():
+        for tier in PUSHED if burst.verdict is Verdict.ALL else ():
             alerted = np.flatnonzero(tiers[tier] & phones) + shard * SHARD_MEMBERS
             if len(alerted):
                 self.expected[burst.key][tier, shard] = frozenset(map(Member, alerted.tolist()))
@@ -127,7 +127,7 @@ class Alerts:
         return heard
 
     def _strange(self, lines: Iterable[Rang]) -> Iterator[str]:
-        told = {key: self._told(key, PUSHED_TIERS) for key in self.expected}
+        told = {key: self._told(key, PUSHED) for key in self.expected}
         for line in lines:
             burst, member = self.bursts.get(line.place), line.member
             if burst is None:
@@ -152,9 +152,10 @@ class Alerts:
         for account in accounts:
             windows = self.expected.get(account.plan.burst, {})
             for piece, standing in account.standings.items():
-                if piece.step is Step.PUSH and standing.ended and standing.ended.fact is Fact.DONE:
+                if piece.step is not Step.ROWS and standing.ended and standing.ended.fact is Fact.DONE:
                     for shard in piece.shards:
-                        yield from ((piece.burst, member) for member in windows.get((piece.tier, shard), ()))
+                        due = windows.get((piece.tier, shard), ())
+                        yield from ((piece.burst, m) for m in due if platform(m) is piece.step.platform)
 
     def _beyond(self, heard: Heard, caps: int) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}

@@ -91,6 +91,7 @@ class Stage:
             bus=g.bus,
             queue=g.queue,
             providers={Platform.FCM: g.phones},
+            platforms=[Platform.FCM],
             clock=g.clock,
             nonces=g.nonces,
             chance=lambda: 0.5,

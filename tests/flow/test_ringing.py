@@ -166,7 +166,7 @@ class Dying:
     def read(self, *given: Any) -> Any:
         return self.sent.read(*given)
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Any:
         return self._call("intend", windows)
 
     def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:

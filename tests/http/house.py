@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from io import BytesIO
 from typing import Any
 
 import httpx
@@ -13,7 +12,6 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from notifier import topics
-from notifier.adapters.console import ConsoleSender
 from notifier.api.app import create
 from notifier.api.identity import Identity, issue
 from notifier.api.keys import Keys
@@ -21,6 +19,7 @@ from notifier.api.noting import Pause
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
+from notifier.domain.device import Platform
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
@@ -55,6 +54,7 @@ from notifier.testing.memory.log import MemoryLog
 from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces
 from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.queue import MemoryQueue
 from notifier.testing.memory.reaches import MemoryReaches
@@ -66,7 +66,6 @@ from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.traces import MemoryTraces
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
-from notifier.testing.providers.nobody import NOBODY
 from tests.http.breakable import (
     BreakableActivity,
     BreakableLog,
@@ -87,9 +86,8 @@ class House:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.broken = Broken()
-        self.console = BytesIO()
-        """A line for each window of alerts."""
         self.clock = clock = ManualClock()
+        self.phones = MemoryPhones(clock)
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
@@ -147,10 +145,11 @@ class House:
             tabs=self.tabs,
             bus=self.bus,
             queue=self.queue,
-            sender=ConsoleSender(self.console),
-            providers=NOBODY,
+            providers={Platform.FCM: self.phones},
+            platforms=[Platform.FCM],
             clock=clock,
             nonces=CountedNonces(),
+            chance=lambda: 0.5,
         )
         self.reads = Reads(
             people=self.people,

@@ -1,11 +1,10 @@
 """What protected accounts say is nothing to a stranger: not by count, name, number, header, problem or alert."""
 
-import json
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import httpx
 import pytest
@@ -13,7 +12,8 @@ from litestar.testing import TestClient
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.device import Device, FirebaseToken
+from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import ShardBlob
 from tests.http.house import Edge, House, event
 
@@ -29,9 +29,14 @@ def lived_in() -> Iterator[Edge]:
     """A house with phones; `u1` is a stranger to bob, whose tweets are protected, and `u2` follows him."""
     house = House()
     house.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
+    house.ports.devices.write([_phone(Member(n), house.clock.now()) for n in (1, 2, 3)])
     house.people.follow(UserId("u2"), BOB, house.clock.now() - timedelta(days=1))
     with TestClient(house.app(), raise_server_exceptions=False) as client:
         yield Edge(house, client)
+
+
+def _phone(member: Member, now: datetime) -> Device:
+    return Device(member=member, address=FirebaseToken(token=f"phone-{member}"), registered_at=now)
 
 
 def said(edge: Edge, *ids: str, protected: bool = False, within: timedelta = timedelta(minutes=2)) -> None:
@@ -58,8 +63,8 @@ def lives(secret: int) -> tuple[list[str], list[object]]:
             edge.house.deliver()
             told += view(edge)
         told += view(edge, last=True)
-        phones = [json.loads(line) for line in edge.house.console.getvalue().splitlines()]
-        return told, [(line["alert"], line["collapse_id"]) for line in phones if "you" not in line["alert"]]
+        alerts = [sent for sent, device in edge.house.phones.arrived if device.member == 1]
+        return told, [(sent.text, sent.collapse_id) for sent in alerts if sent.subject.kind is Kind.MENTION]
 
 
 def view(edge: Edge, *, last: bool = False) -> list[str]:

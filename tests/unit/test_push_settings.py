@@ -33,9 +33,9 @@ def test_tiers_are_told_in_their_order_and_may_be_none() -> None:
     assert read(TIERS="").pushed == []
 
 
-def test_google_s_own_limit_is_ten_thousand_a_second() -> None:
-    assert Push().per_second(Platform.FCM) == 10_000
-    assert read(APNS_PER_MINUTE="90").per_second(Platform.APNS) == 1.5
+def test_google_s_own_limit_is_six_hundred_thousand_a_minute() -> None:
+    assert Push().paces[Platform.FCM].per_minute == 600_000
+    assert read(APNS_PER_MINUTE="90").paces[Platform.APNS].per_minute == 90
 
 
 def test_credentials_of_one_platform_leave_the_others_to_fakes() -> None:

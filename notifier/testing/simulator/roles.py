@@ -213,6 +213,7 @@ class Roles:
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
             providers={Platform.FCM: self._phones(owner)},
+            platforms=[Platform.FCM],
             clock=g.clock,
             nonces=g.nonces,
             chance=lambda: 0.5,
