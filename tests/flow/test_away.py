@@ -3,6 +3,7 @@
 from datetime import time, timedelta
 
 from notifier.domain.alert import Mentioned, WhileAway
+from notifier.domain.audience import Tier
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import RetryAt
@@ -10,7 +11,7 @@ from notifier.domain.subject import Member, UserId
 from notifier.flow.away import STALE
 from tests.flow.stage import NOVA, Stage
 
-LEE = UserId("lee")
+KIM = UserId("kim")
 ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """Where it is nine in the evening when it is noon by UTC, and five in the morning at 20:00."""
 NIGHT = timedelta(hours=8)
@@ -40,31 +41,31 @@ def mentions(stage: Stage, number: int) -> None:
 
 def test_who_sleeps_is_told_of_the_whole_night_at_once_when_it_is_over() -> None:
     stage = Stage()
-    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.ground.people.arrange(KIM, ASLEEP)
     began = stage.ground.clock.now()
     mentions(stage, 3)
-    assert (heard(stage, "kim"), heard(stage, "lee")) == ([0, 0, 0], [])
+    assert (heard(stage, "roy"), heard(stage, "kim")) == ([0, 0, 0], [])
     stage.ground.clock.advance(began + NIGHT - timedelta(minutes=1) - stage.ground.clock.now())
     stage.deliver_others()
-    assert heard(stage, "lee") == []
+    assert heard(stage, "kim") == []
     stage.pass_time(seconds=60)
     stage.deliver(rounds=90)
-    assert (heard(stage, "lee"), heard(stage, "kim")) == ([3], [0, 0, 0])
+    assert (heard(stage, "kim"), heard(stage, "roy")) == ([3], [0, 0, 0])
 
 
 def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
     stage = Stage()
-    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.ground.people.arrange(KIM, ASLEEP)
     mentions(stage, 1)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == stage.scene.people["lee"].member]
+    [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == stage.scene.people["kim"].member]
     assert (sent.news, sent.urgent) == (Mentioned(opener=UserId("ada")), False)
 
 
 def test_what_a_summary_told_is_in_no_other() -> None:
     stage = Stage(settings={"refill": timedelta(minutes=5)})
-    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.ground.people.arrange(KIM, ASLEEP)
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
@@ -72,45 +73,54 @@ def test_what_a_summary_told_is_in_no_other() -> None:
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    assert heard(stage, "lee") == [2, 2]
+    assert heard(stage, "kim") == [2, 2]
 
 
 def test_who_saw_them_meanwhile_is_told_of_none() -> None:
     from notifier.testing.simulator.visits import driven
 
     stage = Stage()
-    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.ground.people.arrange(KIM, ASLEEP)
     mentions(stage, 3)
-    token = stage.page("lee").seen
+    token = stage.page("kim").seen
     assert token is not None
-    driven(stage.tab().see(LEE, token))
+    driven(stage.tab().see(KIM, token))
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    assert heard(stage, "lee") == []
+    assert heard(stage, "kim") == []
 
 
-def test_what_a_provider_kept_for_too_long_is_one_alert_too() -> None:
+def test_what_a_throttle_held_for_too_long_is_one_alert_too() -> None:
     stage = Stage()
-    stage.ground.phones.away = True
+    stage.throttle(Tier.P0, seconds=20 * 60)
     mentions(stage, 3)
+    assert heard(stage, "kim") == []
+    stage.ground.clock.advance(timedelta(minutes=20))
+    stage.deliver(rounds=90)
+    assert (heard(stage, "kim"), heard(stage, "roy")) == ([3], [3])
+
+
+def test_what_is_late_is_told_apart_from_what_is_news() -> None:
+    stage = Stage()
+    stage.throttle(Tier.P0, seconds=(STALE + timedelta(minutes=5)).total_seconds())
+    mentions(stage, 2)
     stage.ground.clock.advance(STALE)
-    stage.ground.phones.away = False
-    stage.deliver(rounds=150)
-    kim = heard(stage, "kim")
-    assert max(kim) >= 2
-    assert len(kim) < 3
+    mentions(stage, 1)
+    stage.ground.clock.advance(timedelta(minutes=4))
+    stage.deliver(rounds=90)
+    assert sorted(heard(stage, "kim")) == [0, 2]
 
 
 def test_a_summary_that_is_tried_again_is_the_same() -> None:
     stage = Stage()
-    stage.ground.people.arrange(LEE, ASLEEP)
+    stage.ground.people.arrange(KIM, ASLEEP)
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
-    lee = Member(stage.scene.people["lee"].member)
-    [device] = stage.ground.devices.of([lee])[lee]
+    kim = Member(stage.scene.people["kim"].member)
+    [device] = stage.ground.devices.of([kim])[kim]
     stage.ground.phones.says[device.id] = [RetryAt(at=stage.ground.clock.now(), reason="busy")]
     stage.deliver(rounds=90)
-    assert heard(stage, "lee") == [2]
+    assert heard(stage, "kim") == [2]
 
 
 def test_a_phone_rings_five_times_an_hour_and_no_more() -> None:
