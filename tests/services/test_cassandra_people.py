@@ -123,7 +123,7 @@ def test_a_late_write_of_an_earlier_look_changes_nothing_for_the_tab_or_for_the_
     again = CassandraPeople(Reader(cluster), ManualClock())
     run(again.see(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
-    assert members(CassandraSpared(cluster).read(burst(), 1, START), 1) == [ADA.member]
+    assert members(CassandraSpared(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]
     assert cluster.execute("SELECT seen_at, writetime(seen_at) AS at FROM seen") == [
         (to_ms(START + timedelta(hours=1)), to_ms(START + timedelta(hours=1)) * 1_000)
     ]
@@ -164,7 +164,9 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
         assert sorted(row.block for row in rows) == list(blocks)
     assert viewer(people).follows == {NOVA: START}
     before = burst(opened_at=START - timedelta(milliseconds=1))
-    assert [int(np.bitwise_count(CassandraSpared(cluster).read(b, 39, START)).sum()) for b in (before, burst())] == [
+    assert [
+        int(np.bitwise_count(CassandraSpared(cluster).read(b, [39], START)[39].never).sum()) for b in (before, burst())
+    ] == [
         SHARD_MEMBERS,
         0,
     ]
@@ -205,7 +207,7 @@ def test_newcomers_leave_no_tombstones_among_the_deleted(cluster: Cluster) -> No
     with closing(Told(cluster.access)) as told:
         CassandraDirectory(told).enrol([ADA, gone])
     assert [values for some in told.asked for cql, values in some if cql.startswith("DELETE")] == [(0, 1)]
-    assert np.array_equal(CassandraSpared(cluster).read(burst(), 0, START), nobody())
+    assert np.array_equal(CassandraSpared(cluster).read(burst(), [0], START)[0].never, nobody())
 
 
 def test_sealing_reads_two_partitions_of_neighbours_at_once_and_the_authors_where_it_is_restricted(

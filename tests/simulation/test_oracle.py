@@ -220,11 +220,12 @@ def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:
         replace(KIM, name="idle", member=4, idle=timedelta(days=40)),
     )
     muted = replace(KIM, name="muted", member=5, muted=frozenset({"nova"}))
-    oracle = replace(ORACLE, people={person.name: person for person in (KIM, NOVA, vip, idle, muted)})
+    eager = replace(idle, name="eager", member=6, asked=True)
+    oracle = replace(ORACLE, people={person.name: person for person in (KIM, NOVA, vip, idle, muted, eager)})
     found = oracle.divide(BURST, 0)
     assert found.tiers == {"p0": {3}, "p1": {1}, "p2": frozenset()}
-    assert (found.dormant, found.suppressed, found.push) == (1, 1, frozenset({1, 3}))
-    assert oracle.divide(replace(BURST, standard=True), 0).tiers["p2"] == {4}
+    assert (found.dormant, found.suppressed, found.push) == (2, 1, frozenset({1, 3, 6}))
+    assert oracle.divide(replace(BURST, standard=True), 0).tiers["p2"] == {4, 6}
 
 
 def test_a_mention_that_is_nowhere_or_twice_is_wrong() -> None:
