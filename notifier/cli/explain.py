@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from notifier.cli.explain_push import Case, alertings
+from notifier.cli.explain_words import alert_facts
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
 from notifier.cli.verbs import example
@@ -13,10 +15,13 @@ from notifier.domain.audience import TIERS
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.block import Row
 from notifier.domain.burst import Burst
+from notifier.domain.device import Platform
 from notifier.domain.digest import Schedule, gathered, named
 from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
+from notifier.domain.sending import Window
+from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, UserId
 from notifier.domain.visible import Denied, Viewer, denied, unread
 from notifier.domain.want import NEVER
@@ -74,21 +79,33 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
     member = await reads.people.member(user)
     if member is None:
         raise NotFound(f"The user is {user}.")
-    viewer = await reads.people.viewer(user, member)
-    shard = shard_of(member)
-    account = ports.ledger.read([key]).get(key)
+    viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
+    account, seal = ports.ledger.read([key]).get(key), ports.seals.read(key, [shard]).get(shard)
+    held = holding(ports)
+    case = Case(
+        burst=burst,
+        viewer=viewer,
+        member=member,
+        seal=seal,
+        account=account,
+        devices=ports.devices.of([member]).get(member, ()),
+        windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
+        now=now,
+        throttles=held,
+    )
     return {
         "burst": str(key),
         "user": user,
         "member": member,
-        **_verdict(burst, viewer, ports.clock.now()),
-        "digest": _digest(burst, viewer, ports.clock.now()),
+        **_verdict(burst, viewer, now),
+        "digest": _digest(burst, viewer, now),
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
-        "seal": _sealed(ports.seals.read(key, [shard]).get(shard), member),
+        "seal": _sealed(seal, member),
         "row": _row(await _row_of(reads, burst, member)),
         "note": note_of(burst),
-        "slices": _slices(account, shard, ports.clock.now(), holding(ports)),
+        "slices": _slices(account, shard, now, held),
+        "alerts": [alert_facts(one) for one in alertings(case)],
         "marks": _marks(burst, viewer),
     }
 
@@ -96,6 +113,12 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
 def _since(moment: datetime | None) -> str | None:
     """None for never."""
     return None if moment == NEVER else maybe_stamp(moment)
+
+
+def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[Window]:
+    """Of whatever tier: by its seal a person is in one alone."""
+    found = ports.sent.read(key, platform, [shard])
+    return [window for windows in found.values() for window in windows]
 
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
@@ -149,6 +172,7 @@ def _slices(account: Account | None, shard: int, now: datetime, held: frozenset[
             "tier": str(piece.tier),
             "state": str(standing.state(now, throttles=held)),
             "at": maybe_stamp(standing.ended.at) if standing.ended else None,
+            "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
         }
         for piece, standing in account.standings.items()
         if shard in piece.shards
@@ -165,9 +189,11 @@ def _marks(burst: Burst, viewer: Viewer) -> Facts:
 
 
 def _print(found: Facts) -> None:
-    slices, marks = found["slices"], found["marks"]
+    slices, alerts, marks = found["slices"], found["alerts"], found["marks"]
     assert isinstance(slices, list)
+    assert isinstance(alerts, list)
     assert isinstance(marks, dict)
+    steps = {Step.ROWS, *(f"push.{each['platform']}" for each in alerts)}
     print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
     click.echo()
     print_facts(
@@ -178,7 +204,9 @@ def _print(found: Facts) -> None:
             "seal": _seal_sentence(found["seal"]),
             "row": found["row"],
             "note": found["note"],
-            **{_slice_name(each): _slice_words(each) for each in slices},
+            **{_slice_name(each): _slice_words(each) for each in slices if each["step"] in steps},
+            "alert": None if alerts else "none: the person has no device",
+            **{f"alert by {each['platform']}": each["because"] for each in alerts},
             "mark": marks["mark"] or "none",
             "seen up to": marks["seen_at"] or "nothing",
         }
@@ -195,7 +223,8 @@ def _slice_name(each: Facts) -> str:
 
 
 def _slice_words(each: Facts) -> str:
-    return f"{each['state']} at {each['at']}" if each["at"] else f"{each['state']}"
+    when = f" at {each['at']}" if each["at"] else f" until {each['until']}" if each["until"] else ""
+    return f"{each['state']}{when}"
 
 
 def _seal_sentence(seal: object) -> str:

@@ -14,7 +14,7 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
     **dict.fromkeys(("warn", "parked", "pause", "ramping", "unread"), "yellow"),
     **dict.fromkeys(("fail", "FAILED", "dead", "gone"), "bold red"),
-    **dict.fromkeys(("in_flight", "active", "pulled"), "cyan"),
+    **dict.fromkeys(("in_flight", "waiting", "active", "pulled"), "cyan"),
     **dict.fromkeys(("planned", "none", "-", "0"), "dim"),
 }
 """By the whole of a cell: a colour repeats what the word says already."""

@@ -78,6 +78,15 @@ class Denied(StrEnum):
     HIDDEN = "hidden"
 
 
+class Unpushed(StrEnum):
+    """Why no phone rings for what is visible."""
+
+    ALERTS_OFF = "alerts_off"
+    OPENER_BLOCKED = "opener_blocked"
+    MARKED = "marked"
+    SEEN = "seen"
+
+
 def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return denied(burst, viewer, now=now) is None
 
@@ -99,19 +108,27 @@ def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
 
 
 def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
-    """Whether the viewer's phone may ring for it, at this hour or once the quiet ones are over.
+    """Whether the viewer's phone may ring for it, at this hour or once the quiet ones are over. A burst that is silent
+    is pushed to nobody at all, whoever it is."""
+    return unpushed(burst, viewer, now=now) is None
+
+
+def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | Denied | None:
+    """The first rule that keeps the viewer's phone silent for it, whatever the hour; None when it may ring.
 
     Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
     on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
-    alerts. A burst that is silent is pushed to nobody at all, whoever it is.
+    alerts.
     """
-    return (
-        viewer.overall.alerts
-        and visible(burst, viewer, now=now)
-        and burst.opener not in viewer.blocked
-        and burst.key not in viewer.marks.by_burst
-        and viewer.marks.unseen(burst.key, burst.opened_at)
-    )
+    if not viewer.overall.alerts:
+        return Unpushed.ALERTS_OFF
+    if (why := denied(burst, viewer, now=now)) is not None:
+        return why
+    if burst.opener in viewer.blocked:
+        return Unpushed.OPENER_BLOCKED
+    if burst.key in viewer.marks.by_burst:
+        return Unpushed.MARKED
+    return None if viewer.marks.unseen(burst.key, burst.opened_at) else Unpushed.SEEN
 
 
 def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> Denied | None:

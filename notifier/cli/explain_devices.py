@@ -1,0 +1,53 @@
+"""What the windows of one sending note of a person's devices: those that took their alert at once are in none."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from notifier.domain.device import DeviceId
+from notifier.domain.sending import Fate, Missed, Try, Window
+from notifier.domain.subject import Member
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """Of one device, the latest."""
+
+    device: DeviceId
+    fate: Fate | None = None
+    """None: its last try was not missed, or is going on."""
+    going: bool = False
+    tries: int
+    """That came to nothing."""
+    until: datetime | None = None
+    """It is sent to again, and no sooner."""
+    reason: str | None = None
+
+
+def noted(windows: Sequence[Window], member: Member) -> Sequence[Noted]:
+    """`windows` in their order."""
+    found: dict[DeviceId, Noted] = {}
+    for window in windows:
+        for tried in window.again:
+            if tried.member == member:
+                found[tried.device] = Noted(device=tried.device, going=window.missed is None, tries=tried.tries)
+        for missed in window.missed or ():
+            if missed.tried.member == member:
+                found[missed.tried.device] = _missed(missed)
+    return list(found.values())
+
+
+def over(devices: Sequence[Noted]) -> Sequence[Noted]:
+    """The same, where nothing is sent again."""
+    return [replace(one, until=None) for one in devices]
+
+
+def named(window: Window, member: Member) -> Iterator[Try]:
+    """The person's devices of which it says something."""
+    yield from (tried for tried in window.again if tried.member == member)
+    yield from (missed.tried for missed in window.missed or () if missed.tried.member == member)
+
+
+def _missed(missed: Missed) -> Noted:
+    tried = missed.tried
+    return Noted(device=tried.device, fate=missed.fate, tries=tried.tries, until=missed.at, reason=missed.reason)

@@ -1,0 +1,258 @@
+"""What `explain` says of a person's phones: from windows, a seal, a ledger and what stands, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import time, timedelta
+from typing import Any
+
+import pytest
+
+from notifier.cli.explain_push import Alerting, Case, Rule, Told, alertings
+from notifier.cli.explain_words import WORDS, alert_facts, alert_words
+from notifier.domain.audience import TIERS, Tier
+from notifier.domain.bits import Bits, from_offsets, nobody
+from notifier.domain.device import AppleToken, Device, FirebaseToken, Platform
+from notifier.domain.ledger import Entry, Fact, State, account
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.overall import NOTHING_SAID, Overall
+from notifier.domain.quiet import Hours
+from notifier.domain.reach import Verdict
+from notifier.domain.seal import Seal
+from notifier.domain.sending import Fate, Missed, Try, Why, Window
+from notifier.domain.slice import Step
+from notifier.domain.subject import Member, UserId
+from notifier.domain.visible import Denied, Unpushed
+from tests.unit.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
+
+BOB, OTHER = Member(7), Member(8)
+"""Of P1 both; bob is the viewer."""
+PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
+TRIED = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
+RINGS = piece(Tier.P1, step=Step.FCM)
+LATER = NOON + MINUTE
+NIGHT = Overall(quiet=Hours(start=time(11), end=time(14)))
+
+
+def people(*members: int) -> Bits:
+    return from_offsets(members)
+
+
+def window(**fields: Any) -> Window:
+    given: dict[str, Any] = {"n": 0, "at": NOON, "people": people(BOB, OTHER), "missed": ()}
+    return Window(**given | fields)
+
+
+def again(**fields: Any) -> Window:
+    return window(n=1, at=LATER, people=nobody(), again=(TRIED,), **fields)
+
+
+def missed(fate: Fate, *, to: Try = TRIED, after: timedelta | None = None) -> Missed:
+    return Missed(tried=to, fate=fate, at=None if after is None else NOON + after, reason="busy")
+
+
+def sealed(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
+    return Seal(
+        shard=0,
+        tiers={each: people(BOB) if each is tier else nobody() for each in TIERS},
+        push=people(BOB) if push else nobody(),
+        dormant=0,
+        suppressed={},
+        threshold=32,
+    )
+
+
+def case(*windows: Window, entries: Sequence[Entry] = (), overall: Overall = NOTHING_SAID, **fields: Any) -> Case:
+    given: dict[str, Any] = {
+        "burst": burst(),
+        "viewer": replace(viewer(), overall=overall),
+        "member": BOB,
+        "seal": sealed(),
+        "account": account(plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)), entries, ()),
+        "devices": [PHONE],
+        "windows": {Platform.FCM: windows},
+        "now": NOON + SECOND,
+    }
+    return Case(**given | fields)
+
+
+def told(of: Case) -> Alerting:
+    [found] = alertings(of)
+    assert found.platform is Platform.FCM
+    return found
+
+
+def test_who_was_sent_it_and_took_it_reads_when() -> None:
+    found = told(case(window()))
+    assert (found.told, found.at, list(found.devices)) == (Told.SENT, NOON, [])
+    assert alert_words(found) == "sent at 2026-01-05T12:00:00.000Z"
+
+
+@pytest.mark.parametrize("why", Why)
+def test_who_was_left_out_of_a_window_reads_by_which_rule(why: Why) -> None:
+    found = told(case(window(silent={why: people(BOB)})))
+    assert (found.told, found.rule, found.at) == (Told.SILENT, why, NOON)
+    assert told(case(window(silent={why: people(OTHER)}))).told is Told.SENT
+
+
+def test_what_others_had_of_a_window_is_not_the_persons() -> None:
+    theirs = missed(Fate.DROPPED, to=replace(TRIED, member=OTHER))
+    assert told(case(window(missed=(theirs,)))).devices == []
+    assert told(case(window(people=people(OTHER)))).told is Told.TO_COME
+
+
+def test_a_summary_says_for_how_many_bursts_it_stands() -> None:
+    found = told(case(window(away={3: people(BOB), 1: people(OTHER)})))
+    assert (found.told, found.stands_for) == (Told.SENT, 3)
+    assert "for 3 of the account" in alert_words(found)
+
+
+@pytest.mark.parametrize("fate", [Fate.RETRY, Fate.UNKNOWN])
+def test_what_is_tried_again_is_told_with_its_moment_and_its_tries(fate: Fate) -> None:
+    found = told(case(window(missed=(missed(fate, after=MINUTE),))))
+    [device] = found.devices
+    assert (found.told, found.until) == (Told.AGAIN, LATER)
+    assert (device.fate, device.tries, device.until, device.reason) == (fate, 1, LATER, "busy")
+
+
+@pytest.mark.parametrize("fate", [Fate.DROPPED, Fate.REFUSED, Fate.GIVEN_UP])
+def test_what_is_never_tried_again_is_told_with_its_reason(fate: Fate) -> None:
+    found = told(case(window(missed=(missed(fate),))))
+    assert (found.told, found.until, [one.fate for one in found.devices]) == (Told.SENT, None, [fate])
+    assert "busy" in alert_words(found)
+
+
+def test_of_a_device_the_latest_window_counts() -> None:
+    first = window(missed=(missed(Fate.RETRY, after=MINUTE),))
+    [going] = told(case(first, again(missed=None))).devices
+    [taken] = told(case(again(), first)).devices
+    assert (going.going, going.until) == (True, None)
+    assert (taken.going, taken.fate, taken.tries) == (False, None, 1)
+    assert told(case(first, again(missed=None))).told is Told.ON_ITS_WAY
+
+
+def test_a_window_that_was_not_closed_is_on_its_way_until_its_slice_has_ended() -> None:
+    open_window = window(missed=None)
+    assert told(case(open_window)).told is Told.ON_ITS_WAY
+    ended = told(case(open_window, entries=[entry(RINGS, Fact.PULLED)]))
+    assert (ended.told, ended.devices) == (Told.UNKNOWN, [])
+
+
+def test_who_has_seen_it_is_not_sent_it_again() -> None:
+    found = told(seen_by(case(window(missed=(missed(Fate.RETRY, after=MINUTE),)))))
+    assert (found.told, found.rule, found.until) == (Told.SENT, Unpushed.SEEN, None)
+    assert [one.until for one in found.devices] == [None]
+    assert told(seen_by(case(window()))).rule is None
+
+
+def test_who_sleeps_by_now_is_sent_it_again_once_awake() -> None:
+    found = told(case(window(missed=(missed(Fate.RETRY, after=MINUTE),)), overall=NIGHT))
+    assert (found.told, found.until) == (Told.AGAIN, NOON + 2 * HOUR)
+
+
+def seen_by(of: Case) -> Case:
+    return replace(of, viewer=replace(of.viewer, marks=Marks(seen_at=NOON + HOUR)))
+
+
+SPARED: Mapping[Unpushed | Denied | Rule, Case] = {
+    Unpushed.ALERTS_OFF: case(overall=Overall(push=False)),
+    Unpushed.OPENER_BLOCKED: case(
+        viewer=viewer(blocked=[ADA]), burst=burst(mentioners=(ADA, UserId("eve")), more_mentioners=True)
+    ),
+    Unpushed.MARKED: case(viewer=viewer(marks=Marks(by_burst={burst().key: Mark.READ}))),
+    Unpushed.SEEN: seen_by(case()),
+    Denied.NOT_FOLLOWED: case(viewer=viewer(follows={})),
+    Denied.RETRACTED: case(burst=burst(count=0)),
+    Rule.TAKEN_BACK: case(burst=replace(burst(), silent=True)),
+}
+
+
+@pytest.mark.parametrize("rule", SPARED, ids=str)
+def test_who_is_spared_it_reads_by_what(rule: Unpushed | Denied | Rule) -> None:
+    found = told(SPARED[rule])
+    assert (found.told, found.rule) == (Told.SPARED, rule)
+    assert alert_words(found) == f"spared: {WORDS[rule]}"
+
+
+NEVER: Mapping[Rule, Case] = {
+    Rule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
+    Rule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
+    Rule.NO_PHONE: case(seal=sealed(push=False)),
+    Rule.NOT_ASKED: case(seal=sealed(tier=Tier.P2, push=False)),
+    Rule.LATE: case(entries=[entry(RINGS, Fact.PULLED)]),
+    Rule.DEAD: case(entries=[entry(RINGS, Fact.DEAD)]),
+    Rule.PASSED: case(entries=[entry(RINGS, Fact.DONE)]),
+    Rule.NOT_SEALED: case(seal=None, account=account(plan_of(shards=0), (), ())),
+}
+
+
+@pytest.mark.parametrize("rule", NEVER, ids=str)
+def test_who_gets_none_reads_why(rule: Rule) -> None:
+    found = told(NEVER[rule])
+    assert (found.told, found.rule) == (Told.NEVER, rule)
+    assert alert_words(found) == f"none: {WORDS[rule]}"
+
+
+def test_whoever_asked_and_got_none_had_no_phone() -> None:
+    asked = Overall(push=True)
+    assert told(case(seal=sealed(tier=Tier.P2, push=False), overall=asked)).rule is Rule.NO_PHONE
+    assert told(case(seal=sealed(tier=None, push=False), overall=asked)).rule is Rule.NO_PHONE
+    assert told(case(seal=sealed(tier=None, push=False))).rule is Rule.NOT_ASKED
+
+
+def test_what_waits_says_until_when_and_for_what() -> None:
+    asleep = told(case(overall=NIGHT))
+    rests = told(case(entries=[entry(RINGS, Fact.WAITS, n=1, at=LATER)]))
+    assert (asleep.told, asleep.rule, asleep.until) == (Told.WAITING, Rule.QUIET_HOURS, NOON + 2 * HOUR)
+    assert (rests.told, rests.rule, rests.until) == (Told.WAITING, Rule.PROVIDER, LATER)
+
+
+def test_the_dormant_wait_for_slices_of_their_own() -> None:
+    waits = entry(piece(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
+    assert told(case(seal=sealed(tier=None), entries=[waits])).until == LATER
+    assert told(case(seal=sealed(tier=Tier.P2), entries=[waits])).told is Told.TO_COME
+
+
+@pytest.mark.parametrize(
+    ("found", "rule"),
+    [
+        (case(), State.PLANNED),
+        (case(seal=None), State.PLANNED),
+        (case(account=None), State.PLANNED),
+        (case(entries=[entry(RINGS, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
+    ],
+    ids=["planned", "not sealed", "no plan", "queued"],
+)
+def test_what_is_to_come_says_how_its_slice_stands(found: Case, rule: State) -> None:
+    assert (told(found).told, told(found).rule) == (Told.TO_COME, rule)
+
+
+def test_each_provider_of_which_the_person_has_a_device_or_had_one_is_told_of() -> None:
+    apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
+    found = alertings(case(window(), devices=[apple]))
+    assert [(one.platform, one.told) for one in found] == [
+        (Platform.APNS, Told.TO_COME),
+        (Platform.FCM, Told.SENT),
+    ]
+    assert alertings(case(devices=[])) == []
+
+
+def test_programs_read_names_that_stay() -> None:
+    found = alert_facts(told(case(window(missed=(missed(Fate.RETRY, after=MINUTE),)))))
+    assert found == {
+        "platform": "fcm",
+        "state": "again",
+        "rule": None,
+        "because": found["because"],
+        "at": "2026-01-05T12:00:00.000Z",
+        "until": "2026-01-05T12:01:00.000Z",
+        "stands_for": 1,
+        "devices": [
+            {
+                "device": PHONE.id,
+                "state": "retry",
+                "tries": 1,
+                "until": "2026-01-05T12:01:00.000Z",
+                "reason": "busy",
+            }
+        ],
+    }
