@@ -5,7 +5,10 @@ import re
 import pytest
 
 from notifier.adapters.push import apns_answers, fcm_answers
+from notifier.cli.explain_push import Rule, Told
 from notifier.domain.phrases import PHRASES
+from notifier.domain.sending import Fate, Why
+from notifier.domain.visible import Unpushed
 from tests.docs.pages import Page
 
 PUSH = Page("docs/push.md")
@@ -43,3 +46,12 @@ def test_what_to_look_at_is_told_of_words_that_a_reason_begins_with() -> None:
 def test_every_language_is_named() -> None:
     named = re.findall(r"[A-Z]\w+", PUSH.text.partition("Languages: ")[2].partition(";")[0])
     assert len(named) == len({language.partition("-")[0] for language in PHRASES})
+
+
+def test_what_explain_says_of_an_alert_is_told_word_for_word() -> None:
+    states = PUSH.table("`state`")
+    words = {word for row in states for word in re.findall(r"`([a-z_]+)`", row[1])}
+    assert [state.strip("`") for state, *_ in states] == list(Told)
+    assert {*Why, *Unpushed, *Rule} <= words
+    [devices] = [row[1] for row in PUSH.table("member") if row[0] == "`devices`"]
+    assert set(Fate) <= set(re.findall(r"`([a-z_]+)`", devices))
