@@ -13,14 +13,11 @@ from notifier.domain.burst import Burst
 from notifier.domain.device import Device, Platform
 from notifier.domain.ledger import Account, Fact, Standing, State
 from notifier.domain.reach import Verdict
-from notifier.domain.seal import Seal
+from notifier.domain.seal import PUSHED, Seal
 from notifier.domain.sending import Why, Window
 from notifier.domain.slice import PHONES
 from notifier.domain.subject import Member
 from notifier.domain.visible import Denied, Unpushed, Viewer, denied, unpushed
-
-UNASKED = (Tier.P0, Tier.P1)
-"""The tiers whose people get alerts without asking for them."""
 
 
 class Told(StrEnum):
@@ -80,7 +77,8 @@ class Case:
     now: datetime
     throttles: Collection[str] = ()
     """Those that hold work back now."""
-    unasked: Collection[Tier] = UNASKED
+    pushed: Collection[Tier] = PUSHED
+    """The tiers whose people are alerted unless they don't want it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +174,7 @@ def _left_out(case: Case, seal: Seal) -> _Told:
         return Told.SPARED, Unpushed.ALERTS_OFF, None
     if tier is Tier.DORMANT and (why := denied(case.burst, case.viewer, now=case.now)) is not None:
         return Told.SPARED, why, None
-    if tier not in case.unasked and overall.push is None:
+    if tier not in case.pushed and overall.push is None:
         return Told.NEVER, Rule.NOT_ASKED, None
     return Told.NEVER, Rule.NO_PHONE, None
 

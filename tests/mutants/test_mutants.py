@@ -24,6 +24,7 @@ SEEDS = {
     "first": 6,
     "zombies": 4,
     "dialling": 1,
+    "redialling": 1,
 }
 """Of the courses; then the dice's own."""
 OWN = ("--seeds", "250")
@@ -32,6 +33,8 @@ REASONS = {
     "loser_not_told": "the bitmap push has",
     "set_written_without_stamp": "the bitmap followers of",
     "retraction_after_the_trails": "retracted: False",
+    "sent_kept_in_redis_only": "as if for the first time",
+    **dict.fromkeys(("mark_before_send", "mark_after_send_without_intent", "retry_by_member"), "without an intent"),
 }
 """What is said of a fault that could be found by what it isn't."""
 TOLD_BY = {
@@ -46,6 +49,10 @@ TOLD_BY = {
     ),
     **dict.fromkeys(("alerts_by_the_seal_alone", "what_a_block_hid_comes_back"), "quarrel"),
     **dict.fromkeys(("claim_without_expiry", "tiers_by_live_activity_on_retry"), "retries"),
+    **dict.fromkeys(
+        ("mark_before_send", "mark_after_send_without_intent", "retry_by_member", "sent_kept_in_redis_only"),
+        "redialling",
+    ),
     "parked_slices_forgotten": "pause",
     "head_before_blob": "first",
     "set_written_without_stamp": "zombies",

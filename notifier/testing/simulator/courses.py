@@ -7,7 +7,7 @@ from itertools import product
 
 from notifier.testing.simulator.days import some_days
 from notifier.testing.simulator.desk import a_hold
-from notifier.testing.simulator.dialling import dialling
+from notifier.testing.simulator.dialling import dialling, redialling
 from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
@@ -239,6 +239,7 @@ COURSES = {
     "days": some_days,
     "back": taking_back,
     "dialling": dialling,
+    "redialling": redialling,
 }
 
 

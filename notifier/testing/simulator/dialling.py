@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from notifier.domain.device import Device, DeviceRecord, FirebaseToken, device_id
+from notifier.domain.receipt import RetryAt
 from notifier.domain.subject import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.directory import Directory
 from notifier.testing.oracle import Phoned
-from notifier.testing.simulator.script import Changed, Happening, Opened, Script, Tweeted
+from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.script import Changed, Happening, Opened, Script, Tweeted, Wiped
 
 OWNERS = ("kim", "lee", "max", "pat", "roy", "nova")
 """Nobody of them is ever erased. The first, and those around max, are of different shards."""
@@ -17,15 +19,21 @@ DEVICES = 3
 """That go round among them."""
 
 
-def dialled(book: PhoneBook, directory: Directory, changed: Changed) -> None:
+BUSY = timedelta(seconds=10)
+
+
+def dialled(book: PhoneBook, ground: Ground, changed: Changed) -> None:
     """As an app or a provider says it. Raises Unavailable or Full, and then may or may not be heard."""
     user = UserId(changed.person)
-    member, address = directory.accounts([user])[user].member, _address(changed)
+    member, address = ground.directory.accounts([user])[user].member, _address(changed)
     match changed.what.split(":")[1]:
         case "on":
             book.register(member, address, locale="en", time_zone="UTC")
         case "off":
             book.unregister(member, device_id(address))
+        case "busy":
+            later = ground.clock.now() + BUSY
+            ground.phones.says[device_id(address)].append(RetryAt(at=later, reason="busy"))
         case _:
             for device in book.of(member):
                 if device.address == address:
@@ -60,3 +68,15 @@ def dialling() -> Script:
     ]
     happenings.append(Happening(step=650, what=Opened(person="kim")))
     return Script(seed=1, steps=680, happenings=happenings, collapse=timedelta(0), pumps=2, devices=True)
+
+
+def redialling() -> Script:
+    """Some have two devices, of which one is to be asked again later; meanwhile Redis is emptied."""
+    said = [("kim", "on:0"), ("kim", "on:1"), ("lee", "on:2"), ("lee", "on:3"), ("kim", "busy:1"), ("lee", "busy:2")]
+    happenings = [
+        Happening(step=1 + 16 * n, what=Changed(person=person, what=f"phone:{what}"))
+        for n, (person, what) in enumerate(said)
+    ]
+    happenings.append(Happening(step=150, what=Tweeted(id="e1", author="ada", mentioned=("nova",))))
+    happenings.append(Happening(step=1_200, what=Wiped()))
+    return Script(seed=1, steps=1_300, happenings=happenings, devices=True)

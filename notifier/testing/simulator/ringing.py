@@ -10,6 +10,7 @@ from notifier.domain.device import Device
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Claim
 from notifier.domain.receipt import Receipt, RetryAt, Unknown
+from notifier.domain.sending import Window
 from notifier.domain.slice import PHONES, Slice
 from notifier.domain.subject import BurstKey
 from notifier.ports.ledger import Claims
@@ -26,30 +27,40 @@ class Ringing:
     marked: dict[str, Marked] = field(default_factory=dict)
     """What people did with their lists: known here only once it stands in the store."""
     taken: dict[str, frozenset[int]] = field(default_factory=dict)
+    first: dict[tuple[BurstKey, Device], tuple[datetime, int]] = field(default_factory=dict)
+    """The window in which each device was told for the first time."""
     wrong: list[str] = field(default_factory=list)
 
     def takes(self, owner: str, burst: BurstKey) -> None:
         self.taken[owner] = self._may(burst)
 
     def rings(self, owner: str, burst: BurstKey, device: Device) -> None:
-        """Nothing is sent that the store doesn't know of as on its way; who could be alerted neither at the start nor
-        now must not be."""
-        member = device.member
-        if not self._intended(burst, device):
+        """Nothing is sent that the store doesn't know of as on its way, and who was in a window is in no later one; who
+        could be alerted neither at the start nor now must not be."""
+        member, going = device.member, self._going(burst, device)
+        if not going:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
+        if any(self.first.setdefault((burst, device), named) != named for named in self._fresh(going, device)):
+            self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
         if member not in self.taken.get(owner, frozenset()) | self._may(burst):
             self.wrong.append(
                 f"{member} was alerted of {burst} after having seen, muted or blocked, or once it was taken back"
             )
 
-    def _intended(self, burst: BurstKey, device: Device) -> bool:
+    def _going(self, burst: BurstKey, device: Device) -> list[Window]:
+        """Those on their way with the device in them."""
         shard = shard_of(device.member)
         found = self.sight.ground.sent.read(burst, device.platform, [shard]).values()
         going = [window for windows in found for window in windows if window.missed is None]
-        return any(
-            holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
+        return [
+            window
             for window in going
-        )
+            if holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
+        ]
+
+    def _fresh(self, going: Iterable[Window], device: Device) -> Iterator[tuple[datetime, int]]:
+        """Windows by their names: of those of them that tell its person for the first time."""
+        return ((window.at, window.n) for window in going if holds(window.told, device.member))
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""

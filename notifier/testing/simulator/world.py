@@ -150,8 +150,8 @@ class World:
             mouth = self.roles.mouth(process)
             threads["api/graph"] = self._says(self.unsaid, lambda said: said(mouth))
         if self.script.devices:
-            book, directory = self.roles.system(process).phonebook(), self.ground.directory
-            threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, directory, changed))
+            book = self.roles.system(process).phonebook()
+            threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, self.ground, changed))
         if self.script.takes_back:
             threads["api/retractions"] = self._sends(self._watched(gateway), self.undone, lambda id: None)
         return threads
