@@ -200,7 +200,8 @@ def _fairly(candidates: list[tuple[Account, Standing]], purse: _Purse) -> Iterab
     for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: c[0].plan.opened_at)):
         turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
         # Of phones those of P0 come first, whosever burst; rows have a pool for each tier.
-        keyed.append(((PUSHED_TIERS.index(standing.slice.tier), turn, account.plan.opened_at, order), account, standing))
+        rank = PUSHED_TIERS.index(standing.slice.tier)
+        keyed.append(((rank, turn, account.plan.opened_at, order), account, standing))
     return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
 
 
