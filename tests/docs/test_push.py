@@ -34,7 +34,7 @@ def test_apple_s_answers_are_told_as_they_are_taken(receipt: str, reasons: set[s
 
 def test_google_s_answers_are_told_as_they_are_taken() -> None:
     assert told("Google answers", "drop") == {*fcm_answers.DROPS, "INVALID_ARGUMENT"}
-    assert told("Google answers", "configuration error") == {*fcm_answers.CONFIGURES, "invalid_grant", "no credentials"}
+    assert told("Google answers", "configuration error") == {*fcm_answers.CONFIGURES, "invalid_grant"}
 
 
 def test_what_to_look_at_is_told_of_words_that_a_reason_begins_with() -> None:
