@@ -115,7 +115,11 @@ def test_one_thing_has_one_option() -> None:
     assert names & {"--folder", "--dir", "--directory", "--format", "--output", "--max", "--count", "--n"} == set()
     folders = {words for words, command in COMMANDS.items() if "--data" in opts(command)}
     verbs = {words for words, command in COMMANDS.items() if not isinstance(command, click.Group)}
-    assert {words[0] for words in verbs - folders} == {"demo", "bench", "fake"}  # they make folders of their own, or need none
+    assert {words[0] for words in verbs - folders} == {
+        "demo",
+        "bench",
+        "fake",
+    }  # they make folders of their own, or need none
 
 
 def opts(command: click.Command) -> set[str]:
