@@ -3,24 +3,28 @@
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from notifier.adapters.http2 import Limits
+from notifier.adapters.push.development import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web
 from notifier.domain.alert import Alert, trial
-from notifier.domain.device import Device, Platform
+from notifier.domain.device import AppleToken, Device, Platform
+from notifier.domain.errors import BadSetting
 from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.domain.subject import Member, UserId
 from notifier.ports.providers import Provider
-from notifier.profiles.providers import CONNECTIONS, providers
+from notifier.profiles.providers import CONNECTIONS, providers, require_credentials
 from notifier.testing.providers.arrivals import Arrivals
 from notifier.testing.providers.behaviour import Behaviour
-from notifier.testing.providers.fixture import fixture_address, fixture_subscription, member_of
+from notifier.testing.providers.credentials import pem, service_account
+from notifier.testing.providers.fixture import TOPIC, fixture_address, fixture_subscription, member_of
 from notifier.testing.providers.hosting import Hosted, hosted
 
 NOW = datetime.now(UTC)
@@ -178,3 +182,41 @@ def test_what_is_no_line_of_ours_is_no_hindrance(tmp_path: Path) -> None:
         arrivals.remember(file)
         arrivals.heard("a", place="p", text="t", id="1")
     assert json.loads(file.read_text().splitlines()[-1])["again"] is True
+
+
+def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: Path) -> None:
+    apple, web = tmp_path / "AuthKey.p8", tmp_path / "web.pem"
+    apple.write_bytes(pem(elliptic_key(1)))
+    web.write_bytes(pem(elliptic_key(2)))
+    with ExitStack() as stack:
+        phones, browsers = (stack.enter_context(hosted(each)) for each in (Platform.APNS, Platform.WEB))
+        push = Push(
+            apns=Apns(
+                key=str(apple),
+                key_id=KEY_ID,
+                team_id=TEAM_ID,
+                topics=TOPIC,
+                production=phones.origin,
+            ),
+            web=Web(key=str(web), subject=SUBJECT, loopback=True),
+        )
+        require_credentials(push)
+        found = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)
+        [iphone] = fixture(Platform.APNS, 7)
+        foreign = replace(iphone, address=AppleToken(token="ab" * 32, topic="com.rival"))
+        near = replace(iphone, address=fixture_subscription(browsers.origin, 7))
+        sent = [receipt for _, receipt in found[Platform.APNS].send(alert(), [iphone, foreign])]
+        assert sorted(sent, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
+        assert [receipt for _, receipt in found[Platform.WEB].send(alert(), [near])] == [Accepted()]
+        assert (phones.rang, browsers.rang) == (1, 1)
+
+
+def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "account.json"
+    file.write_text("{}")
+    push = Push(fcm=Fcm(account=str(file)))
+    with pytest.raises(BadSetting, match="service account of FCM"):
+        require_credentials(push)
+    require_credentials(push, [Platform.APNS])
+    file.write_bytes(service_account())
+    require_credentials(push)
