@@ -234,7 +234,7 @@ LIKE = {
     Kept(NARROW, 0, 10 * DAY): "deleted_members",
     Kept(NARROW, 91 * DAY): "holds",
     Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
-    Kept(TIERS, 8 * DAY): "marks_of_burst sent",
+    Kept(TIERS, 8 * DAY): "marks_of_burst sendings",
     Kept(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
     Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
     Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts",
@@ -245,7 +245,7 @@ LIKE = {
     Kept(NARROW, 270 * DAY): "devices device_holders",
     Kept(TIERS, 0): "stays",  # its rows end by TTLs of their own: two days after their hour
 }
-TAKEN_AWAY = {"blocks", "blocks_of_account"}
+TAKEN_AWAY = {"blocks", "blocks_of_account", "sent"}
 """By the steps of the phase post."""
 TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 
