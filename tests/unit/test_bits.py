@@ -19,6 +19,7 @@ from notifier.domain.bits import (
     holds,
     members,
     nobody,
+    offsets,
     shard_of,
 )
 from notifier.domain.errors import Poison
@@ -49,6 +50,13 @@ def test_the_form_follows_from_the_number_of_members(n: int, form: bytes) -> Non
     bits = from_offsets(range(n))
     assert encode(bits)[:1] == form
     assert np.array_equal(decode(encode(bits)), bits)
+
+
+@pytest.mark.parametrize("step", [1, 63, 128, 256, 257, 5_000, SHARD_MEMBERS])
+def test_people_are_found_where_they_are_however_many_they_are(step: int) -> None:
+    places = range(step // 2, SHARD_MEMBERS, step)
+    assert offsets(from_offsets(places)).tolist() == list(places)
+    assert offsets(nobody()).tolist() == []
 
 
 @pytest.mark.parametrize(
