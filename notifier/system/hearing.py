@@ -54,5 +54,6 @@ class Hearing(Numbering):
             collapse=self.settings.collapse,
             refill=self.settings.refill,
             rule=self.rule,
+            pushed=self.settings.push.pushed,
             turn=turn,
         )

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from notifier.config.push import Push
 from notifier.domain import forecast
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import count
@@ -15,6 +16,7 @@ from notifier.domain.seal import Seal
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.preview import Previewed
+from notifier.testing.simulator.script import Changed
 from tests.flow.stage import LYRA, NOVA, Stage
 from tests.flow.withdrawn import delete
 
@@ -40,6 +42,10 @@ def seals(stage: Stage, key: BurstKey) -> list[Seal]:
     return list(stage.ground.archive.seals(key))
 
 
+def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
+    return sum(count(one.alerted(tier)) for one in seals(stage, key))
+
+
 def told(found: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
     assert found.tiers is not None
     return {tier: (one.people, one.phones, one.block_rows + one.member_rows) for tier, one in found.tiers.items()}
@@ -49,11 +55,11 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
     """By the seals, and by what the ledger counted."""
     standings = stage.ground.ledger.read([key])[key].standings.values()
     entries = [s.ended for s in standings if s.ended and s.slice.step is Step.ROWS]
-    phones = {tier: sum(count(one.alerted(tier)) for one in seals(stage, key)) for tier in (Tier.P0, Tier.P1)}
+    phones = {tier: alerted(stage, key, tier) for tier in TIERS}
     return {
         tier: (
             sum(e.people for e in entries if e.slice.tier is tier),
-            phones.get(tier, 0),
+            phones[tier],
             sum(e.rows for e in entries if e.slice.tier is tier),
         )
         for tier in TIERS
@@ -75,6 +81,20 @@ def test_preview_equals_actual(whom: str, author: str, protected: bool) -> None:
     assert told(found) == actual(stage, key)
     assert found.dormant == sum(one.dormant for one in seals(stage, key))
     assert sum((found.suppressed or {}).values()) == sum(sum(one.suppressed.values()) for one in seals(stage, key))
+
+
+@pytest.mark.parametrize(("tiers", "phones"), [("p0,p1", [2, 1, 1, 1]), ("p2", [0, 0, 2, 1]), ("", [0, 0, 1, 1])])
+def test_phones_ring_of_the_tiers_that_the_operator_names_and_of_whoever_asked(tiers: str, phones: list[int]) -> None:
+    stage = Stage(settings={"push": Push(tiers=tiers)})
+    for name in ("max", "pat", "quinn"):  # of whom pat hasn't asked
+        stage.scene.change(Changed(person=name, what="push"))
+    [found] = preview(stage, "nova")
+    stage.mention("nova")
+    stage.deliver()
+    [key] = stage.bursts(NOVA)
+    assert [alerted(stage, key, tier) for tier in Tier] == phones
+    assert told(found) == actual(stage, key)
+    assert found.dormant_phones == phones[-1]
 
 
 def test_the_day_s_first_leaves_out_nobody_who_wants_that_alone_and_the_second_does() -> None:
