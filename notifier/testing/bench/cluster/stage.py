@@ -128,7 +128,8 @@ class Stage:
         found += [outside.books_balance(truth), outside.distinct_rows(truth)]
         # Those of other instances, too, some of which were killed.
         alerts = list(rang(self.data.parent.glob("*/alerts.ndjson")))
-        found.append(outside.alerts_equal_oracle(alerts, Promised(caps=Settings().push.hourly, once=False, counted=False)))
+        promised = Promised(caps=Settings().push.hourly, once=False, counted=False)
+        found.append(outside.alerts_equal_oracle(alerts, promised))
         seen = wrong_tabs(self.instance.url, self.settings, self.ports.clock, self.world, truth)
         return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + seen + self._letters()
 
