@@ -6,6 +6,7 @@ Another one is a function more in SIDES; one that has no wire goes into WITHOUT_
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from notifier.domain.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.http2 import Post, Reply, Silence
@@ -14,7 +15,8 @@ from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser
 from tests.unit.browsers import World
 from tests.unit.browsers import device as subscribed
-from tests.unit.pushing import Wire, android, apple, google, installation, iphone
+from tests.unit.firebase import by_firebase_admin
+from tests.unit.pushing import Google, Wire, android, apple, google, installation, iphone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +46,37 @@ class Wired(Side):
     words: Words
     id_of: Callable[[Post], object]
     """What makes two of them one for the phone, or for the provider."""
+    amid_others: Sequence[Silence] = (Silence(reason="cut", left=True), Silence(reason="no way", left=False))
+    """What may become of a letter while others are answered."""
+
+    def goes_silent(self, *, left: bool) -> str:
+        """From here on, and why, in the words of who sends."""
+        silence = Silence(reason="cut" if left else "no way", left=left)
+        self.says(silence)
+        return silence.reason
 
     def says(self, answer: Reply | Silence) -> None:
         """To every letter from here on."""
         self.wire.instead = lambda post: answer if post in self.wire.letters else None
 
 
-def apns() -> Wired:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByHttp(Wired):
+    """On a line to a server of its own."""
+
+    hang_up: Callable[[], None]
+
+    def goes_silent(self, *, left: bool) -> str:
+        if left:
+            self.says(Silence(reason="", left=True))
+            return "the connection broke"
+        self.hang_up()
+        return "it can't be reached"
+
+
+def apns(ahead: int = 1) -> Wired:
     made = apple()
+    made.wire.ahead = ahead
 
     def token(device: Device) -> str:
         assert isinstance(device.address, AppleToken)
@@ -77,22 +102,32 @@ def apns() -> Wired:
     )
 
 
-def fcm() -> Wired:
-    return _firebase(android)
+def fcm(ahead: int = 1) -> Wired:
+    return _firebase(google(), Wired, android, ahead)
 
 
-def fcm_by_installations() -> Wired:
-    return _firebase(installation)
+def fcm_by_installations(ahead: int = 1) -> Wired:
+    return _firebase(google(), Wired, installation, ahead)
 
 
-def _firebase(device: Callable[[int], Device]) -> Wired:
-    made = google()
+def firebase_admin(ahead: int = 1) -> Wired:
+    made = by_firebase_admin(ahead)
+    kind = partial(ByHttp, hang_up=made.hang_up, amid_others=[Silence(reason="", left=True)])
+    return _firebase(made, kind, alternately, ahead)
+
+
+def alternately(number: int) -> Device:
+    return installation(number) if number % 2 else android(number)
+
+
+def _firebase(made: Google, kind: Callable[..., Wired], device: Callable[[int], Device], ahead: int) -> Wired:
+    made.wire.ahead = ahead
 
     def target(device: Device) -> str:
         assert isinstance(device.address, FirebaseToken | FirebaseInstallation)
         return device.address.token if isinstance(device.address, FirebaseToken) else device.address.fid
 
-    return Wired(
+    return kind(
         provider=made.sender,
         device=device,
         shows=lambda device: [*made.fake.phones[target(device)].shows.values()],
@@ -110,8 +145,9 @@ def _firebase(device: Callable[[int], Device]) -> Wired:
     )
 
 
-def webpush() -> Wired:
+def webpush(ahead: int = 1) -> Wired:
     made, browsers = World(), dict[int, Browser]()
+    made.wire.ahead = ahead
 
     def browser(number: int) -> Browser:
         if number not in browsers:
@@ -141,5 +177,5 @@ def _error(status: str, own: str) -> bytes:
     return f'{{"error":{{"status":"{status}","message":"no","details":[{detail}]}}}}'.encode()
 
 
-SIDES: Sequence[Callable[[], Wired]] = [apns, fcm, fcm_by_installations, webpush]
-WITHOUT_A_WIRE: Sequence[Callable[[], Side]] = []
+SIDES: Sequence[Callable[[int], Wired]] = [apns, fcm, fcm_by_installations, firebase_admin, webpush]
+WITHOUT_A_WIRE: Sequence[Callable[[int], Side]] = []

@@ -25,8 +25,8 @@ ROOM = 2
 
 @pytest.fixture(params=[*SIDES, *WITHOUT_A_WIRE], ids=lambda make: make.__name__)
 def side(request: pytest.FixtureRequest) -> Side:
-    made: Callable[[], Side] = request.param
-    return made()
+    made: Callable[[int], Side] = request.param
+    return made(1)
 
 
 @pytest.fixture(params=[1, 16], ids=["one at a time", "many at once"])
@@ -36,10 +36,8 @@ def ahead(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(params=SIDES, ids=lambda make: make.__name__)
 def wired(request: pytest.FixtureRequest, ahead: int) -> Wired:
-    made: Callable[[], Wired] = request.param
-    found = made()
-    found.wire.ahead = ahead
-    return found
+    made: Callable[[int], Wired] = request.param
+    return made(ahead)
 
 
 def sent(side: Side, given: Alert, *devices: Device) -> list[Receipt]:
@@ -103,17 +101,17 @@ def test_each_device_has_one_receipt_whatever_becomes_of_the_others(wired: Wired
         wired.words.busy,
         wired.words.too_large,
         wired.words.not_us,
-        Silence(reason="cut", left=True),
-        Silence(reason="no way", left=False),
         Reply(status=200, body=b"what?"),
+        *wired.amid_others,
     ]
     turns = cycle(answers)
     wired.wire.instead = lambda post: next(turns) if post in wired.wire.letters else None
-    devices = [wired.device(n) for n in range(80)]
+    devices = [wired.device(n) for n in range(10 * len(answers))]
     found = [*wired.provider.send(FIRST, devices)]
     assert Counter(device for device, _ in found) == dict.fromkeys(devices, 1)
     kinds = Counter(type(receipt) for _, receipt in found)
-    assert kinds == {Accepted: 20, DropToken: 10, RetryAt: 20, PayloadError: 10, ConfigError: 10, Unknown: 10}
+    later = 10 * len(wired.amid_others)  # but for what may have left
+    assert kinds == {Accepted: 20, DropToken: 10, RetryAt: later, PayloadError: 10, ConfigError: 10, Unknown: 10}
 
 
 def test_devices_are_taken_as_there_is_room(wired: Wired) -> None:
@@ -174,17 +172,17 @@ def test_what_is_wrong_with_who_sends_costs_no_device_and_says_what_to_look_at(w
 
 
 def test_silence_after_it_left_is_unknown_and_never_sent_again_by_the_sender(wired: Wired) -> None:
-    wired.says(Silence(reason="cut", left=True))
-    assert sent(wired, FIRST, wired.device(1)) == [Unknown(reason="cut")]
+    reason = wired.goes_silent(left=True)
+    assert sent(wired, FIRST, wired.device(1)) == [Unknown(reason=reason)]
     assert len(wired.wire.letters) == 1
 
 
 def test_silence_before_it_left_is_a_later_try(wired: Wired) -> None:
-    wired.says(Silence(reason="no way", left=False))
+    reason = wired.goes_silent(left=False)
     [receipt] = sent(wired, FIRST, wired.device(1))
     assert isinstance(receipt, RetryAt)
     assert receipt.at > wired.clock.now()
-    assert receipt.reason == "no way"
+    assert receipt.reason == reason
 
 
 GARBAGE = [b"", b"\xff\xfe", b"<html>", b"[]", b"null", b"1" * 9_999, b"[" * 99_999, b'{"reason":7}', b'{"error":[]}']

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from itertools import islice
+from urllib.parse import urlsplit
 
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
 from notifier.domain.alert import Alert, alert
@@ -57,7 +58,7 @@ class Wire:
     @property
     def letters(self) -> list[Post]:
         """Without what was asked of Google's token endpoint."""
-        return [post for post in self.sent if not TOKEN_URI.startswith(post.origin.removesuffix(":443"))]
+        return [post for post in self.sent if post.path != urlsplit(TOKEN_URI).path]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -98,7 +98,7 @@ class AccessTokens:
         if held is not None:
             self._held, self._trouble = held, None
         else:
-            self._trouble = _trouble(answer, now, self.chance())
+            self._trouble = trouble(answer, now, self.chance())
 
 
 def _held(reply: Reply, now: datetime) -> _Held | None:
@@ -112,7 +112,7 @@ def _held(reply: Reply, now: datetime) -> _Held | None:
     return _Held(token=token, renew_at=now + life / 2, expires_at=now + life)
 
 
-def _trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
+def trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
     """Nothing of it was sent to any device, whatever became of the question."""
     if isinstance(answer, Silence):
         return RetryAt(at=in_a_while(now, chance), reason=f"no access token: {answer.reason}")

@@ -4,17 +4,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
-from notifier.adapters.push.access_token import AccessTokens
 from notifier.adapters.push.bodies import fitting
 from notifier.adapters.push.fcm_answers import is_unauthenticated, receipt_of
 from notifier.adapters.push.letters import Letter, Outcome, outcomes
-from notifier.adapters.push.waiting import of_silence
+from notifier.adapters.push.service_account import ServiceAccount
+from notifier.adapters.push.waiting import Chance, of_silence
 from notifier.domain.alert import Alert
 from notifier.domain.device import Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.phrases import language_of
 from notifier.domain.receipt import Receipt
-from notifier.ports.http2 import Reply, Silence
+from notifier.ports.clock import Clock
+from notifier.ports.http2 import Reply, Silence, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"
 COLLAPSE_KEYS = 4
@@ -23,11 +25,34 @@ _HEAD = b'{"message":{'
 """Behind this each letter says whom it is for."""
 
 
+class Tokens(Transport, Protocol):
+    """What letters travel by, and the token that they show: ours, or firebase-admin."""
+
+    @property
+    def account(self) -> ServiceAccount: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def chance(self) -> Chance: ...
+
+    def ensure(self) -> Receipt | None:
+        """Before letters are written: what becomes of them if no token can be had."""
+        ...
+
+    def current(self) -> str: ...
+
+    def forget(self, token: str) -> None:
+        """Google takes it no more."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fcm:
     """A Provider; the devices that it is given are Firebase's."""
 
-    tokens: AccessTokens
+    tokens: Tokens
     """And the transport with them."""
     origin: str = ORIGIN
 

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import PREFACE, Violation, frame
@@ -30,6 +31,14 @@ class Tally:
     """Connections whose client didn't keep to the protocol."""
 
 
+class Linked(Protocol):
+    """A connection, of whatever HTTP."""
+
+    def tell_now(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class House:
     """What the connections of a server share."""
@@ -37,7 +46,14 @@ class House:
     asked: Asked
     conduct: Conduct
     tally: Tally = field(default_factory=Tally)
-    connections: "set[Connection]" = field(default_factory=set)
+    connections: set[Linked] = field(default_factory=set)
+
+    def answer(self, post: Post) -> Reply | Silence:
+        try:
+            return self.asked(post)
+        except Exception:
+            log.exception("whoever answers has failed at %s", post.path)
+            return Reply(status=500)
 
 
 class Connection(asyncio.Protocol):
@@ -177,11 +193,7 @@ class Connection(asyncio.Protocol):
             self._reply(asked.stream, answer)
 
     def _answer(self, post: Post) -> Reply | Silence:
-        try:
-            answer = self._house.asked(post)
-        except Exception:
-            log.exception("whoever answers has failed at %s", post.path)
-            return Reply(status=500)
+        answer = self._house.answer(post)
         return Silence(reason="it stalls", left=True) if self._house.conduct.stalls else answer
 
     def _release(self, late: list[tuple[int, Reply]]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
+from typing import Any
 
 from notifier.ports.http2 import Post, Reply
 from notifier.testing.http2.conduct import Conduct
@@ -24,7 +25,8 @@ def accepts(post: Post) -> Reply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
     origin: str
-    _pipe: "Pipe[object, object]"
+    http1: str
+    _pipe: "Pipe[Any, Any]"
 
     def behave(self, conduct: Conduct) -> None:
         self._pipe.send(conduct)
@@ -48,19 +50,18 @@ def elsewhere(
     process.start()
     theirs.close()
     try:
-        origin = ours.recv()
-        assert isinstance(origin, str)
-        yield Elsewhere(origin=origin, _pipe=ours)
+        origin, http1 = ours.recv()
+        yield Elsewhere(origin=origin, http1=http1, _pipe=ours)
     finally:
         ours.close()
         process.join()
 
 
-def _host(pipe: "Pipe[object, object]", asked: Asked, conduct: Conduct, certificate: Path | None) -> None:
+def _host(pipe: "Pipe[Any, Any]", asked: Asked, conduct: Conduct, certificate: Path | None) -> None:
     """Until the other end of the pipe is closed, also by the death of whoever holds it."""
     os.setsid()  # Ctrl-C is for whoever started us
     with serving(asked, conduct, certificate=certificate) as server:
-        pipe.send(server.origin)
+        pipe.send((server.origin, server.http1))
         while True:
             try:
                 word = pipe.recv()

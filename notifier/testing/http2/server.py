@@ -12,6 +12,7 @@ from typing import Any
 
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.connection import Asked, Connection, House, Tally
+from notifier.testing.http2.http1 import Http1
 
 HOST = "127.0.0.1"
 
@@ -19,6 +20,8 @@ HOST = "127.0.0.1"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     origin: str
+    http1: str
+    """The origin for those who speak that; nobody but they can use it."""
     _house: House
     _loop: asyncio.AbstractEventLoop
 
@@ -56,7 +59,7 @@ def serving(
 ) -> Iterator[Server]:
     """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
     house = House(asked=asked, conduct=conduct)
-    ready: Future[int] = Future()
+    ready: Future[tuple[int, int]] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
     serve = _serve(house, certificate, done, ready, port=port)
@@ -64,14 +67,15 @@ def serving(
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        yield Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
+        origin, http1 = (f"{scheme}://{HOST}:{number}" for number in ready.result())
+        yield Server(origin=origin, http1=http1, _house=house, _loop=loop)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
         thread.join()
 
 
-def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[int]") -> None:
+def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[tuple[int, int]]") -> None:
     try:
         loop.run_until_complete(serve)
     except BaseException as error:
@@ -83,23 +87,27 @@ def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], read
 
 
 async def _serve(
-    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[tuple[int, int]]", *, port: int
 ) -> None:
-    context = secure(certificate) if certificate else None
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(house), HOST, port, ssl=context)
+    loop = asyncio.get_running_loop()
+    context, plain = (secure(certificate, protocol) if certificate else None for protocol in ("h2", "http/1.1"))
+    server = await loop.create_server(lambda: Connection(house), HOST, port, ssl=context)
+    other = await loop.create_server(lambda: Http1(house), HOST, 0, ssl=plain)
     try:
-        ready.set_result(server.sockets[0].getsockname()[1])
+        ready.set_result((server.sockets[0].getsockname()[1], other.sockets[0].getsockname()[1]))
         await done.wait()
     finally:
-        server.close()
+        for each in (server, other):
+            each.close()
         for connection in [*house.connections]:
             connection.abort()
-        await server.wait_closed()
+        for each in (server, other):
+            await each.wait_closed()
 
 
-def secure(certificate: Path) -> ssl.SSLContext:
+def secure(certificate: Path, protocol: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate)
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([protocol])
     return context

@@ -70,7 +70,7 @@ class Grants:
             return "invalid_grant", "Invalid JWT: Failed audience check or malformed."
         if kid != self.key_id or claims.get("iss") != self.email:
             return "invalid_grant", "Invalid grant: account not found"
-        if claims.get("scope") not in SCOPES:
+        if not {*str(claims.get("scope")).split()} & {*SCOPES}:
             return "invalid_scope", "Invalid OAuth scope or ID token audience provided."
         if expires - issued > LONGEST or not issued - CLOCKS_MAY_DIFFER <= now <= expires:
             return (
