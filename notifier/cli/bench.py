@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from notifier.testing.bench.rounds import Figure
 
 
+environments_option = click.option(
+    "--environments",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/peers"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the peers are installed, from hashed pins, when they aren't yet; that needs a package registry.",
+)
+
+
 @click.group(cls=Family, epilog=example("notifier bench fanout --quick"))
 def bench() -> None:
     """Measure what is promised about speed; nothing else should run on the machine meanwhile."""
@@ -84,16 +94,18 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
-@bench.command(epilog=example("notifier bench push --quick", "notifier bench push --only goaway_graceful --json"))
-@click.option("--quick", is_flag=True, help="Fewer rounds of less: half a minute.")
+@bench.command(epilog=example("notifier bench push --quick", "notifier bench push --only transport --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds of less: a minute and a half.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@environments_option
 @json_option
 @click.pass_context
-def push(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure what an alert costs its sender, before a server that speaks HTTP/2 as the providers do."""
-    from notifier.testing.bench.push.transport import PARTS
+def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
+    """Measure what an alert costs its sender, ours and other people's, before a server that speaks as providers do."""
+    from notifier.testing.bench.peers.environment import Environments
+    from notifier.testing.bench.push.parts import parts
 
-    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+    _bench(ctx, parts(Environments(folder=environments)), quick=quick, only=only, as_json=as_json)
 
 
 @bench.command(epilog=example("notifier bench cql --quick", "notifier bench cql --only rows --json"))
@@ -162,14 +174,7 @@ def _bench(
 
 @bench.command(epilog=example("notifier bench peers --quick", "notifier bench peers --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds and smaller samples: under two minutes.")
-@click.option(
-    "--environments",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build/peers"),
-    show_default=True,
-    metavar="DIR",
-    help="Where the peers are installed, from hashed pins, when they aren't yet; that needs a package registry.",
-)
+@environments_option
 @json_option
 @click.pass_context
 def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) -> None:

@@ -39,7 +39,7 @@ def people(tmp_path: Path) -> Path:
 
 
 def guest(place: str, valkey: PeersValkey, tmp_path: Path, python: Path = OURS) -> Guest:
-    return Guest(python=python, place=place, socket=valkey.socket, log=tmp_path / "guest.log")
+    return Guest(python=python, place=place, given=str(valkey.socket), log=tmp_path / "guest.log")
 
 
 @pytest.mark.parametrize("peer", IN_OUR_ENVIRONMENT, ids=lambda peer: peer.name)

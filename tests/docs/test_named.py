@@ -1,6 +1,7 @@
 """What a bench measures, a fault breaks and a scenario tries is named in the pages that people read."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from notifier.testing.bench.cluster import ring
 from notifier.testing.bench.cluster.scenarios import SHARING
 from notifier.testing.bench.cql import parts as cql
 from notifier.testing.bench.log import records as log
-from notifier.testing.bench.push import transport
+from notifier.testing.bench.push import parts as push
 from notifier.testing.faults import STRIKES, STRIKES_ON_ENGINES
 from tests.repo.sources import ROOT
 
@@ -19,7 +20,7 @@ TOLD = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\}
 
 @pytest.mark.parametrize(
     "parts",
-    [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS, transport.PARTS],
+    [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS, push.parts(Path)],
     ids=["fanout", "audience", "live", "page", "cql", "log", "push"],
 )
 def test_every_figure_is_explained_where_figures_are(parts: fanout.Parts) -> None:

@@ -1,13 +1,19 @@
-"""The bench of alerts measures what it says: what is told twice, lost or guessed is wrong, and the floor does send."""
+"""The bench of alerts measures what it says: what is told twice, lost or guessed is wrong, and all sides do send."""
 
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from notifier.adapters.http2 import Http2Transport
 from notifier.ports.http2 import Reply, Silence
+from notifier.testing.bench.push.contest import Round, figures
 from notifier.testing.bench.push.floor import AT_ONCE, Floor
+from notifier.testing.bench.push.ours import Place, alert, answers, devices, sent
 from notifier.testing.bench.push.partings import Arrived, parting, wrong
 from notifier.testing.bench.push.posts import posts
+from notifier.testing.bench.push.rivals import RIVALS, Rival
+from notifier.testing.bench.rounds import Cost, Spread
 from notifier.testing.http2.server import serving
 
 ACCEPTED = Reply(status=200)
@@ -57,3 +63,42 @@ def test_the_leanest_sender_sends_as_many_as_it_is_told_to() -> None:
 def test_each_post_has_its_own_device_and_id() -> None:
     made = [*posts("https://push.example", 100)]
     assert len({post.path for post in made}) == len({post.headers[-1] for post in made}) == 100
+
+
+@pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.part)
+def test_each_of_our_senders_has_every_alert_accepted_and_an_error_where_one_is_not(rival: Rival) -> None:
+    with serving(answers) as server, closing(Http2Transport(clear=True)) as transport:
+        place = Place(origin=server.origin, http1=server.http1, authority=Path())
+        sender, given = rival.sender(place, transport), devices(rival.address, place, 50)
+        sent(sender, alert(), given)
+        assert server.tally.acted_upon == 50 + (rival.part == "fcm")  # one more asked for a token
+    with closing(Http2Transport(clear=True)) as transport, pytest.raises(AssertionError, match="got RetryAt"):
+        sent(rival.sender(place, transport), alert(), given)
+
+
+def took(processor: float, seconds: float = 1e-3) -> Cost:
+    return Cost(seconds=seconds, processor=processor)
+
+
+def test_the_ratio_is_made_within_a_round_and_against_the_cheapest_way_of_it() -> None:
+    """The medians of the sides would say 0.2; the rounds' own ratios say 0.1."""
+    rounds = [
+        Round(ours=took(20e-6), theirs={"one": took(200e-6), "each": took(400e-6), "async": took(1.0)}),
+        Round(ours=took(20e-6), theirs={"one": took(900e-6), "each": took(100e-6), "async": took(1.0)}),
+        Round(ours=took(2e-6), theirs={"one": took(50e-6), "each": took(60e-6), "async": took(1.0)}),
+    ]
+    [fcm] = [rival for rival in RIVALS if rival.part == "fcm"]
+    us, per_s = figures(fcm, rounds)
+    assert (us.finding.name, us.finding.value, us.finding.limit, us.finding.ok) == (
+        "cpu_us_per_send{fcm}",
+        0.1,
+        0.125,
+        True,
+    )
+    assert us.peers == Spread(min=50.0, median=100.0, max=200.0, unit="us", n=3)
+    assert "20.0 us against 100 of firebase-admin" in us.finding.detail
+    assert (per_s.finding.name, per_s.finding.value, per_s.finding.limit) == ("sends_per_s{fcm}", 1_000.0, None)
+
+
+def test_ours_may_take_a_fifth_of_aioapns_an_eighth_of_firebase_admin_and_a_quarter_of_pywebpush() -> None:
+    assert {rival.name: rival.share for rival in RIVALS} == {"aioapns": 5, "firebase-admin": 8, "pywebpush": 4}

@@ -62,7 +62,7 @@ class Meeting:
             guest = Guest(
                 python=pythons(peer.environment),
                 place=peer.place,
-                socket=valkey.socket,
+                given=str(valkey.socket),
                 log=folder / f"{peer.name}.log",
             )
             self.guests[peer] = stack.enter_context(guest)

@@ -1,12 +1,13 @@
-"""A peer's process: started in its own environment, asked for one burst at a time, and always ended."""
+"""A peer's process: started in its own environment, asked for one round at a time, and always ended."""
 
 import json
 import os
 import select
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,17 @@ class Guest:
     python: Path
     place: str
     """FILE:NAME of what makes the peer."""
-    socket: Path
+    given: str
+    """What NAME is called with."""
     log: Path
+    loop: Path = SERVE
+    """The script that it runs."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of its environment, beside what ours has."""
     process: "subprocess.Popen[bytes] | None" = None
 
     def __enter__(self) -> "Guest":
-        """Returns when it waits for its first burst."""
+        """Returns when it waits for its first round."""
         try:
             self._start()
             self._answer()
@@ -47,18 +53,21 @@ class Guest:
 
     def deliver(self, people: Path, count: int, burst: int) -> float:
         """To the people whose numbers are in the file; seconds. Raises GuestFailed unless it reached each just once."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        question = json.dumps({"people": str(people), "burst": burst}) + "\n"
-        try:
-            self.process.stdin.write(question.encode())
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise GuestFailed(f"It ended: {self._last_words()}") from None
-        said = self._answer()
+        said = self.ask({"people": str(people), "burst": burst})
         if said["reached"] != count:
             raise GuestFailed(f"It reached {said['reached']:,} of {count:,} people.")
         return float(said["seconds"])
+
+    def ask(self, question: Mapping[str, object]) -> Mapping[str, Any]:
+        """Raises GuestFailed unless it answers."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise GuestFailed(f"It ended: {self._last_words()}") from None
+        return self._answer()
 
     def stop(self) -> None:
         """Nothing of it runs when this returns: a guest whose input ends ends its own children first."""
@@ -78,7 +87,19 @@ class Guest:
 
     def _start(self) -> None:
         # Without the paths and settings of ours: it must find the packages of its own environment and no others.
-        command = [str(self.python), "-E", "-s", "-W", "ignore", str(SERVE), self.place, str(self.socket)]
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        command = [
+            "env",
+            *settings,
+            str(self.python),
+            "-E",
+            "-s",
+            "-W",
+            "ignore",
+            str(self.loop),
+            self.place,
+            self.given,
+        ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command,

@@ -30,7 +30,7 @@ CONNECTIONS = Limits(connections=6)
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8
 CPU_US = 100.0
-"""A fifth of the 544 us that aioapns 4.0 was once measured to take for one; peers take part elsewhere."""
+"""A fifth of the 544 us that aioapns 4.0 was once measured to take for one; it takes part in another part."""
 LONG, LONG_QUICK = 1_000_000, 200_000
 SETTLED = 100_000
 """Sends after which a process has what it keeps."""
@@ -132,4 +132,3 @@ BRINGS = (
     "goaway_cut",
 )
 PARTS: Parts = {"transport": (run, BRINGS)}
-"""Those of the senders, and of the peers that they are measured against, are parts of their own beside it."""

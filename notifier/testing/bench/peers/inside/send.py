@@ -1,0 +1,37 @@
+"""The loop of a peer that sends alerts: reads how many as lines of JSON, says what they took and how many arrived.
+
+`python send.py FILE:NAME WORDS`, where NAME in FILE makes the peer from WORDS of JSON. Ends when its input does.
+"""
+
+import json
+import sys
+from contextlib import closing
+from importlib import import_module
+from time import perf_counter, process_time
+from typing import Protocol
+
+
+class Peer(Protocol):
+    def send(self, numbers: range, way: str) -> int:
+        """To a device for each number, by one of its ways; how many were accepted."""
+
+    def close(self) -> None: ...
+
+
+def main(place: str, words: str) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not spoil an answer
+    file, _, name = place.partition(":")
+    with closing(getattr(import_module(file), name)(**json.loads(words))) as peer:
+        print(json.dumps({"ready": True}), file=answers, flush=True)
+        for line in sys.stdin:
+            print(json.dumps(measured(peer, **json.loads(line))), file=answers, flush=True)
+
+
+def measured(peer: Peer, begin: int, many: int, way: str) -> dict[str, float]:
+    began, busy = perf_counter(), process_time()
+    accepted = peer.send(range(begin, begin + many), way)
+    return {"accepted": accepted, "seconds": perf_counter() - began, "processor": process_time() - busy}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

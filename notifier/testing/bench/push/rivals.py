@@ -1,0 +1,108 @@
+"""Libraries that others send alerts with: what is said to each, how many it gets, and how far ahead ours must be."""
+
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from notifier.domain.alert import KEPT, Alert
+from notifier.domain.device import Address
+from notifier.ports.http2 import Transport
+from notifier.ports.providers import Provider
+from notifier.testing.bench.push import ours
+from notifier.testing.bench.push.ours import SUBJECT, TOPIC, Place
+from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    part: str
+    name: str
+    environment: str
+    """The name of its pins."""
+    place: str
+    """FILE:NAME in the folder `inside` of the peers."""
+    words: Callable[[Place, Alert], Mapping[str, Any]]
+    """What NAME is called with."""
+    sender: Callable[[Place, Transport], Provider]
+    """Ours."""
+    address: Callable[[int, Place], Address]
+    ways: tuple[str, ...] = ("only",)
+    """That it has of sending; the cheapest of a round counts."""
+    ours_many: int
+    many: int
+    """Of each of its ways."""
+    share: int
+    """Ours may take so small a part of its processor time, one of so many."""
+
+    @property
+    def figures(self) -> tuple[str, str]:
+        return f"cpu_us_per_send{{{self.part}}}", f"sends_per_s{{{self.part}}}"
+
+
+def _shown(alert: Alert) -> Mapping[str, Any]:
+    return {"text": alert.text, "tag": alert.collapse_id, "lasts": int(KEPT.total_seconds())}
+
+
+def _aioapns(place: Place, alert: Alert) -> Mapping[str, Any]:
+    at = urlsplit(place.origin)
+    who = {"key": pem(apple_key()).decode(), "key_id": KEY_ID, "team_id": TEAM_ID, "topic": TOPIC}
+    return {"host": at.hostname, "port": at.port, "authority": str(place.authority), "who": who, **_shown(alert)}
+
+
+def _firebase_admin(place: Place, alert: Alert) -> Mapping[str, Any]:
+    account = json.loads(service_account(f"{place.http1}/token"))
+    return {"origin": place.origin, "http1": place.http1, "account": account, **_shown(alert)}
+
+
+def _pywebpush(place: Place, alert: Alert) -> Mapping[str, Any]:
+    keys = [{"p256dh": _base64(one.key), "auth": _base64(one.secret)} for one in ours.subscriptions()]
+    who = {"key": pem(apple_key()).decode(), "subject": SUBJECT}
+    return {"origin": place.http1, "authority": str(place.authority), **who, "keys": keys, **_shown(alert)}
+
+
+def _base64(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+RIVALS = (
+    Rival(
+        part="apns",
+        name="aioapns",
+        environment="aioapns",
+        place="aioapns_alerts:Aioapns",
+        words=_aioapns,
+        sender=ours.apns,
+        address=ours.iphone,
+        ours_many=20_000,
+        many=2_000,
+        share=5,
+    ),
+    Rival(
+        part="fcm",
+        name="firebase-admin",
+        environment="firebase_admin",
+        place="firebase_alerts:Firebase",
+        words=_firebase_admin,
+        sender=ours.fcm,
+        address=ours.android,
+        ways=("one", "each", "async"),
+        ours_many=20_000,
+        many=500,
+        share=8,
+    ),
+    Rival(
+        part="web",
+        name="pywebpush",
+        environment="pywebpush",
+        place="pywebpush_alerts:Pywebpush",
+        words=_pywebpush,
+        sender=ours.web,
+        address=ours.browser,
+        ours_many=5_000,
+        many=500,
+        share=4,
+    ),
+)

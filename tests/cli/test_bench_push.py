@@ -1,0 +1,36 @@
+"""The rival senders' processes: firebase-admin runs here in our own environment, on a few devices.
+
+aioapns and pywebpush must be installed from a registry first, so no test runs them: `notifier bench push` does, and
+fails one that has an alert not accepted.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from notifier.testing.bench.fanout import run
+from notifier.testing.bench.peers.environment import NotPrepared
+from notifier.testing.bench.push.contest import parts
+from notifier.testing.bench.push.rivals import RIVALS
+
+FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
+
+
+def pythons(name: str) -> Path:
+    if name == "pywebpush":
+        raise NotPrepared("pywebpush.txt can't be installed: no registry.")
+    return Path(sys.executable)
+
+
+def test_ours_and_a_rival_are_measured_in_turns_and_who_cannot_run_fails_alone() -> None:
+    told: list[str] = []
+    found = {each.finding.name: each for each in run(quick=True, only=(), tell=told.append, parts=parts(pythons, FEW))}
+    assert [*found] == [figure for rival in FEW for figure in rival.figures]
+    fcm = found["cpu_us_per_send{fcm}"]
+    assert fcm.finding.n == 3
+    assert fcm.ours and fcm.peers  # noqa: PT018 - both or neither
+    assert "of firebase-admin, the cheapest of one" in fcm.finding.detail
+    assert told[-1].endswith("no registry.")
+    apns, web = (found[f"cpu_us_per_send{{{part}}}"].finding for part in ("apns", "web"))
+    assert (apns.ok, web.ok, apns.n) == (False, False, 0)
+    assert "No module named 'aioapns'" in apns.detail
