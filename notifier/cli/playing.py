@@ -125,7 +125,7 @@ def _require_certificate(file: Path | None) -> None:
 
     try:
         if file is not None:
-            secure(file)
+            secure(file, "h2")
     except OSError as error:
         raise click.UsageError(f"--certificate {file} can't be used: {error.strerror or error}.") from error
 

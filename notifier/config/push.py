@@ -16,6 +16,7 @@ from notifier.domain.pace import TERMS, Terms
 
 MOST = 1_000_000_000
 """Beyond it nobody means a number."""
+LIBRARIES = ("notifier", "firebase-admin")
 FAKES = ("auto", "on", "off")
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """A bundle's id."""
@@ -107,6 +108,13 @@ class Apns:
 class Fcm:
     account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
     origin: str = _origin("Google's server of FCM; none: Google's own")
+    library: str = setting(
+        LIBRARIES[0],
+        must=" or ".join(LIBRARIES),
+        means="whose tokens and connections carry alerts there; Google's is an extra, and slower:"
+        ' `pip install "notifier[firebase-admin]"`',
+        holds=lambda name: name in LIBRARIES,
+    )
     # Google's own limit of a project, unless it has granted another.
     per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=1)
     fake: str = _fake()

@@ -105,6 +105,8 @@ class _Making:
             case Platform.APNS:
                 own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
                 return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in Environment}, opened)
+            case Platform.FCM if push.fcm.library == "firebase-admin":
+                return self._by_google(push.fcm.origin or ORIGIN, opened)
             case Platform.FCM:
                 return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
             case Platform.WEB:
@@ -141,6 +143,18 @@ class _Making:
     def _fcm(self, account: ServiceAccount, origin: str, opened: ExitStack) -> Provider:
         transport = self._transport(origin, account.token_origin, opened=opened)
         tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
+        return Fcm(tokens=tokens, origin=origin)
+
+    def _by_google(self, origin: str, opened: ExitStack) -> Provider:
+        """Its library is an extra. Raises BadSetting."""
+        try:
+            from notifier.adapters.push.firebase import FirebaseAdmin
+        except ModuleNotFoundError as error:
+            name = variable("push", "fcm", "library")
+            raise BadSetting(f"{name} needs more: pip install 'notifier[firebase-admin]' ({error}).") from error
+        account = _read(self.push.fcm.account, "fcm", "account")
+        tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
+        opened.callback(tokens.close)
         return Fcm(tokens=tokens, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport) -> Provider:
