@@ -1,6 +1,6 @@
 """`notifier explain`: why a person sees a burst or doesn't, from recorded facts alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from notifier.cli.explain_words import alert_facts
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
 from notifier.cli.verbs import example
-from notifier.domain.audience import TIERS
+from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.block import Row
 from notifier.domain.burst import Burst
@@ -19,7 +19,7 @@ from notifier.domain.device import Platform
 from notifier.domain.digest import Schedule, gathered, named
 from notifier.domain.errors import NotFound
 from notifier.domain.ledger import Account
-from notifier.domain.seal import Seal
+from notifier.domain.seal import PUSHED, Seal
 from notifier.domain.sending import Window
 from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, UserId
@@ -58,19 +58,22 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
 
     key, who = BurstKey.parse(burst), UserId(user)
     is_digest = key.subject.kind is Kind.DIGEST
-    with opened(settings_for(data)) as folder:
+    settings = settings_for(data)
+    with opened(settings) as folder:
         if is_digest:
             found = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
         else:
-            found = folder.ask(explanation(folder.ports, folder.reads, key, who))
+            found = folder.ask(explanation(folder.ports, folder.reads, key, who, settings.push.pushed))
     if as_json:
         print_json(found)
     else:
         (print_digest if is_digest else _print)(found)
 
 
-async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId) -> dict[str, object]:
-    """Raises NotFound for a burst or a person that doesn't exist."""
+async def explanation(
+    ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
+) -> dict[str, object]:
+    """Raises NotFound for a burst or a person that doesn't exist. `pushed` are the tiers that are alerted unasked."""
     from notifier.cli.holding import holding
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
@@ -92,6 +95,7 @@ async def explanation(ports: Ports, connect: Callable[[], Reads], key: BurstKey,
         windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
         now=now,
         throttles=held,
+        pushed=pushed,
     )
     return {
         "burst": str(key),

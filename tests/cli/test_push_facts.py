@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from notifier.cli.explain import explanation
 from notifier.cli.explain_push import Alerting, Case, Rule, Told, alertings
 from notifier.cli.explain_words import WORDS, alert_facts, alert_words
 from notifier.domain.audience import TIERS, Tier
@@ -17,11 +18,15 @@ from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall
 from notifier.domain.quiet import Hours
 from notifier.domain.reach import Verdict
+from notifier.domain.receipt import RetryAt
 from notifier.domain.seal import Seal
 from notifier.domain.sending import Fate, Missed, Try, Why, Window
 from notifier.domain.slice import Step
 from notifier.domain.subject import Member, UserId
 from notifier.domain.visible import Denied, Unpushed
+from notifier.testing.simulator.visits import driven
+from tests.cli.reads import reads_of
+from tests.flow.stage import Stage
 from tests.unit.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
 
 BOB, OTHER = Member(7), Member(8)
@@ -192,6 +197,11 @@ def test_who_gets_none_reads_why(rule: Rule) -> None:
     assert alert_words(found) == f"none: {WORDS[rule]}"
 
 
+def test_where_all_of_a_tier_is_alerted_nobody_of_it_has_to_ask() -> None:
+    everybody = case(seal=sealed(tier=Tier.P2, push=False), pushed=TIERS)
+    assert told(everybody).rule is Rule.NO_PHONE
+
+
 def test_whoever_asked_and_got_none_had_no_phone() -> None:
     asked = Overall(push=True)
     assert told(case(seal=sealed(tier=Tier.P2, push=False), overall=asked)).rule is Rule.NO_PHONE
@@ -256,3 +266,24 @@ def test_programs_read_names_that_stay() -> None:
             }
         ],
     }
+
+
+def test_an_alert_is_followed_from_its_seal_to_its_last_try() -> None:
+    stage, kim = Stage(), UserId("kim")
+    member = Member(stage.scene.people["kim"].member)
+    [phone] = stage.ground.devices.of([member])[member]
+    stage.ground.phones.says[phone.id] = [RetryAt(at=stage.ground.clock.now() + MINUTE, reason="busy")]
+    stage.mention("nova")
+    states = [said(stage, kim)]
+    for _ in range(3):
+        stage.deliver_others()
+    states.append(said(stage, kim))
+    stage.deliver(rounds=90)
+    states.append(said(stage, kim))
+    assert states == [("to_come", []), ("again", ["retry"]), ("sent", ["sent"])]
+
+
+def said(stage: Stage, user: UserId) -> tuple[str, list[str]]:
+    found: dict[str, Any] = driven(explanation(stage.ports, lambda: reads_of(stage), stage.bursts()[0], user))
+    [alert] = found["alerts"]
+    return alert["state"], [device["state"] for device in alert["devices"]]
