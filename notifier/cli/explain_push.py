@@ -50,6 +50,7 @@ class Rule(StrEnum):
     ROW_ONLY = "row_only"
     PULL_ONLY = "pull_only"
     NOT_SEALED = "not_sealed"
+    NO_PROVIDER = "no_provider"
     NO_PHONE = "no_phone"
     NOT_ASKED = "not_asked"
     LATE = "late"
@@ -157,6 +158,8 @@ def _untold(case: Case, platform: Platform) -> _Told:
         return Told.NEVER, Rule.PULL_ONLY, None
     if seal is not None and not holds(seal.push, case.member):
         return _left_out(case, seal)
+    if case.account is not None and platform not in case.account.plan.platforms:
+        return Told.NEVER, Rule.NO_PROVIDER, None
     if (why := _spared(case)) is not None:
         return Told.SPARED, why, None
     return _unsealed(case) if seal is None else _to_come(case, platform)

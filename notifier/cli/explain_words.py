@@ -27,6 +27,7 @@ WORDS: Mapping[str, str] = {
     Rule.ROW_ONLY: "it is in lists alone",
     Rule.PULL_ONLY: "it is served by pull alone",
     Rule.NOT_SEALED: "its seal has expired",
+    Rule.NO_PROVIDER: "when it was planned, alerts had no way to this provider",
     Rule.NO_PHONE: "the person had no phone when it was sealed, or wanted no alerts then",
     Rule.NOT_ASKED: "the person is in no tier that gets alerts, and didn't ask for them",
     Rule.LATE: "it was too late for one",

@@ -34,6 +34,7 @@ BOB, OTHER = Member(7), Member(8)
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 TRIED = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
 RINGS = piece(Tier.P1, step=Step.FCM)
+PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE
 NIGHT = Overall(quiet=Hours(start=time(11), end=time(14)))
 
@@ -72,7 +73,7 @@ def case(*windows: Window, entries: Sequence[Entry] = (), overall: Overall = NOT
         "viewer": replace(viewer(), overall=overall),
         "member": BOB,
         "seal": sealed(),
-        "account": account(plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)), entries, ()),
+        "account": account(PLAN, entries, ()),
         "devices": [PHONE],
         "windows": {Platform.FCM: windows},
         "now": NOON + SECOND,
@@ -181,6 +182,7 @@ def test_who_is_spared_it_reads_by_what(rule: Unpushed | Denied | Rule) -> None:
 NEVER: Mapping[Rule, Case] = {
     Rule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     Rule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
+    Rule.NO_PROVIDER: case(account=account(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
     Rule.NO_PHONE: case(seal=sealed(push=False)),
     Rule.NOT_ASKED: case(seal=sealed(tier=Tier.P2, push=False)),
     Rule.LATE: case(entries=[entry(RINGS, Fact.PULLED)]),
