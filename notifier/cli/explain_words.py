@@ -55,6 +55,7 @@ NOTED: Mapping[Fate | None, str] = {
     Fate.DROPPED: "is dropped",
     Fate.REFUSED: "was refused the alert",
     Fate.GIVEN_UP: "is given up",
+    Fate.SPARED: "is told no more",
 }
 
 

@@ -62,6 +62,8 @@ class Fate(StrEnum):
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
+    SPARED = "spared"
+    """Not sent again: its person is to be told no more, or it is somebody else's by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

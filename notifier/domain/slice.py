@@ -64,8 +64,9 @@ HAND_BACK_AFTER = timedelta(seconds=60)
 TURN = timedelta(seconds=1)
 """The same of phones, but for P0's: whoever comes behind them in the queue may be a VIP, who waits for no crowd."""
 
-_PHONES = Terms(claim=timedelta(seconds=10), unclaimed=timedelta(seconds=10), worth=timedelta(hours=24))
-"""An alert that waited through somebody's night is still worth one, with all others of that night."""
+_PHONES = Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=timedelta(hours=24))
+"""A provider that doesn't answer is waited for, without a sign of life, for longer than a connection and an answer may
+take. An alert that waited through somebody's night is still worth one, with all others of that night."""
 
 TERMS = {
     # Celery on Redis loses tasks at a SIGKILL, so the claim decides how soon a lost slice goes on.

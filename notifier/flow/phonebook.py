@@ -93,18 +93,17 @@ class PhoneBook:
             self._say([word])
         return word is not None
 
-    def drop(self, device: Device, at: datetime | None) -> bool:
-        """By its provider, of the device as it was when the alert was sent; `at` is since when the provider knows.
+    def drop(self, found: Mapping[Device, datetime | None]) -> int:
+        """By their provider, of devices as they were when the alert was sent, each with since when the provider knows.
 
-        False where it was registered after that: then it stays.
+        Those that were registered after that stay; says how many went.
         """
-        if (word := dropped(device, at, self.clock.now())) is None:
-            return False
-        known = self.devices.standing([device.id])
-        if (holding := known.get(device.id)) is None or holding.gone or holding.rank > word.rank:
-            return False
-        self._say([replace(word, member=holding.member)])
-        return True
+        now = self.clock.now()
+        words = [word for device, at in found.items() if (word := dropped(device, at, now)) is not None]
+        known = self.devices.standing([word.id for word in words])
+        gone = [replace(word, member=known[word.id].member) for word in words if _goes(word, known.get(word.id))]
+        self._say(gone)
+        return len(gone)
 
     def forget(self, until: Mapping[Member, datetime | None]) -> int:
         """All that each of them has, or all that was registered until then; says how many that was."""
@@ -125,6 +124,10 @@ class PhoneBook:
         if words:
             self.log.append(records(words, known=known))
             self.devices.write([*behind, *words])
+
+
+def _goes(word: Gone, holding: Holding | None) -> bool:
+    return holding is not None and not holding.gone and holding.rank <= word.rank
 
 
 def records(words: Sequence[DeviceWord], *, known: bool = False) -> Sequence[Record]:

@@ -20,8 +20,8 @@ from notifier.ports.clock import Clock
 from notifier.ports.push import Sent, Spared
 from notifier.ports.seals import Seals
 
-SHARDS_AT_ONCE = 32
-"""Their bitmaps are some megabytes: memory must not depend on the width of a slice."""
+SHARDS_AT_ONCE = 128
+"""As many as a slice of P0 has, whose few people are one batch then. Their bitmaps are 12 MB at the most."""
 NO_ROOM = timedelta(seconds=1)
 """Until a provider's pace has saved up as much as it may."""
 

@@ -28,6 +28,7 @@ URGENT = (Tier.P0, Tier.P1)
 SLOW = timedelta(seconds=1)
 """For the first answer: then a provider has more than it can take."""
 ACCEPTED, LEFT_ALONE = "accepted", "its provider is left alone for a while"
+NO_MORE = "its person is to be told no more, or it is somebody else's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +56,22 @@ class Ringing:
 
     def _send(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Mapping[int, list[Missed]]:
         """What was missed, by the part's place."""
-        found = defaultdict[int, list[Missed]](list)
+        found, heard, gone = defaultdict[int, list[Missed]](list), list[datetime](), dict[Device, datetime | None]()
+        began = self.clock.now()
+        for place, part in enumerate(parts):
+            found[place].extend(_left_out(part))
         for text, calls in self._by_alert(burst, parts).items():
-            began, heard = self.clock.now(), None
             for place, call, receipt in self._receipts(text, calls):
                 hold.going()
-                heard = heard or self.clock.now()
+                heard = heard or [self.clock.now()]
+                if isinstance(receipt, DropToken):
+                    gone[call.device] = receipt.at
                 if (one := self._noted(burst, call, receipt)) is not None:
                     found[place].append(one)
-            self._pace(next(iter(calls.values()))[1].device.platform, found, began, heard or began)
+        with suppress(*OUTAGES):  # fails open: the next alert finds out again
+            self.book.drop(gone)
+        if heard:
+            self._pace(parts[0].sending.platform, found, heard[0] - began)
         return found
 
     def _by_alert(self, burst: Burst, parts: Sequence[Part]) -> Mapping[Alert, Mapping[DeviceId, tuple[int, Call]]]:
@@ -102,21 +110,21 @@ class Ringing:
             until = self.breakers.rests_until(line_of(call.device)) or now + self.breakers.terms.rest
             one: Missed | None = later(call.tried, Fate.RETRY, until, LEFT_ALONE)
         else:
-            one = self._answered(call, receipt, now)
+            one = missed(call.tried, receipt, now, self.chance())
         self.metrics.receipts.labels(call.device.platform, one.fate if one else ACCEPTED).inc()
         if one is None and not call.tried.tries:
             self.metrics.push.labels(call.device.platform).observe((now - burst.accepted_at).total_seconds())
         return one
 
-    def _answered(self, call: Call, receipt: Receipt, now: datetime) -> Missed | None:
-        if isinstance(receipt, DropToken):
-            with suppress(*OUTAGES):  # fails open: the next alert finds out again
-                self.book.drop(call.device, receipt.at)
-        return missed(call.tried, receipt, now, self.chance())
-
-    def _pace(
-        self, platform: Platform, found: Mapping[int, Sequence[Missed]], began: datetime, heard: datetime
-    ) -> None:
+    def _pace(self, platform: Platform, found: Mapping[int, Sequence[Missed]], answered: timedelta) -> None:
         """Who asks to be asked later, or takes long for an answer, is asked less."""
         refused = sum(one.fate is Fate.RETRY and one.tried.tries > 0 for some in found.values() for one in some)
-        self.pacing[platform].tell(self.clock.now(), refused=refused, slow=heard - began > SLOW)
+        self.pacing[platform].tell(self.clock.now(), refused=refused, slow=answered > SLOW)
+
+
+def _left_out(part: Part) -> Iterator[Missed]:
+    """Devices that were to be sent to again, and aren't any more."""
+    called = {call.device.id for call in part.calls}
+    for tried in part.window.again:
+        if tried.device not in called:
+            yield Missed(tried=tried, fate=Fate.SPARED, reason=NO_MORE)

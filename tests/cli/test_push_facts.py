@@ -120,7 +120,7 @@ def test_what_is_tried_again_is_told_with_its_moment_and_its_tries(fate: Fate) -
     assert (device.fate, device.tries, device.until, device.reason) == (fate, 1, LATER, "busy")
 
 
-@pytest.mark.parametrize("fate", [Fate.DROPPED, Fate.REFUSED, Fate.GIVEN_UP])
+@pytest.mark.parametrize("fate", [Fate.DROPPED, Fate.REFUSED, Fate.GIVEN_UP, Fate.SPARED])
 def test_what_is_never_tried_again_is_told_with_its_reason(fate: Fate) -> None:
     found = told(case(window(missed=(missed(fate),))))
     assert (found.told, found.until, [one.fate for one in found.devices]) == (Told.SENT, None, [fate])

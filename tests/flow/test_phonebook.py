@@ -108,12 +108,12 @@ def test_drop_token_respects_registration() -> None:
     sent_to = exchange.register("ada")
     at = exchange.clock.now()
     again = exchange.register("ada")
-    assert not exchange.book().drop(sent_to, at)
-    assert not exchange.book().drop(sent_to, None)
-    assert not exchange.book().drop(again, at)
+    assert not exchange.book().drop({sent_to: at})
+    assert not exchange.book().drop({sent_to: None})
+    assert not exchange.book().drop({again: at})
     assert exchange.having() == {"ada": 1}
-    assert exchange.book().drop(again, None)
-    assert not exchange.book().drop(again, None)
+    assert exchange.book().drop({again: None})
+    assert not exchange.book().drop({again: None})
     exchange.hear()
     assert (exchange.having(), exchange.ringing()) == ({}, set())
 
@@ -124,7 +124,7 @@ def test_a_drop_of_a_device_that_moved_before_it_is_a_drop_of_whose_it_is() -> N
     exchange.register("cleo")
     exchange.hear()
     exchange.clock.advance(timedelta(seconds=1))
-    assert exchange.book().drop(sent_to, exchange.clock.now())
+    assert exchange.book().drop({sent_to: exchange.clock.now()})
     exchange.hear()
     assert (exchange.having(), exchange.ringing()) == ({}, set())
 
@@ -134,7 +134,7 @@ def test_a_drop_of_a_device_that_moved_behind_it_changes_nothing() -> None:
     sent_to = exchange.register("ada")
     at = exchange.clock.now()
     exchange.register("cleo")
-    assert not exchange.book().drop(sent_to, at)
+    assert not exchange.book().drop({sent_to: at})
     assert exchange.having() == {"cleo": 1}
 
 

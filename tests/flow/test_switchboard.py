@@ -104,7 +104,7 @@ def test_a_refresh_beside_a_drop_leaves_its_holder_in_the_bitmap() -> None:
     exchange.hear()
 
     def dropped() -> None:
-        assert exchange.book().drop(device, None)
+        assert exchange.book().drop({device: None})
         exchange.hear()
         assert exchange.ringing() == set()
 

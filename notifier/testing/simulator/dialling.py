@@ -37,7 +37,7 @@ def dialled(book: PhoneBook, ground: Ground, changed: Changed) -> None:
         case _:
             for device in book.of(member):
                 if device.address == address:
-                    book.drop(device, None)
+                    book.drop({device: None})
 
 
 def _address(changed: Changed) -> FirebaseToken:
