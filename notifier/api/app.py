@@ -49,7 +49,8 @@ def create(
     """
     wired = edge(system, reads, keys, pause, identity)
     behind = backstage(wired, empty)
-    description = describe(_routes(wired), _dependencies(wired, Description({}), behind), _version())
+    description = Description(make=lambda: describe(_routes(wired), given, _version()))
+    given = _dependencies(wired, description, behind)
 
     async def begin() -> None:
         if system.settings.demo:
@@ -62,7 +63,7 @@ def create(
 
     app = Litestar(
         [*_routes(wired), *_of_the_demo(wired)],
-        dependencies=_dependencies(wired, description, behind),
+        dependencies=given,
         exception_handlers=HANDLERS,
         before_send=[as_it_is_named, with_what_is_left],
         on_startup=[begin],

@@ -1,7 +1,8 @@
 """The description of the API: generated from the routes, with the events' bodies, as the codec reads them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from litestar import Litestar
@@ -26,9 +27,20 @@ from notifier.codec.cloudevents import BATCH, LARGEST_BATCH, ONE
 PERSON, SERVICE = "person", "service"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Description:
-    document: dict[str, Any]
+    """Made when somebody first asks for it, and once: it takes longer than all the rest of an application."""
+
+    make: Callable[[], dict[str, Any]]
+    made: dict[str, Any] | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    def document(self) -> dict[str, Any]:
+        """For a thread: the first who asks waits for some 0.1 s of work."""
+        with self.lock:
+            if self.made is None:
+                self.made = self.make()
+            return self.made
 
 
 def config(version: str) -> OpenAPIConfig:
@@ -45,14 +57,14 @@ def config(version: str) -> OpenAPIConfig:
     )
 
 
-def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> Description:
+def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
     """By an application that serves nothing: Litestar's own pages about it would come with routes of their own."""
     described = Litestar(
         routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False
     )
     document = described.openapi_schema.to_schema()
     document["components"]["schemas"] |= event_schemas()
-    return Description(document)
+    return document
 
 
 _EVENT = Reference(ref=PLACE + EVENT)

@@ -53,10 +53,12 @@ async def metrics(edge: Wired) -> Response[str]:
     return Response(text.decode(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-@get("/openapi.json", sync_to_thread=False)
-def openapi(description: NamedDependency[SkipValidation[Description]]) -> Response[dict[str, object]]:
+@get("/openapi.json")
+async def openapi(
+    edge: Wired, description: NamedDependency[SkipValidation[Description]]
+) -> Response[dict[str, object]]:
     """This description."""
-    return Response(description.document, headers={"Cache-Control": "no-cache"})
+    return Response(await edge.in_thread(description.document), headers={"Cache-Control": "no-cache"})
 
 
 def readiness(system: System) -> Readiness:
