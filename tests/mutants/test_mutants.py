@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.sources import ROOT
+from tests.simulation.test_seeds import CHUNK, CHUNKS
 
 PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
 SEEDS = {
@@ -87,7 +88,9 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(180)
 def test_the_copy_without_a_patch_keeps_every_promise(copy: Path) -> None:
-    for arguments in (*map(of_course, SEEDS), OWN):
+    """Of the dice's own seeds a few stand for all: the simulation's tests play them all, of the same scripts."""
+    assert int(OWN[1]) <= CHUNK * CHUNKS
+    for arguments in (*map(of_course, SEEDS), ("--seeds", "5")):
         done = plays(copy, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
 
