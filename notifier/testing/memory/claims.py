@@ -11,16 +11,17 @@ from notifier.domain.subject import BurstKey
 
 class MemoryClaims:
     def __init__(self) -> None:
-        self._claims: dict[Slice, Claim] = {}
+        self._claims: dict[BurstKey, dict[Slice, Claim]] = {}
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        last = self._claims.get(piece)
+        claims = self._claims.setdefault(piece.burst, {})
+        last = claims.get(piece)
         if last is not None and now < last.until:
             return None
         attempt = last.attempt + 1 if last else 1
         reached = last.reached if last else 0
         mine = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
-        self._claims[piece] = mine
+        claims[piece] = mine
         return mine
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
@@ -31,11 +32,12 @@ class MemoryClaims:
 
     def of(self, burst: BurstKey) -> Iterator[Claim]:
         """What the ledger reads of them."""
-        return (claim for piece, claim in self._claims.items() if piece.burst == burst)
+        return iter(self._claims.get(burst, {}).values())
 
     def _until(self, claim: Claim, until: datetime) -> Claim | None:
-        stored = self._claims.get(claim.slice)
+        claims = self._claims.get(claim.slice.burst, {})
+        stored = claims.get(claim.slice)
         if stored is None or (stored.attempt, stored.owner) != (claim.attempt, claim.owner):
             return None
-        self._claims[claim.slice] = replace(stored, until=until, reached=claim.reached)
-        return self._claims[claim.slice]
+        claims[claim.slice] = replace(stored, until=until, reached=claim.reached)
+        return claims[claim.slice]

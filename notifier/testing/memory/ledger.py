@@ -16,6 +16,7 @@ class MemoryLedger:
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], Entry]] = {}
+        self._read: dict[BurstKey, tuple[object, Account]] = {}
 
     def plan(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
@@ -41,7 +42,12 @@ class MemoryLedger:
         return sorted(self._plans)
 
     def _account(self, burst: BurstKey) -> Account:
-        return account(self._plans[burst], self._cells.get(burst, {}).values(), self._claims.of(burst))
+        """The last one, unless something has been written since: cells are never written twice."""
+        cells, claims = self._cells.get(burst, {}), [*self._claims.of(burst)]
+        state = len(cells), claims
+        if burst not in self._read or self._read[burst][0] != state:
+            self._read[burst] = state, account(self._plans[burst], cells.values(), claims)
+        return self._read[burst][1]
 
     def _record(self, entry: Entry) -> bool:
         cells = self._cells.setdefault(entry.slice.burst, {})

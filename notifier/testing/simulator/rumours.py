@@ -56,6 +56,8 @@ class Rumours:
 
     def possible(self, person: Person) -> Sequence[Person]:
         known = self.heard.get(person.name, ())
+        if not known and person.name not in self.looks:
+            return [person]
         unsure = [one for one in known if not self.ground.log.indexed(one.partition, one.offset)]
         sure = [one.saying for one in known if one not in unsure]
         found = [person.after([*sure, *(one.saying for one in some)]) for some in _choices(unsure)]

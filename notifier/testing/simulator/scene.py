@@ -140,7 +140,10 @@ class Scene:
 
     def possible(self) -> Mapping[str, Sequence[Person]]:
         """Everybody as rows and sets may say by now: what is on its way has come or hasn't."""
-        return {name: self.rumours.possible(person) for name, person in self.base.items()}
+        return {name: self.possibly(name) for name in self.base}
+
+    def possibly(self, name: str) -> Sequence[Person]:
+        return self.rumours.possible(self.base[name])
 
     def _hears(self, partition: str, offset: int, record: Record) -> None:
         for person in self.rumours.hear(partition, offset, record):

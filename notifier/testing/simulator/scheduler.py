@@ -39,8 +39,8 @@ from notifier.testing.simulator.script import (
 )
 
 FOR_EVER = timedelta(days=3650)
-TICKS = (*[0] * 14, *[1] * 5, 12)
-"""Milliseconds that a step may take."""
+TICKS = tuple(timedelta(milliseconds=n) for n in (*[0] * 14, *[1] * 5, 12))
+"""What a step may take."""
 
 
 class Scheduler:
@@ -57,6 +57,10 @@ class Scheduler:
         self._inputs = inputs
         self._random = Random(script.seed)
         self._processes: dict[str, Process] = {}
+        self._threads: Sequence[Thread] = ()
+        """Of all processes, in their order."""
+        self._doomed = False
+        """Whether any of them is."""
         self._hub = getcurrent()
         self._current: Thread | None = None
         self._outages: dict[Part, datetime] = {}
@@ -84,7 +88,7 @@ class Scheduler:
 
     def stop(self, label: str, part: Part) -> How | None:
         thread = self._give_way(label)
-        if self.ground.clock.now() < self._outages.get(part, self.ground.clock.now()):
+        if part in self._outages and self.ground.clock.now() < self._outages[part]:
             return How.BEFORE
         how, thread.fails = thread.fails, None
         if how is not None:
@@ -108,7 +112,7 @@ class Scheduler:
         self._hub.switch()
 
     def wake(self, name: str) -> None:
-        for thread in self._threads():
+        for thread in self._threads:
             if thread.name == name:
                 thread.wakes_at = self.ground.clock.now()
 
@@ -126,13 +130,15 @@ class Scheduler:
         self.step += 1
         for happening in self._by_step.pop(self.step, ()):
             self._happens(happening)
-        self._bury()
+        if self._doomed:
+            self._bury()
         thread = self._next()
         self._current = thread
         thread.greenlet.switch()
         self._current = None
-        self._bury()
-        self.ground.clock.advance(timedelta(milliseconds=self._random.choice(TICKS)))
+        if self._doomed:
+            self._bury()
+        self.ground.clock.advance(self._random.choice(TICKS))
 
     def _next(self) -> Thread:
         ready: list[Thread] = []
@@ -141,15 +147,12 @@ class Scheduler:
             for process in self._processes.values():
                 if process.back_at is not None and process.back_at <= now:
                     self._start(process)
-            ready = [thread for thread in self._threads() if thread.wakes_at <= now]
+            ready = [thread for thread in self._threads if thread.wakes_at <= now]
             if not ready:
-                wakes = [thread.wakes_at for thread in self._threads()]
+                wakes = [thread.wakes_at for thread in self._threads]
                 wakes += [process.back_at for process in self._processes.values() if process.back_at]
                 self.ground.clock.advance(min(wakes) - now)
         return self._random.choice(ready)
-
-    def _threads(self) -> Sequence[Thread]:
-        return [thread for process in self._processes.values() for thread in process.threads]
 
     def _running(self) -> Thread:
         assert self._current is not None, "only a thread of the simulation may call this"
@@ -160,8 +163,9 @@ class Scheduler:
         if thread.process.dead:
             raise Ended
         thread.at = label
-        self.points[thread.name].append(label)
-        for happening in self._by_point.pop((thread.name, len(self.points[thread.name])), ()):
+        passed = self.points[thread.name]
+        passed.append(label)
+        for happening in self._by_point.pop((thread.name, len(passed)), ()) if self._by_point else ():
             self._happens(happening)
         self._hub.switch()
         return thread
@@ -201,11 +205,11 @@ class Scheduler:
 
     def _kill(self, name: str, back_at: datetime) -> None:
         if name in self._processes:
-            self._processes[name].doomed = True
+            self._processes[name].doomed = self._doomed = True
             self._processes[name].back_at = back_at
 
     def _stall(self, name: str, lasting: timedelta) -> None:
-        for thread in self._threads():
+        for thread in self._threads:
             if name in (thread.name, thread.process.name):
                 self.tell(f"{thread.name} sleeps for {lasting}, at {thread.at}")
                 thread.wakes_at = max(thread.wakes_at, self.ground.clock.now() + lasting)
@@ -217,7 +221,7 @@ class Scheduler:
         self._stall(name, FOR_EVER)
 
     def _let_fail(self, name: str, how: How) -> None:
-        for thread in self._threads():
+        for thread in self._threads:
             if thread.name == name:
                 thread.fails = how
 
@@ -243,8 +247,13 @@ class Scheduler:
             for name, run in process.starts(process, process.lives).items()
             if name not in self.lost
         ]
+        self._line_up()
+
+    def _line_up(self) -> None:
+        self._threads = [thread for process in self._processes.values() for thread in process.threads]
 
     def _bury(self) -> None:
+        self._doomed = False
         for process in self._processes.values():
             if process.doomed:
                 where = ", ".join(f"{t.name} at {t.at}" for t in process.threads if t.at != "asleep")
@@ -258,3 +267,4 @@ class Scheduler:
             with suppress(Ended):
                 thread.greenlet.throw(Ended)
         self._current = None
+        self._line_up()

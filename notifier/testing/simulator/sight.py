@@ -1,9 +1,10 @@
 """The sight from above: what stands in the ground at one moment, in the oracle's words."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from notifier.domain.burst import Burst
 from notifier.domain.subject import BurstKey, Lane
 from notifier.testing.oracle import Key, Marked, Oracle, Seen, Tweet
 from notifier.testing.simulator.ground import Ground
@@ -39,28 +40,38 @@ class Sight:
     scene: Scene
     tweets: Mapping[str, Tweet]
     withdrawals: Withdrawals
+    _seen: dict[BurstKey, tuple[object, Seen]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """As it was when last looked at: of hundreds of looks hardly one finds a burst changed."""
 
     def oracle(self) -> Oracle:
         """By all that was said."""
         mentions: dict[BurstKey, list[str]] = {}
         for (key, event), _ in self.ground.bursts.mentions.items():
             mentions.setdefault(key, []).append(event.id)
-        bursts = {
-            key_of(key): Seen(
-                key=key_of(key),
-                opened_at=burst.opened_at,
-                tweets=tuple(mentions.get(key, [burst.tweet])),
-                spared=burst.pull_only,
-                standard=burst.lane is Lane.STANDARD,
-                secret=self.ground.bursts.secret[key],
-                left_to=burst.restricted_to or "" if not self.ground.bursts.secret[key] else "",
-                opened=self.ground.bursts.opened[key],
-                gone=self.ground.bursts.gone.get(key),
-            )
-            for key, burst in self.ground.bursts.by_key.items()
-        }
+        found = [self._of(burst, mentions.get(key, ())) for key, burst in self.ground.bursts.by_key.items()]
+        bursts = {seen.key: seen for seen in found}
         words = self.withdrawals.said()
         return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts, words=words)
+
+    def _of(self, burst: Burst, mentions: Sequence[str]) -> Seen:
+        key, ground = burst.key, self.ground.bursts
+        tweets, secret = tuple(mentions) or (burst.tweet,), ground.secret[key]
+        opened, gone = ground.opened[key], ground.gone.get(key)
+        state = burst, tweets, secret, opened, gone
+        if key not in self._seen or self._seen[key][0] != state:
+            seen = Seen(
+                key=key_of(key),
+                opened_at=burst.opened_at,
+                tweets=tweets,
+                spared=burst.pull_only,
+                standard=burst.lane is Lane.STANDARD,
+                secret=secret,
+                left_to="" if secret else burst.restricted_to or "",
+                opened=opened,
+                gone=gone,
+            )
+            self._seen[key] = state, seen
+        return self._seen[key][1]
 
     def lenient(self) -> Oracle:
         """As if nothing had come of what was taken back but what must have."""
@@ -73,7 +84,8 @@ class Sight:
         oracle, now = self.oracle(), self.ground.clock.now()
         lenient = self.lenient() if oracle.words else oracle
         words = [oracle, lenient] if oracle.words else [oracle]
-        could_be = (each.of(one) for each in words for one in self.scene.possible()[person])
+        possible = self.scene.possibly(person)
+        could_be = (each.of(one) for each in words for one in possible)
         lists = [frozenset(one.list(person, marked, now)) for one in could_be]
         heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
         return Look(

@@ -1,7 +1,7 @@
 """The tap on a port: every call stops before and after its effect, and may fail, as the scheduler wants it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar, cast
 
@@ -47,8 +47,15 @@ class Tap:
     name: str
     part: Part
     gate: Gate
+    _made: dict[str, Callable[..., Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By method: a course calls each of them thousands of times."""
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
+        if (found := self._made.get(method)) is None:
+            found = self._made[method] = self._tapped(method)
+        return found
+
+    def _tapped(self, method: str) -> Callable[..., Any]:
         call = getattr(self.port, method)
         label = f"{self.name}.{method}"
 
