@@ -23,9 +23,9 @@ TYPES = {
 }
 """Nothing else is served, whatever lies in the folder."""
 
-REMARK = re.compile(rb"^[ \t]*//.*$", re.MULTILINE)
+REMARK = re.compile(rb"(?<=\n)[ \t]*//.*$", re.MULTILINE)
 """A line of a script for those who read it in the repository: a tenth of a page's weight, which no browser needs. It is
-left empty, so that the others keep their numbers."""
+left empty, so that the others keep their numbers; the first, which says what the script is, stays."""
 
 POLICY = "; ".join(
     [

@@ -10,9 +10,9 @@ from tests.repo.sources import ROOT
 
 
 def served(path: Path) -> list[str]:
-    """Whole, but for a script's remarks, whose lines are empty."""
-    lines = path.read_text().split("\n")
-    return ["" if path.suffix == ".js" and line.strip().startswith("//") else line for line in lines]
+    """Whole, but for a script's remarks behind the first line, whose lines are empty."""
+    first, *lines = path.read_text().split("\n")
+    return [first, *("" if path.suffix == ".js" and line.strip().startswith("//") else line for line in lines)]
 
 
 def test_every_file_of_the_pages_is_served_as_what_it_is(edge: Edge) -> None:
