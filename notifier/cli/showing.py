@@ -260,16 +260,19 @@ class Show:
 
 def people(world: "World") -> list[str]:
     """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova, of
-    those whose phones can ring if there are any.
+    those whose phones can ring if there are any, and in English, as the page is, before other languages.
 
     In a small world, where there is no such person, the first follower.
     """
     import numpy as np
 
+    from notifier.domain.phrases import ENGLISH
+    from notifier.testing.devices import LOCALES
     from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
 
     everybody: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
-    m = np.concatenate([world.reachable()[:LOOKED_AMONG], everybody])
+    ringing = world.reachable()[:LOOKED_AMONG]
+    m = np.concatenate([ringing[ringing % len(LOCALES) == LOCALES.index(ENGLISH)], ringing, everybody])
     seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
     idle, vip = world.idleness(m), world.vip(m)
     wanted: list[Flags] = [
