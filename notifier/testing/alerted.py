@@ -33,6 +33,8 @@ class Rang:
     to: str
     place: str
     """On the phone: what comes later takes it over."""
+    again: bool = False
+    """The very alert had come before: what is shown stays one."""
 
     @property
     def member(self) -> Member | None:
@@ -44,7 +46,7 @@ def rang(files: Iterable[Path]) -> Iterator[Rang]:
         with file.open("rb") as lines:
             for one in map(json.loads, lines):
                 at = datetime.fromisoformat(one["at"])
-                yield Rang(at=at, platform=one["platform"], to=one["to"], place=one["place"])
+                yield Rang(at=at, platform=one["platform"], to=one["to"], place=one["place"], again=one["again"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,9 +49,9 @@ PARTS: Parts = {
 
 
 def names(parts: Parts = PARTS) -> list[str]:
-    """What may be asked for: a figure, its name without the braces, or a part."""
+    """What may be asked for: a figure or a part, or what some of them are called without the braces."""
     figures = [figure for _, brings in parts.values() for figure in brings]
-    return [*dict.fromkeys([*parts, *figures, *(figure.partition("{")[0] for figure in figures)])]
+    return [*dict.fromkeys([*map(_bare, parts), *parts, *figures, *map(_bare, figures)])]
 
 
 def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:
@@ -59,7 +59,7 @@ def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], part
     found: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="notifier-bench-", ignore_cleanup_errors=True) as folder:
         for part, (_, brings) in parts.items():
-            wanted = {part, *brings, *(name.partition("{")[0] for name in brings)}
+            wanted = {part, _bare(part), *brings, *map(_bare, brings)}
             if not only or wanted & set(only):
                 found += _measured(parts, part, Path(folder) / part, quick=quick, tell=tell)
     return [figure for figure in found if _wanted(figure, only, parts)]
@@ -84,4 +84,9 @@ def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Calla
 def _wanted(figure: Figure, only: Collection[str], parts: Parts) -> bool:
     name = figure.finding.name
     of = {part for part, (_, brings) in parts.items() if name in brings}
-    return not only or bool({name, name.partition("{")[0], *of} & set(only))
+    return not only or bool({name, _bare(name), *of, *map(_bare, of)} & set(only))
+
+
+def _bare(name: str) -> str:
+    """Without the braces."""
+    return name.partition("{")[0]
