@@ -59,6 +59,9 @@ class Push:
             return Entry(slice=piece, fact=Fact.WAITS, at=until)
         for start in range(0, piece.width, SHARDS_AT_ONCE):
             hold.going()
+            if self._silent(burst):  # here, too: what was taken back before its turn counts for nobody's cap
+                tally.later.clear()
+                break
             shards = self._shards(burst, piece, piece.shards[start : start + SHARDS_AT_ONCE], tally)
             if not self._ring(burst, shards, hold, tally):
                 break

@@ -1,15 +1,22 @@
 """Quiet hours and what came too late: held, and then one alert of all of it; and how often a phone rings at most."""
 
-from datetime import time, timedelta
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime, time, timedelta
 
+from notifier.codec.spares import spares
 from notifier.domain.alert import Mentioned, WhileAway
 from notifier.domain.audience import Tier
+from notifier.domain.burst import Burst
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import RetryAt
+from notifier.domain.slice import Pool
 from notifier.domain.subject import Member, UserId
 from notifier.flow.away import STALE
+from notifier.ports.push import Spare
 from tests.flow.stage import NOVA, Stage
+from tests.flow.withdrawn import delete
 
 KIM = UserId("kim")
 ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
@@ -130,6 +137,32 @@ def test_a_phone_rings_five_times_an_hour_and_no_more() -> None:
     stage.deliver(rounds=30)
     assert heard(stage, "kim") == [0] * 5
     assert len(stage.sees("kim")) == 6
+
+
+class Knowing:
+    """Of nobody by name, as of people who were loaded by ranges: what concerns all of them the burst has to say."""
+
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+        return spares(shards, [], [])
+
+
+def test_a_burst_that_was_taken_back_before_it_rang_counts_for_nobody_s_cap() -> None:
+    stage = Stage()
+    stage.ports = replace(stage.ports, spared=Knowing())
+    stage.mention("nova", of="back")
+    stage.dispatch()
+    stage.work(Pool.P0, Pool.P1, Pool.P2)
+    stage.pass_time(seconds=1)
+    stage.dispatch()
+    assert stage.ground.queue.waiting[Pool.FCM]
+    delete(stage, "back")
+    stage.sequence()
+    stage.work(Pool.FCM)
+    stage.deliver_others()
+    stage.pass_time(seconds=61)
+    mentions(stage, 5)
+    stage.deliver(rounds=30)
+    assert heard(stage, "kim") == [0] * 5
 
 
 def test_of_several_celebrities_in_one_tweet_a_follower_of_all_is_alerted_once() -> None:
