@@ -1,4 +1,4 @@
-"""What came to phones in a running notifier, by its fakes' lines; and who must have been told, by the world's formulas."""
+"""What came to the phones of a running notifier, by its fakes' lines; and whose must have rung, by formula."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from notifier.domain.audience import TIERS
 from notifier.testing.alerted import Rang
@@ -20,8 +21,8 @@ from notifier.testing.world import World
 
 NAME = "sent_once_on_device"
 SEEDS, SEEDS_QUICK = 20, 2
-ROLES = ("push.fcm", "fakes", "push.apns", "push.web")
-"""In turns; `fakes` are all providers at once."""
+ROLES = ("push.fcm", "fakes", "push.apns", "push.web", "push.fcm", "push.apns", "push.web")
+"""In turns; `fakes` are all providers at once, and workers come back to them half a minute later."""
 WORLD = World(universe=8_000, followers=8_000, celebrities=1, seed=1)
 SLOWLY = "latency=100ms,streams=20"
 """So that a burst takes its provider seconds, and a worker is caught amid it."""
@@ -43,7 +44,7 @@ class Kill:
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     seeds = SEEDS_QUICK if quick else SEEDS
-    settings = {"push_tiers": ",".join(TIERS), "push_hourly": 0, "push_daily": 0}
+    settings: dict[str, Any] = {"push_tiers": ",".join(TIERS), "push_hourly": 0, "push_daily": 0}
     with staged(folder, WORLD, tell=tell, collapse="PT0S", push_fakes="on", push_fake_script=SLOWLY, **settings) as one:
         heard = Heard(stage=one, tiers=TIERS)
         kills = [_kill(heard, seed, tell) for seed in range(seeds)]
