@@ -4,7 +4,6 @@ import pytest
 
 from notifier.adapters.push.webpush.answers import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.adapters.push.webpush.encryption import OVERHEAD
-from notifier.adapters.push.webpush.pairs import MOST as PAIRS
 from notifier.adapters.push.webpush.payload import MOST, STEP
 from notifier.adapters.push.webpush.standing import Standing
 from notifier.domain.breaker import Terms
@@ -53,7 +52,6 @@ def test_its_numbers_are_those_of_the_code() -> None:
     for words in (
         f"multiple of {STEP} bytes",
         f"than {MOST + OVERHEAD:,} bytes",
-        f"up to {PAIRS:,} are made ahead",
         f"more than {MOST_DEVICES} refusals",
         f"{terms.failures} failures in a row",
         f"After {int(terms.rest.total_seconds())} seconds",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.push.webpush.pairs import Pair, Pairs
+from notifier.adapters.push.webpush.pair import Pair
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.domain.alert import Alert
@@ -62,7 +62,7 @@ class World:
             services=PushServices(),
             clock=self.clock,
             chance=lambda: 0.5,
-            pairs=Pairs(make=lambda: Pair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1()))),
+            pair=lambda: Pair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
             salt=same_salt,
         )
 

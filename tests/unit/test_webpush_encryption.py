@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypted
-from notifier.adapters.push.webpush.pairs import Pair, Pairs
+from notifier.adapters.push.webpush.pair import Pair
 from notifier.testing.providers.aes128gcm import decrypted
 
 
@@ -104,52 +104,9 @@ def test_nobody_but_the_browser_reads_it() -> None:
         decrypted(MESSAGE, BROWSER, bytes(16))
 
 
-class Making:
-    """Counts, and remembers in which process."""
-
-    def __init__(self) -> None:
-        self.made = 0
-        self.process = 1
-
-    def pairs(self, most: int = 4) -> Pairs:
-        return Pairs(make=self.make, process=lambda: self.process, most=most)
-
-    def make(self) -> Pair:
-        self.made += 1
-        return Pair.of(derive_private_key(self.made, SECP256R1()))
-
-
-def test_pairs_are_made_ahead_up_to_a_bound_and_each_is_taken_once() -> None:
-    making = Making()
-    pairs = making.pairs()
-    pairs.fill()
-    pairs.fill()
-    assert making.made == 4
-    taken = [pairs.take().public for _ in range(6)]
-    assert making.made == 6
-    assert len(set(taken)) == 6
-
-
-def test_who_is_not_filled_makes_one_for_each_message() -> None:
-    making = Making()
-    assert len({making.pairs().take().public for _ in range(3)}) == 3
-    assert making.made == 3
-
-
-def test_a_process_that_was_forked_never_uses_what_its_parent_goes_on_using() -> None:
-    making = Making()
-    pairs = making.pairs()
-    pairs.fill()
-    of_the_parent = {pair.public for pair in pairs.ready}
-    making.process = 2
-    assert pairs.take().public not in of_the_parent
-    making.process = 3
-    pairs.fill()
-    assert {pair.public for pair in pairs.ready} & of_the_parent == set()
-
-
-def test_a_pair_of_the_machine_s_own_making_is_one() -> None:
-    pair = Pairs().take()
+def test_a_pair_of_the_machine_s_own_making_is_one_and_no_other() -> None:
+    pair = Pair.new()
     assert len(pair.public) == 65
+    assert Pair.new().public != pair.public
     message = encrypted(WORDS, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypted(message, BROWSER, SECRET) == WORDS

@@ -9,7 +9,7 @@ from notifier.adapters.push.letters import Letter, Outcome, outcomes
 from notifier.adapters.push.waiting import Chance, of_silence
 from notifier.adapters.push.webpush.answers import receipt_of
 from notifier.adapters.push.webpush.encryption import SALT, encrypted
-from notifier.adapters.push.webpush.pairs import Pairs
+from notifier.adapters.push.webpush.pair import Pair
 from notifier.adapters.push.webpush.payload import Content, content, topic
 from notifier.adapters.push.webpush.standing import Standing
 from notifier.adapters.push.webpush.vapid import Vapid
@@ -36,7 +36,8 @@ class WebPush:
     services: PushServices
     clock: Clock
     chance: Chance
-    pairs: Pairs = field(default_factory=Pairs)
+    pair: Callable[[], Pair] = Pair.new
+    """A new one for each message."""
     salt: Callable[[int], bytes] = os.urandom
     standing: Standing = field(default_factory=Standing)
 
@@ -89,7 +90,7 @@ class _Letters:
         return self.contents[language]
 
     def _encrypted(self, text: Content, to: WebSubscription) -> bytes:
-        pair, salt = self.web.pairs.take(), self.web.salt(SALT)
+        pair, salt = self.web.pair(), self.web.salt(SALT)
         return encrypted(text.text, length=text.length, key=to.key, secret=to.secret, pair=pair, salt=salt)
 
 
