@@ -34,6 +34,8 @@ class HoursBody(msgspec.Struct, kw_only=True):
 class EverythingBody(msgspec.Struct, kw_only=True):
     volume: str
     push: bool
+    asked: bool
+    """Whether the person has said `push: true`; who said nothing of it may be alerted, too."""
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
@@ -55,6 +57,7 @@ class Arrangement(msgspec.Struct, kw_only=True):
 class Everything(TypedDict):
     volume: str
     push: bool
+    asked: bool
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
@@ -80,6 +83,7 @@ def everything(overall: Overall) -> Everything:
     return Everything(
         volume=str(overall.volume),
         push=overall.alerts,
+        asked=overall.push is True,
         quiet_hours=None if hours == NO_HOURS else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
         time_zone=overall.zone,
         digest_hour=overall.digest_hour,

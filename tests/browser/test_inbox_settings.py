@@ -43,6 +43,20 @@ def test_it_shows_what_stands_and_sends_what_was_changed_and_nothing_else(opened
     expect(gear(opened)).to_be_focused()
 
 
+def test_who_saves_what_stands_checked_and_was_never_said_asks_for_alerts(opened: Opened, inbox: Inbox) -> None:
+    inbox.everything |= {"asked": False}
+    gear(opened.live()).click()
+    dialog(opened).get_by_label("Only mentions of me").check()
+    dialog(opened).get_by_role("button", name="Save").click()
+    expect(dialog(opened)).to_have_count(0)
+    assert inbox.calls(PATH) == [{"push": True, "volume": "off"}]
+    gear(opened).click()
+    dialog(opened).get_by_label("Alert me on my devices").uncheck()
+    dialog(opened).get_by_role("button", name="Save").click()
+    expect(dialog(opened)).to_have_count(0)
+    assert inbox.calls(PATH)[1:] == [{"push": False}]
+
+
 def test_quiet_hours_are_of_the_place_where_the_person_is(abroad: Opened, inbox: Inbox) -> None:
     gear(abroad.live()).click()
     dialog(abroad).get_by_label("Quiet hours").check()

@@ -15,7 +15,10 @@ from notifier.ports.sets import ShardBlob
 from tests.http.house import Edge, assert_problem, event
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
-UNSAID = {"volume": "all", "push": True, "quiet_hours": None, "time_zone": "UTC", "digest_hour": 18, "mentions": "all"}
+UNSAID = {
+    **{"volume": "all", "push": True, "asked": False, "quiet_hours": None},
+    **{"time_zone": "UTC", "digest_hour": 18, "mentions": "all"},
+}
 NIGHT = {"from": "22:00", "to": "06:30"}
 
 
@@ -60,7 +63,7 @@ def test_what_is_said_stands_and_what_is_not_named_stays(edge: Edge) -> None:
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-store")
     assert answer.json() == everything(edge) == {**UNSAID, **said}
     more = {"volume": "first", "push": True, "quiet_hours": None, "digest_hour": 0, "mentions": "none"}
-    assert arrange(edge, more).json() == everything(edge) == {**UNSAID, **said, **more}
+    assert arrange(edge, more).json() == everything(edge) == {**UNSAID, **said, **more, "asked": True}
     assert everything(edge, "u2") == UNSAID
 
 
@@ -229,9 +232,9 @@ def test_what_changes_nothing_is_not_said(edge: Edge) -> None:
 
 def test_who_says_that_alerts_are_wanted_asks_for_them_until_the_opposite_is_said(edge: Edge) -> None:
     assert in_set(edge, SetKind.ASKED) == []
-    assert arrange(edge, {"push": True}).json() == everything(edge) == UNSAID
+    assert arrange(edge, {"push": True}).json() == everything(edge) == {**UNSAID, "asked": True}
     assert in_set(edge, SetKind.ASKED) == [1]
-    arrange(edge, {"push": False})
+    assert arrange(edge, {"push": False}).json() == {**UNSAID, "push": False}
     assert (in_set(edge, SetKind.ASKED), in_set(edge, SetKind.NO_PUSH)) == ([], [1])
 
 

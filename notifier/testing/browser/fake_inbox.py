@@ -37,6 +37,7 @@ class Inbox:
         default_factory=lambda: {
             "volume": "all",
             "push": True,
+            "asked": True,
             "quiet_hours": None,
             "time_zone": "UTC",
             "digest_hour": 18,

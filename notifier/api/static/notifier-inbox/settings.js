@@ -114,13 +114,15 @@ export class Settings {
     for (const field of [this.from, this.to]) field.disabled = !this.quiet.checked;
   }
 
-  // What isn't named stays as it is, also where another device has changed it meanwhile.
+  // What isn't named stays as it is, also where another device has changed it meanwhile. Alerts are named, too, where the
+  // box stands checked because nothing was said of them: whoever saves it so asks for them.
   changes() {
     const { stands } = this;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
     const time_zone = this.timed() ? this.zone.value : stands.time_zone;
     const said = { volume: this.volume(), push: this.push.checked, quiet_hours: hours, time_zone, digest_hour: Number(this.hour.value), mentions: this.mentions.value };
-    return Object.fromEntries(Object.entries(said).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(stands[name])));
+    const changed = Object.entries(said).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(stands[name]));
+    return { ...(said.push && !stands.asked && { push: true }), ...Object.fromEntries(changed) };
   }
 
   async send(event) {
