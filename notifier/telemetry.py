@@ -45,6 +45,9 @@ class Metrics:
         )
         self.push = self._histogram("push_seconds", "From accepted to taken by the provider, by device.", "platform")
         self.broken = self._counter("push_breakers_opened_total", "Times that a provider was left alone.", "platform")
+        self.left_alone = self._gauge(
+            "push_left_alone", "Providers and push services that are left alone for a while.", "platform"
+        )
         self.ease = self._gauge(
             "push_ease_ratio", "What slow tabs and the monitor's pressure leave of the pace of alerts."
         )

@@ -6,9 +6,10 @@ from datetime import datetime
 import msgspec
 
 from notifier.api.roles import Roles
-from notifier.domain.audience import TIERS
 from notifier.domain.books import Books
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.filling import Filling
+from notifier.domain.slice import Pool
 from notifier.domain.throttle import Throttle
 from notifier.flow.overview import Cache, Running, Snapshot
 
@@ -43,14 +44,25 @@ class RunningBody(msgspec.Struct, kw_only=True):
     followers: int
     shards: int
     settled: bool
+    waits_until: datetime | None
+    """When the first of its alerts that wait goes on; null where none does."""
     tiers: dict[str, TierBody]
     books: BooksBody
 
 
 class BehindBody(msgspec.Struct, kw_only=True):
     slices: int
+    later: int
+    """Beside those, slices that go on at a moment to come: people sleep, or a provider is left alone."""
     seconds: float | None
     """Null where nobody says, and while a throttle holds what is left."""
+
+
+class LeftAloneBody(msgspec.Struct, kw_only=True):
+    line: str
+    """`apns`, `fcm`, or `web` with a push service."""
+    until: datetime
+    reason: str
 
 
 class ThrottleBody(msgspec.Struct, kw_only=True):
@@ -82,6 +94,9 @@ class SystemBody(msgspec.Struct, kw_only=True):
     open_bursts: int
     running: RunningBody | None
     behind: dict[str, BehindBody]
+    """By pool."""
+    left_alone: list[LeftAloneBody]
+    """To whom no alerts are sent for a while."""
     throttles: list[ThrottleBody]
     pressure: float | None
     roles: dict[str, RoleBody]
@@ -99,6 +114,7 @@ def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
         open_bursts=snapshot.open_bursts,
         running=_running(snapshot.running) if snapshot.running else None,
         behind=_behind(snapshot),
+        left_alone=[_left_alone(line, left) for line, left in sorted(snapshot.cache.left_alone.items())],
         throttles=[_throttle(each, snapshot.at) for each in snapshot.throttles],
         pressure=snapshot.cache.pressure,
         roles=_roles(roles),
@@ -115,6 +131,7 @@ def _running(running: Running) -> RunningBody:
         followers=running.followers,
         shards=running.shards,
         settled=running.settled,
+        waits_until=running.waits_until,
         tiers={str(filling.tier): _tier(filling) for filling in running.fillings},
         books=_books(running.books, running.sealed),
     )
@@ -147,11 +164,14 @@ def _books(books: Books, sealed: int) -> BooksBody:
 def _behind(snapshot: Snapshot) -> dict[str, BehindBody]:
     told = snapshot.cache.behind
     return {
-        str(pool): BehindBody(slices=behind.slices, seconds=snapshot.seconds_behind(tier))
-        for tier in TIERS
-        for pool, behind in told.items()
-        if str(pool) == str(tier)
+        str(pool): BehindBody(slices=of.slices, later=of.later, seconds=snapshot.seconds_behind(pool))
+        for pool in Pool
+        if (of := told.get(pool)) is not None
     }
+
+
+def _left_alone(line: str, left: LeftAlone) -> LeftAloneBody:
+    return LeftAloneBody(line=line, until=left.until, reason=left.reason)
 
 
 def _throttle(each: Throttle, now: datetime) -> ThrottleBody:

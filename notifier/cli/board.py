@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
+POOL, LEFT_ALONE = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
 TITLES = ("burst", "mentions", "followers")
 
 
 def print_plain(found: Glance) -> None:
     print_facts(dict(_numbers(found)))
-    _section("pools", ("pool", "behind", "waiting"), _pools(found))
+    _section("pools", POOL, _pools(found))
+    _section("left alone", LEFT_ALONE, _left_alone(found))
     _section("running", (*TITLES, *tiers()), _running(found))
     _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found))
     _section("processes", ("role", "pid", "up"), _processes(found))
@@ -38,6 +40,7 @@ def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]
 
 NOTHING = {
     "pools": "Nobody says how far the pools are behind: the dispatcher or Redis is away.",
+    "left alone": "No provider of alerts is known to be left alone.",
     "running": "No burst has work left.",
     "throttles": "No tier is throttled.",
     "processes": "Nothing runs on this folder.",
@@ -49,7 +52,9 @@ def picture(found: Glance, width: int, said: str = "") -> "Group":
     from rich.text import Text
 
     parts: list[RenderableType] = [_headline(found, said), facts_grid(_numbers(found)), Text()]
-    parts += [_shown("pools", ("pool", "behind", "waiting"), _pools(found), {1, 2}), Text()]
+    parts += [_shown("pools", POOL, _pools(found), {1, 2, 3}), Text()]
+    if alone := _left_alone(found):
+        parts += [_shown("left alone", LEFT_ALONE, alone, set()), Text()]
     parts += [_bars(found, width) if found.running else Text(NOTHING["running"], style="dim"), Text()]
     parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found), {2}), Text()]
     parts.append(_shown("processes", ("role", "pid", "up"), _processes(found), {1, 2}))
@@ -85,10 +90,19 @@ def _numbers(found: Glance) -> Iterator[tuple[str, str]]:
 
 def _pools(found: Glance) -> Sequence[Sequence[object]]:
     return [
-        (str(pool), "held" if (seconds := behind(found.snapshot, pool)) is None else f"{seconds:.1f} s", of.slices)
+        (str(pool), _seconds(behind(found.snapshot, pool)), of.slices, of.later)
         for pool in Pool
         if (of := found.snapshot.cache.behind.get(pool)) is not None
     ]
+
+
+def _seconds(late: float | None) -> str:
+    return "held" if late is None else f"{late:.1f} s"
+
+
+def _left_alone(found: Glance) -> Sequence[Sequence[object]]:
+    told = sorted(found.snapshot.cache.left_alone.items())
+    return [(harmless(line), clock(left.until), harmless(left.reason)) for line, left in told]
 
 
 def _running(found: Glance) -> Sequence[Sequence[object]]:

@@ -77,14 +77,15 @@ def account_lines(account: Account, clock: Clock, held: frozenset[str]) -> Itera
 
 
 def standing_line(standing: Standing, clock: Clock, held: frozenset[str]) -> Line:
-    piece, ended, claim = standing.slice, standing.ended, standing.claim
+    piece, ended, claim, now = standing.slice, standing.ended, standing.claim, clock.now()
     return {
         "burst": str(piece.burst),
         "step": str(piece.step),
         "tier": str(piece.tier),
         "first": piece.first,
         "last": piece.last,
-        "state": str(standing.state(clock.now(), throttles=held)),
+        "state": str(standing.state(now, throttles=held)),
+        "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
         "dispatched": standing.dispatched,
         "dispatched_at": maybe_stamp(standing.dispatched_at),
         "attempts": standing.attempts,

@@ -62,6 +62,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
     yield _guarded("heads", lambda: heads_finding(ports))
     yield _guarded("bursts", lambda: bursts_finding(ports))
     yield _guarded("throttles", lambda: throttles_finding(ports))
+    yield _guarded("left_alone", lambda: left_alone_finding(ports))
     yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
     yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
 
@@ -175,6 +176,22 @@ def throttles_finding(ports: Ports) -> Finding:
     level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
     detail = f"{len(active)} in force."
     return Finding(name="throttles", level=level, detail=detail, remedy=remedy, value=len(active), unit="throttles")
+
+
+def left_alone_finding(ports: Ports) -> Finding:
+    """Which providers refuse alerts, or don't answer, as the workers have told."""
+    try:
+        told = ports.lines.told()
+    except CacheUnavailable:  # a finding of its own
+        return Finding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
+    if not told:
+        return Finding(name="left_alone", detail="No provider of alerts is.", value=0, unit="providers")
+    each = (f"{line} until {left.until:%H:%M:%S} UTC: {left.reason}" for line, left in sorted(told.items()))
+    remedy = "It is tried again by itself; `notifier push test --user U` tells what it answers now."
+    detail = "No alerts by " + "; ".join(each)
+    return Finding(
+        name="left_alone", level=Level.WARN, detail=detail, remedy=remedy, value=len(told), limit=0, unit="providers"
+    )
 
 
 def dead_letters_finding(ports: Ports) -> Finding:

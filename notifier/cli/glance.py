@@ -94,6 +94,10 @@ def facts(found: Glance) -> dict[str, object]:
         "open_bursts": s.open_bursts,
         "running": [_burst_facts(each) for each in found.running],
         "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.behind},
+        "left_alone": [
+            {"line": line, "until": stamp(left.until), "reason": left.reason}
+            for line, left in sorted(s.cache.left_alone.items())
+        ],
         "throttles": [throttle_facts(each, s.at) for each in s.throttles],
         "pressure": s.cache.pressure,
         "redis": found.redis,
@@ -117,6 +121,7 @@ def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
     seconds = behind(snapshot, pool)
     return {
         "waiting_slices": snapshot.cache.behind[pool].slices,
+        "later_slices": snapshot.cache.behind[pool].later,
         "seconds_behind": None if seconds is None else round(seconds, 1),
     }
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -46,6 +47,7 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     sums = books(account, tallies, throttles=held, now=now)
     states = {piece: standing.state(now, throttles=held) for piece, standing in account.standings.items()}
     counted = Counter((str(piece.step), str(piece.tier), str(state)) for piece, state in states.items())
+    until = _waits_until(account, states)
     return {
         "burst": str(key),
         "opened_at": stamp(account.plan.opened_at),
@@ -53,7 +55,8 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         "followers": account.plan.followers,
         "books": _books(sums),
         "slices": [
-            {"step": step, "tier": tier, "state": state, "slices": n} for (step, tier, state), n in counted.items()
+            {"step": step, "tier": tier, "state": state, "slices": n, "until": until.get((step, tier, state))}
+            for (step, tier, state), n in counted.items()
         ],
         "parked_by": _parked_by(account, states, held),
     }
@@ -61,6 +64,16 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
 
 def _books(sums: Books) -> dict[str, object]:
     return {**asdict(sums), "balanced": None if sums.expired else sums.balanced}
+
+
+def _waits_until(account: Account, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+    """When the first of those goes on that wait for a moment."""
+    found = dict[tuple[str, str, str], datetime]()
+    for piece, standing in account.standings.items():
+        if states[piece] is State.WAITING and standing.waits_until is not None:
+            of = str(piece.step), str(piece.tier), str(State.WAITING)
+            found[of] = min(found.get(of, standing.waits_until), standing.waits_until)
+    return {of: stamp(at) for of, at in found.items()}
 
 
 def _parked_by(account: Account, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
@@ -83,6 +96,6 @@ def _print(found: Mapping[str, object]) -> None:
         print_table(("people", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
         click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
     click.echo()
-    print_table(("step", "tier", "state", "slices"), [tuple(line.values()) for line in slices])
+    print_table(("step", "tier", "state", "slices", "until"), [tuple(line.values()) for line in slices])
     if parked_by:
         print_sentence(f"Parked by {', '.join(id[:SHOWN_OF_ID] for id in parked_by)}; see `notifier throttle list`.")

@@ -29,6 +29,8 @@ class Behind:
     """That may start or have started, and haven't ended."""
     since: datetime | None
     """The opening of the oldest burst among them; None when nothing is left, or a throttle holds it."""
+    later: int = 0
+    """Beside those, slices that go on at a moment to come."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,9 @@ class Backlog:
     left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Slices that haven't ended, without the phones whose rows don't stand yet, and without what waits for a moment."""
     total: Counter[Pool] = field(default_factory=Counter)
+    later: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
+    """What waits for a moment."""
+    all_later: Counter[Pool] = field(default_factory=Counter)
     moving: dict[BurstKey, None] = field(default_factory=dict)
     """Dicts that are sets in order: a round decides the same in every process."""
     settled: dict[BurstKey, None] = field(default_factory=dict)
@@ -65,6 +70,8 @@ class Backlog:
             self.total += self.left[key]
             if (until := _asleep_until(account, now)) is not None:
                 self.wakes[key] = until
+                self.later[key] = _later(account, now)
+                self.all_later += self.later[key]
                 insort(self.asleep, (until, key))
             if account.settled:
                 self.settled[key] = None
@@ -95,6 +102,7 @@ class Backlog:
             self.total -= self.left.pop(key)
             if (until := self.wakes.pop(key, None)) is not None:
                 _leave(self.asleep, (until, key))
+                self.all_later -= self.later.pop(key)
             for line in self.stands.pop(key, ()):
                 _leave(self.lines[line], (account.plan.opened_at, key))
                 self.unmarked[line[0]].pop(key, None)
@@ -120,7 +128,9 @@ class Backlog:
         return [self.accounts[key] for key in chosen]
 
     def behind(self) -> Mapping[Pool, Behind]:
-        return {pool: Behind(slices=self.total[pool], since=self._since(pool)) for pool in Pool}
+        return {
+            pool: Behind(slices=self.total[pool], since=self._since(pool), later=self.all_later[pool]) for pool in Pool
+        }
 
     def _since(self, pool: Pool) -> datetime | None:
         if pool in self.holding:
@@ -159,6 +169,10 @@ def _moves(standing: Standing, now: datetime) -> bool:
 
 def _left(account: Account, now: datetime) -> Counter[Pool]:
     return Counter(standing.slice.pool for standing in account.standings.values() if account.awake(standing, now))
+
+
+def _later(account: Account, now: datetime) -> Counter[Pool]:
+    return Counter(standing.slice.pool for standing in account.standings.values() if standing.waits(now))
 
 
 def _asleep_until(account: Account, now: datetime) -> datetime | None:

@@ -2,8 +2,9 @@
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from notifier.domain.breaker import (
@@ -18,17 +19,23 @@ from notifier.domain.breaker import (
     Told,
     again_at,
     asked,
+    left_alone,
     told,
 )
 from notifier.domain.device import Device, Platform, WebSubscription
+from notifier.domain.due import due
+from notifier.domain.errors import CacheUnavailable
 from notifier.domain.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.ports.clock import Clock
+from notifier.ports.pacing import LineReport
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.push")
 
 LINES = 256
 """Push services that are remembered; there are four, and Windows has some dozens of names."""
+REPORTED_EVERY = timedelta(seconds=5)
+"""While somebody asks: a Redis that was emptied knows again soon."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,14 +43,18 @@ class Breakers:
     """One process's. A process that starts anew learns what the last one knew from a few tries."""
 
     clock: Clock
+    report: LineReport
     metrics: Metrics
     terms: Terms = field(default_factory=Terms)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
+    reported: dict[str, datetime] = field(default_factory=dict)
+    """When, of those that aren't closed."""
 
     def rests_until(self, line: str) -> datetime | None:
         """None where somebody may be let through now."""
-        now = self.clock.now()
-        until = again_at(self.lines.get(line, CLOSED), self.terms, now)
+        breaker, now = self.lines.get(line, CLOSED), self.clock.now()
+        self._report(line, breaker, now)
+        until = again_at(breaker, self.terms, now)
         return until if until > now else None
 
     def asks(self, line: str) -> bool:
@@ -53,20 +64,32 @@ class Breakers:
         return may
 
     def tells(self, line: str, receipt: Receipt) -> None:
-        before = self.lines.get(line, CLOSED)
-        after = told(before, self.terms, _what(receipt), self.clock.now())
+        before, now = self.lines.get(line, CLOSED), self.clock.now()
+        after = told(before, self.terms, _what(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
             LOGGER.error("No alerts by %s for %g s: %s", line, self.terms.rest.total_seconds(), after.reason)
             self.metrics.broken.labels(line_class(line)).inc()
+            self.reported.pop(line, None)
         self._keep(line, after)
+        self._report(line, after, now)
+
+    def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
+        left = left_alone(breaker, self.terms, now)
+        if left is None or not due(self.reported.get(line), REPORTED_EVERY, now):
+            return
+        self.reported[line] = now
+        with suppress(CacheUnavailable):  # fails open: who watches learns of it a little later, or by the log
+            self.report.tell(line, left, left.until - now)
 
     def _keep(self, line: str, breaker: Breaker) -> None:
         if isinstance(breaker, Closed) and not breaker.failures:
             self.lines.pop(line, None)
+            self.reported.pop(line, None)
             return
         self.lines[line] = breaker
         if len(self.lines) > LINES:
-            self.lines.popitem(last=False)
+            oldest, _ = self.lines.popitem(last=False)
+            self.reported.pop(oldest, None)
 
 
 def line_of(device: Device) -> str:

@@ -1,13 +1,17 @@
 """The monitor: reads how ledger, queues and store do, and says how much of P2's credit the dispatcher holds back."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from notifier.domain.device import Platform
 from notifier.domain.pressure import Readings, pressure
 from notifier.domain.slice import Pool
+from notifier.flow.breakers import line_class
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
 from notifier.ports.leases import Leases
+from notifier.ports.pacing import LineReport
 from notifier.ports.queue import Queue
 from notifier.telemetry import Metrics
 
@@ -21,6 +25,7 @@ class Monitor:
     queue: Queue
     report: BacklogReport
     pressure: Pressure
+    lines: LineReport
     clock: Clock
     metrics: Metrics
     owner: str
@@ -35,7 +40,13 @@ class Monitor:
         # Fails open: a level that couldn't be said runs out, and P2 is held back by nobody. The outage ends this round.
         self.pressure.raise_to(level, FLAG_LASTS)
         self.metrics.pressure.set(level)
+        self._count()
         return level
+
+    def _count(self) -> None:
+        alone = Counter(line_class(line) for line in self.lines.told())
+        for platform in Platform:
+            self.metrics.left_alone.labels(platform).set(alone[platform])
 
     def _readings(self, before: datetime) -> Readings:
         now, told = self.clock.now(), self.report.told()

@@ -4,17 +4,17 @@ One look costs a few reads of a ledger's account, whatever the number of followe
 never changes. Nothing here is right by counting along: who asks for the first time sees the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience import Tier
 from notifier.domain.backlog import Behind
 from notifier.domain.books import Books, books
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.filling import Filling, Pace, filling, pace
-from notifier.domain.ledger import Account
+from notifier.domain.ledger import Account, Standing
 from notifier.domain.seal import Tally
 from notifier.domain.slice import Pool
 from notifier.domain.subject import BurstKey, Kind, Lane
@@ -23,6 +23,7 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger
+from notifier.ports.pacing import LineReport
 from notifier.ports.pull import PullIndex
 from notifier.ports.seals import Seals
 from notifier.ports.throttles import Throttles
@@ -51,6 +52,8 @@ class Running:
     sealed: int
     """Shards whose seal is in the books; the rest isn't sealed or isn't counted yet."""
     settled: bool
+    waits_until: datetime | None
+    """When the first of its slices goes on that wait for somebody to wake, or for a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Cache:
     """Another one than before: it was emptied, and is rebuilt. None: emptied, and not rebuilt yet."""
     behind: Mapping[Pool, Behind]
     pressure: float | None
+    left_alone: Mapping[str, LeftAlone]
+    """Providers and push services to which nothing is sent for a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +82,9 @@ class Snapshot:
     """In force or ramping."""
     cache: Cache
 
-    def seconds_behind(self, tier: Tier) -> float | None:
+    def seconds_behind(self, pool: Pool) -> float | None:
         """None where nobody says, or a throttle holds what is left."""
-        behind = self.cache.behind.get(Pool(tier))
+        behind = self.cache.behind.get(pool)
         if behind is None or (behind.slices and behind.since is None):
             return None
         return (self.at - behind.since).total_seconds() if behind.since else 0.0
@@ -93,6 +98,7 @@ class Overview:
     throttles: Throttles
     report: BacklogReport
     pressure: Pressure
+    lines: LineReport
     pull: PullIndex
     clock: Clock
     counts: dict[BurstKey, int] = field(default_factory=dict)
@@ -148,6 +154,7 @@ class Overview:
             books=books(account, self.tallies.values(), throttles=holding, now=now),
             sealed=len(self.tallies),
             settled=account.settled,
+            waits_until=_waits_until(account.standings.values(), now),
         )
 
     def _tally(self, account: Account) -> None:
@@ -169,11 +176,16 @@ class Overview:
                 generation=self.pull.generation(),
                 behind=self.report.told(),
                 pressure=self.pressure.level(),
+                left_alone=self.lines.told(),
             )
         except CacheUnavailable:  # fails open: the rest of the overview needs none
-            return Cache(answers=False, generation=None, behind={}, pressure=None)
+            return Cache(answers=False, generation=None, behind={}, pressure=None, left_alone={})
 
 
 def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | None:
     large = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
     return next((burst for burst in large if burst.key in unsettled), next(iter(large), None))
+
+
+def _waits_until(standings: Iterable[Standing], now: datetime) -> datetime | None:
+    return min((s.waits_until for s in standings if s.waits_until and s.waits(now)), default=None)

@@ -23,7 +23,7 @@ from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger
 from notifier.ports.log import EventLog
 from notifier.ports.overalls import Overalls
-from notifier.ports.pacing import Caps, Paces, TabReport
+from notifier.ports.pacing import Caps, LineReport, Paces, TabReport
 from notifier.ports.partings import Partings
 from notifier.ports.providers import Provider
 from notifier.ports.pull import PullIndex
@@ -80,6 +80,7 @@ class Ports:
     paces: Paces
     caps: Caps
     tabs: TabReport
+    lines: LineReport
     bus: LiveBus
     queue: Queue
     providers: Mapping[Platform, Provider]

@@ -1,9 +1,10 @@
-"""What bounds alerts: the pace of each provider, the caps of each person, and how slow the tab is."""
+"""What bounds alerts: each provider's pace, who is left alone, each person's caps, and how slow the tab is."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.caps import Ruling
 from notifier.domain.device import Platform
 from notifier.domain.subject import BurstKey, Member
@@ -49,4 +50,17 @@ class TabReport(Protocol):
 
     def worst(self) -> timedelta | None:
         """Of all processes; None when none of them said anything lately, or nothing that can be read."""
+        ...
+
+
+class LineReport(Protocol):
+    """The word of those who alert to whoever watches: which providers and push services are left alone. Nobody decides
+    by it. Raises CacheUnavailable."""
+
+    def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
+        """Of several processes the last word about a line counts; it is forgotten after `lasting`."""
+        ...
+
+    def told(self) -> Mapping[str, LeftAlone]:
+        """By line, without what was forgotten or can't be read."""
         ...

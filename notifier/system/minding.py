@@ -37,6 +37,7 @@ class Minding(Numbering):
             queue=p.queue,
             report=p.report,
             pressure=p.pressure,
+            lines=p.lines,
             clock=p.clock,
             metrics=self.metrics,
             owner=self.owner,
@@ -53,6 +54,7 @@ class Minding(Numbering):
             throttles=p.throttles,
             report=p.report,
             pressure=p.pressure,
+            lines=p.lines,
             pull=p.pull,
             clock=p.clock,
         )

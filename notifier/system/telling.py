@@ -69,7 +69,7 @@ class Telling(Calling):
 
     def push(self) -> Push:
         p = self.ports
-        breakers, pacing = Breakers(clock=p.clock, metrics=self.metrics), self.pacing()
+        breakers, pacing = Breakers(clock=p.clock, report=p.lines, metrics=self.metrics), self.pacing()
         away = Away(bursts=p.bursts, seals=p.seals, sent=p.sent, spared=p.spared)
         capping = Capping(caps=p.caps, metrics=self.metrics, terms=self.settings.push.caps)
         return Push(

@@ -44,6 +44,7 @@ def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
         "activity",
         "heads",
         "bursts",
+        "left_alone",
         "dead_letters",
         "tier_rule",
     }

@@ -2,19 +2,21 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from notifier.cli.board import NOTHING, picture
+from notifier.cli.board import NOTHING, picture, print_plain
 from notifier.cli.glance import Glance, facts, glance
 from notifier.cli.opening import opened, overview_of
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roster import roster
 from notifier.cli.screen import console, harmless
 from notifier.config import Settings
+from notifier.domain.breaker import LeftAlone
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.terminal import drawn
@@ -69,7 +71,9 @@ def test_what_nobody_says_is_unknown_and_not_zero(half_done: Path, notifier: Not
     assert (found["redis"], found["pressure"], found["pools"]) == ("unavailable", None, {})
     assert (found["url"], found["processes"]) == (None, [])
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
+    assert found["left_alone"] == []
     assert NOTHING["pools"] in text
+    assert NOTHING["left alone"] in text
     assert NOTHING["processes"] in text
 
 
@@ -87,6 +91,25 @@ def test_processes_show_their_ids_and_since_when_they_are_up(folder: Path, notif
     assert by_role["up"]["since"] is None
     line = next(x for x in notifier("top", *AT_ONCE, "--data", str(folder)).stdout.splitlines() if x.startswith("pump"))
     assert line.split() == ["pump", str(gone), "gone"]
+
+
+def test_whom_no_alerts_are_sent_to_is_told_with_the_reason(
+    half_done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = seen(half_done)
+    left = LeftAlone(until=datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC), reason="503 UNAVAILABLE\x1b")
+    cache = replace(found.snapshot.cache, left_alone={"fcm": left})
+    found = replace(found, snapshot=replace(found.snapshot, cache=cache))
+    print_plain(found)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("fcm"))
+    assert line.split() == ["fcm", "10:31:05", "UTC", "503", "UNAVAILABLE\ufffd"]
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(picture(found, 80))
+    assert "503 UNAVAILABLE" in captured.get()
+    assert facts(found)["left_alone"] == [
+        {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

@@ -88,6 +88,7 @@ class Stage:
             paces=g.paces,
             caps=g.caps,
             tabs=g.tabs,
+            lines=g.lines,
             bus=g.bus,
             queue=g.queue,
             providers={Platform.FCM: g.phones},

@@ -27,7 +27,7 @@ def test_with_nothing_to_do_there_is_no_burst_and_nobody_is_behind() -> None:
     stage.dispatch()
     snapshot = stage.system().overview()()
     assert (snapshot.running, snapshot.open_bursts, snapshot.throttles) == (None, 0, [])
-    assert snapshot.seconds_behind(Tier.P1) == 0.0
+    assert snapshot.seconds_behind(Pool.P1) == 0.0
 
 
 def test_a_burst_fills_from_planned_to_delivered_and_its_books_balance() -> None:
@@ -62,7 +62,7 @@ def test_a_paused_tier_is_parked_and_is_not_called_late() -> None:
     assert snapshot.running.books.parked > 0
     assert snapshot.running.books.balanced
     assert [throttle.tier for throttle in snapshot.throttles] == [Tier.P2]
-    assert snapshot.seconds_behind(Tier.P2) is None
+    assert snapshot.seconds_behind(Pool.P2) is None
 
 
 def test_how_far_a_tier_is_behind_is_counted_from_its_oldest_burst() -> None:
@@ -70,7 +70,7 @@ def test_how_far_a_tier_is_behind_is_counted_from_its_oldest_burst() -> None:
     stage.mention("nova")
     stage.pass_time(seconds=2)
     stage.dispatch()
-    assert stage.system().overview()().seconds_behind(Tier.P1) == 2.0
+    assert stage.system().overview()().seconds_behind(Pool.P1) == 2.0
 
 
 def test_mentions_a_second_are_what_the_bursts_grew_by() -> None:
@@ -123,7 +123,7 @@ def test_without_the_cache_everything_else_is_told() -> None:
     stage.deliver()
     snapshot = stage.system(report=Refusing(stage.ports.report, CacheUnavailable)).overview()()
     assert not snapshot.cache.answers
-    assert snapshot.seconds_behind(Tier.P0) is None
+    assert snapshot.seconds_behind(Pool.P0) is None
     assert snapshot.running is not None
     assert snapshot.running.books.balanced
 

@@ -51,7 +51,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces
+from notifier.testing.memory.pacing import MemoryCaps, MemoryLineReport, MemoryPaces
 from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
@@ -143,6 +143,7 @@ class House:
             paces=MemoryPaces(),
             caps=MemoryCaps(),
             tabs=self.tabs,
+            lines=MemoryLineReport(clock),
             bus=self.bus,
             queue=self.queue,
             providers={Platform.FCM: self.phones},

@@ -2,10 +2,14 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 
 from notifier.api.looking import Looking
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.slice import Pool
+from notifier.testing.memory.clock import START
 from tests.http.demo_house import visited
 from tests.http.house import Edge, assert_problem
 
@@ -26,6 +30,18 @@ def test_a_burst_is_told_with_its_tiers_and_books(edge: Edge) -> None:
     assert running["tiers"]["p1"]["spans"] == [[0, 0, "done"]]
     assert (running["books"]["delivered"], running["books"]["expected"], running["books"]["balanced"]) == (3, 3, True)
     assert system["redis"]["state"] == "empty"
+
+
+def test_whom_no_alerts_are_sent_to_is_told_and_how_far_each_pool_is(edge: Edge) -> None:
+    edge.mention()
+    edge.house.deliver()
+    left = LeftAlone(until=START, reason="503 UNAVAILABLE")
+    edge.house.ports.lines.tell("fcm", left, timedelta(seconds=30))
+    system = edge.client.get("/v1/system", headers=edge.service).json()
+    assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": left.reason}]
+    assert set(system["behind"]) == set(Pool)
+    assert system["behind"]["push.fcm"].keys() == {"slices", "later", "seconds"}
+    assert system["running"]["waits_until"] is None
 
 
 def test_without_the_store_it_says_so(edge: Edge) -> None:

@@ -6,7 +6,7 @@ from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, Redi
 from notifier.adapters.redis.client import await_answer, connect, connect_async
 from notifier.adapters.redis.inspection import Server, look
 from notifier.adapters.redis.listener import RedisLiveReader
-from notifier.adapters.redis.pacing import RedisCaps, RedisPaces, RedisTabReport
+from notifier.adapters.redis.pacing import RedisCaps, RedisLineReport, RedisPaces, RedisTabReport
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
 
@@ -17,6 +17,7 @@ __all__ = [
     "RedisBuckets",
     "RedisBus",
     "RedisCaps",
+    "RedisLineReport",
     "RedisLiveReader",
     "RedisPaces",
     "RedisPressure",

@@ -1,4 +1,4 @@
-"""What bounds alerts, in Redis: paces, caps, and what the tab's processes say of themselves."""
+"""What bounds alerts, in Redis: paces, caps, what the tab's processes say of themselves, and who is left alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -7,8 +7,10 @@ from typing import TypeVar
 from notifier.adapters.redis.cells import Cell, Cells
 from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.scripts import Script
+from notifier.codec import pack, unpack
 from notifier.codec.limits import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.caps import KEPT, Caps, Cause, Ruling, judged, spent
 from notifier.domain.device import Platform
 from notifier.domain.errors import Poison
@@ -77,6 +79,26 @@ class RedisTabReport:
         with self._client.answered():
             found = self._slowest(self._client, "tabs", "", 0, 0)
         return None if found is None else found * _MILLISECOND
+
+
+class RedisLineReport:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._words = Script.named("words")
+
+    def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
+        with self._client.answered():
+            self._words(self._client, "lines", line, pack(left), lasting // _MILLISECOND)
+
+    def told(self) -> Mapping[str, LeftAlone]:
+        with self._client.answered():
+            found = self._words(self._client, "lines", "", "", 0)
+        read = ((line, _read(_left_alone, word)) for line, word in zip(found[::2], found[1::2], strict=True))
+        return {line.decode(errors="replace"): left for line, left in read if left is not None}
+
+
+def _left_alone(word: bytes) -> LeftAlone:
+    return unpack(LeftAlone, word)
 
 
 def _pace(held: bytes) -> Pace | None:

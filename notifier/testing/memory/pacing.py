@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from notifier.domain.breaker import LeftAlone
 from notifier.domain.caps import Caps, Cause, History, Ruling, judged, spent
 from notifier.domain.device import Platform
 from notifier.domain.pace import TERMS, Pace, Terms, drawn, told
@@ -59,3 +60,18 @@ class MemoryTabReport:
 
     def worst(self) -> timedelta | None:
         return max((p99 for p99, until in self.said.values() if self.clock.now() < until), default=None)
+
+
+@dataclass(slots=True)
+class MemoryLineReport:
+    clock: Clock
+    said: dict[str, tuple[LeftAlone, datetime]] = field(default_factory=dict)
+
+    def wipe(self) -> None:
+        self.said.clear()
+
+    def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
+        self.said[line] = left, self.clock.now() + lasting
+
+    def told(self) -> Mapping[str, LeftAlone]:
+        return {line: left for line, (left, until) in self.said.items() if self.clock.now() < until}

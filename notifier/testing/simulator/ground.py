@@ -27,7 +27,7 @@ from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces, MemoryTabReport
+from notifier.testing.memory.pacing import MemoryCaps, MemoryLineReport, MemoryPaces, MemoryTabReport
 from notifier.testing.memory.partings import MemoryPartings
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.phones import MemoryPhones
@@ -140,9 +140,9 @@ class Ground:
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)
         self.recent, self.buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
-        self.pressure = MemoryPressure(self.clock)
-        self.report = MemoryBacklogReport(self.clock)
-        self.paces, self.caps, self.tabs = MemoryPaces(), MemoryCaps(), MemoryTabReport(self.clock)
+        self.pressure, self.report = MemoryPressure(self.clock), MemoryBacklogReport(self.clock)
+        self.tabs, self.lines = MemoryTabReport(self.clock), MemoryLineReport(self.clock)
+        self.paces, self.caps = MemoryPaces(), MemoryCaps()
         self.activity = MemoryActivity()
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
@@ -153,7 +153,7 @@ class Ground:
         """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs)
+        small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
         for port in (self.pull, *small, self.active_hours, self.queue):
             port.wipe()
         self.wipes += 1

@@ -210,6 +210,7 @@ class Roles:
             paces=cache("paces"),
             caps=cache("caps"),
             tabs=cache("tabs"),
+            lines=g.lines,  # nobody decides by it
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
             providers={Platform.FCM: self._phones(owner)},

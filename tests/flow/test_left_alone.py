@@ -1,0 +1,157 @@
+"""Who is left alone, and what waits for a moment to come, is seen by whoever looks; no alert depends on it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from notifier.cli.findings import Level
+from notifier.cli.folder_findings import left_alone_finding
+from notifier.cli.ledger import facts
+from notifier.domain.breaker import LeftAlone, Terms
+from notifier.domain.device import WebSubscription
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.receipt import Accepted, ConfigError, RetryAt
+from notifier.domain.slice import Pool
+from notifier.flow.breakers import REPORTED_EVERY, Breakers, line_of
+from notifier.telemetry import Metrics
+from notifier.testing.memory.clock import START, ManualClock
+from notifier.testing.memory.pacing import MemoryLineReport
+from tests.flow.failing import Refusing
+from tests.flow.stage import Stage
+from tests.flow.test_away import ASLEEP, KIM, NIGHT
+from tests.flow.test_ringing import phone
+
+WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
+REST = Terms().rest
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.report = MemoryLineReport(self.clock)
+        self.breakers = Breakers(clock=self.clock, report=self.report, metrics=Metrics())
+
+
+def test_the_line_that_opened_is_told_with_its_reason_until_somebody_may_try() -> None:
+    desk = Desk()
+    for _ in range(4):
+        desk.breakers.tells("fcm", BUSY)
+    assert desk.report.told() == {}
+    desk.breakers.tells("fcm", BUSY)
+    assert desk.report.told() == {"fcm": LeftAlone(until=START + REST, reason="503 UNAVAILABLE")}
+    desk.clock.advance(REST)
+    assert desk.breakers.asks("fcm")
+    assert desk.breakers.rests_until("fcm") is None
+    assert desk.report.told() == {}
+
+
+def test_while_some_try_nobody_is_told_to_be_left_alone() -> None:
+    desk = Desk()
+    desk.breakers.tells("apns", WRONG)
+    desk.clock.advance(REST)
+    assert [desk.breakers.asks("apns") for _ in range(4)] == [True, True, True, False]
+    assert desk.breakers.rests_until("apns") == START + 2 * REST
+    assert desk.report.told() == {}
+    desk.breakers.tells("apns", WRONG)
+    assert desk.report.told() == {"apns": LeftAlone(until=START + 2 * REST, reason=WRONG.reason)}
+    desk.clock.advance(REST)
+    for _ in range(3):
+        assert desk.breakers.asks("apns")
+        desk.breakers.tells("apns", Accepted())
+    assert desk.breakers.reported == {}
+
+
+def test_an_emptied_redis_knows_again_within_seconds_and_isn_t_asked_at_each_alert() -> None:
+    desk = Desk()
+    desk.breakers.tells("apns", WRONG)
+    desk.report.wipe()
+    desk.clock.advance(REPORTED_EVERY - timedelta(seconds=1))
+    assert desk.breakers.rests_until("apns") == START + REST
+    assert desk.report.told() == {}
+    desk.clock.advance(timedelta(seconds=1))
+    assert desk.breakers.rests_until("apns") == START + REST
+    assert desk.report.told() == {"apns": LeftAlone(until=START + REST, reason=WRONG.reason)}
+
+
+def test_without_redis_breakers_work_and_say_nothing() -> None:
+    desk = Desk()
+    away: Any = Refusing(desk.report, CacheUnavailable)
+    desk.breakers.report = away
+    desk.breakers.tells("apns", WRONG)
+    assert desk.breakers.rests_until("apns") == START + REST
+
+
+def test_of_a_browser_s_endpoint_no_more_than_its_host_is_told() -> None:
+    stage = Stage()
+    address = WebSubscription(endpoint="https://push.example/a-secret", key=b"k", secret=b"s")
+    assert line_of(replace(phone(stage, "lee"), address=address)) == "web push.example"
+
+
+@contextmanager
+def refused(until: datetime) -> Iterator[Stage]:
+    stage = Stage()
+    for line in ("fcm", "web a.example", "web b.example"):
+        stage.ground.lines.tell(line, LeftAlone(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
+    yield stage
+
+
+def test_the_overview_the_doctor_and_a_gauge_tell_of_it() -> None:
+    with refused(START + REST) as stage:
+        system = stage.system()
+        monitor, overview, registry = system.monitor(), system.overview(), system.metrics.registry
+        monitor()
+        found = left_alone_finding(stage.ports)
+        assert found.level is Level.WARN
+        assert found.detail.startswith(f"No alerts by fcm until {START + REST:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex")
+        assert set(overview().cache.left_alone) == {"fcm", "web a.example", "web b.example"}
+        alone = {each: registry.get_sample_value("notifier_push_left_alone", {"platform": each}) for each in PLATFORMS}
+        assert alone == {"apns": 0, "fcm": 1, "web": 2}
+        stage.pass_time(seconds=31)
+        monitor()
+        assert registry.get_sample_value("notifier_push_left_alone", {"platform": "web"}) == 0
+        assert (left_alone_finding(stage.ports).level, overview().cache.left_alone) == (Level.OK, {})
+
+
+PLATFORMS = ("apns", "fcm", "web")
+
+
+def test_where_nobody_can_say_who_is_left_alone_the_doctor_finds_nothing_wrong() -> None:
+    stage = Stage()
+    away: Any = Refusing(stage.ports.lines, CacheUnavailable)
+    found = left_alone_finding(replace(stage.ports, lines=away))
+    assert (found.level, found.value) == (Level.OK, None)
+    assert "Nobody says" in found.detail
+
+
+def test_a_provider_that_refuses_us_is_seen_by_its_reason_while_its_slices_wait() -> None:
+    stage = Stage()
+    for name in ("kim", "lee", "roy"):
+        stage.ground.phones.says[phone(stage, name).id] = [WRONG]
+    stage.mention("nova")
+    overview, work = stage.system().overview(), stage.system().work()
+    for _ in range(3):
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=1)
+    [(line, left)] = stage.ground.lines.told().items()
+    assert (line, left.reason) == ("fcm", "InvalidProviderToken")
+    snapshot = overview()
+    assert snapshot.running is not None
+    assert snapshot.running.waits_until is not None
+    assert snapshot.at < snapshot.running.waits_until <= left.until
+    assert snapshot.cache.behind[Pool.FCM].later > 0
+    assert snapshot.cache.behind[Pool.FCM].slices == 0
+
+
+def test_the_ledger_says_until_when_a_slice_waits_for_somebody_to_wake() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.mention("nova")
+    stage.deliver_others()
+    until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
+    slices: Any = facts(stage.ports, stage.bursts()[0])["slices"]
+    [waiting] = [line for line in slices if line["state"] == "waiting"]
+    assert (waiting["step"], waiting["until"][:19]) == ("push.fcm", until)
+    assert {line["until"] for line in slices if line["state"] != "waiting"} == {None}
