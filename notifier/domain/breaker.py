@@ -104,11 +104,25 @@ def told(breaker: Breaker, terms: Terms, what: Told, now: datetime) -> Breaker:
             return breaker
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    """Nobody is let through, whatever happens meanwhile."""
+
+    until: datetime
+    reason: str
+
+
+def left_alone(breaker: Breaker, terms: Terms, now: datetime) -> LeftAlone | None:
+    """None where somebody tries, or may."""
+    if isinstance(breaker, Open) and _resting(breaker, terms, now):
+        return LeftAlone(until=breaker.since + terms.rest, reason=breaker.reason)
+    return None
+
+
 def again_at(breaker: Breaker, terms: Terms, now: datetime) -> datetime:
-    """When who isn't let through may ask again."""
-    if isinstance(breaker, Closed) or not _resting(breaker, terms, now):
-        return now
-    return breaker.since + terms.rest
+    """When somebody may ask: now where one more would be let through."""
+    _, may = asked(breaker, terms, now)
+    return now if may or isinstance(breaker, Closed) else breaker.since + terms.rest
 
 
 def _resting(breaker: Open | HalfOpen, terms: Terms, now: datetime) -> bool:

@@ -79,6 +79,13 @@ def test_who_has_succeeded_makes_no_room_for_more_than_it_takes() -> None:
     assert let_through(after(half, GOOD, GOOD), 1, RESTED)[1] == [False]
 
 
+def test_where_there_is_room_for_one_more_who_asks_nobody_waits() -> None:
+    half, _ = let_through(OPENED, 1, RESTED)
+    assert again_at(half, TERMS, RESTED) == again_at(after(half, GOOD), TERMS, RESTED) == RESTED
+    full, _ = let_through(after(half, GOOD), 2, RESTED)
+    assert again_at(full, TERMS, RESTED) == RESTED + TERMS.rest
+
+
 def test_of_three_who_try_two_successes_count_although_the_third_never_tells() -> None:
     half, _ = let_through(OPENED, 3, RESTED)
     later, answers = let_through(after(half, GOOD, GOOD), 2, RESTED + TERMS.rest)
