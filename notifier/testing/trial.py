@@ -96,11 +96,8 @@ class Script:
     @property
     def promised(self) -> Promised:
         """Of alerts. The caps are counted in Redis, which forgets them when it is lost."""
-        return Promised(
-            caps=self.settings().push.hourly,
-            once=not self.faults,
-            counted=not any("valkey" in fault for fault in self.faults),
-        )
+        counted = not any("valkey" in fault for fault in self.faults)
+        return Promised(caps=self.settings().push.hourly, once=not self.faults, counted=counted)
 
     @property
     def sync(self) -> Sync:
