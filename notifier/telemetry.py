@@ -43,7 +43,9 @@ class Metrics:
         self.receipts = self._counter(
             "push_receipts_total", "Alerts to devices, by what became of them.", "platform", "fate"
         )
-        self.push = self._histogram("push_seconds", "From accepted to taken by the provider, by device.", "platform")
+        self.push = self._histogram(
+            "push_seconds", "From accepted to taken by the provider, by device, of what is told as news.", "platform"
+        )
         self.broken = self._counter("push_breakers_opened_total", "Times that a provider was left alone.", "platform")
         self.left_alone = self._gauge(
             "push_left_alone", "Providers and push services that are left alone for a while.", "platform"

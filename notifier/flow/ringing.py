@@ -112,7 +112,7 @@ class Ringing:
         else:
             one = missed(call.tried, receipt, now, self.chance())
         self.metrics.receipts.labels(call.device.platform, one.fate if one else ACCEPTED).inc()
-        if one is None and not call.tried.tries:
+        if one is None and not call.tried.tries and not call.tried.away:  # a night that is slept through isn't slow
             self.metrics.push.labels(call.device.platform).observe((now - burst.accepted_at).total_seconds())
         return one
 

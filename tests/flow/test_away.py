@@ -60,6 +60,31 @@ def test_who_sleeps_is_told_of_the_whole_night_at_once_when_it_is_over() -> None
     assert (heard(stage, "kim"), heard(stage, "roy")) == ([3], [0, 0, 0])
 
 
+def test_a_night_that_was_slept_through_is_not_counted_as_slow() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    system = stage.system()
+    work = system.work()
+
+    def counted() -> float | None:
+        return system.metrics.registry.get_sample_value("notifier_push_seconds_count", {"platform": "fcm"})
+
+    def rounds(number: int) -> None:
+        for _ in range(number):
+            stage.dispatch()
+            stage.work(by=work)
+            stage.pass_time(seconds=1)
+
+    stage.mention("nova")
+    rounds(5)
+    before = counted()
+    assert before == len(stage.ground.phones.arrived) > 0
+    stage.ground.clock.advance(NIGHT)
+    rounds(60)
+    assert heard(stage, "kim") == [0]
+    assert counted() == before
+
+
 def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
