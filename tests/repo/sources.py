@@ -4,7 +4,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ PRODUCT = ("notifier", "services", "workers")
 CODE = (*PRODUCT, "examples", "tests", "bench")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
-    """One Python file, parsed once."""
+    """One Python file, parsed once, if anybody asks for that."""
 
     path: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
 
     @property
     def name(self) -> str:
@@ -39,15 +42,15 @@ class Module:
         yield from (ast.unparse(node) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute))
 
 
-@cache
 def modules(*folders: str) -> tuple[Module, ...]:
     """Every Python file below these folders of the repository, in the order of their paths."""
     paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return tuple(
-        Module(path=path.relative_to(ROOT).as_posix(), text=text, tree=ast.parse(text))
-        for path in paths
-        for text in [path.read_text(encoding="utf-8")]
-    )
+    return tuple(map(_module, paths))
+
+
+@cache
+def _module(path: Path) -> Module:
+    return Module(path=path.relative_to(ROOT).as_posix(), text=path.read_text(encoding="utf-8"))
 
 
 @cache
