@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from notifier.testing.trial import Script
     from notifier.testing.world import World
 
-KINDS = ("kill-worker", "kill-pump", "kill-api", "kill-valkey", "flush-valkey", "stop-worker", "stop-pump")
+KINDS = (
+    *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
+    *("stop-worker", "stop-pump"),
+)
 OF_A_CLUSTER = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),

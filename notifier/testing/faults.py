@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from notifier.adapters.redis.client import connect
-from notifier.domain.slice import TERMS, Pool
+from notifier.domain.slice import PHONES, TERMS, Pool
 from notifier.testing.engines import Engines
 from notifier.testing.instance import Instance
 from services.fleet import ENGINES
 
 TIMES = 2
 """Each kind strikes so often."""
-STOPPED_POOLS = (Pool.P0, Pool.P1)
-"""P2's claims are so long that a storm would be over."""
+OF_A_POOL: Mapping[str, Sequence[Pool]] = {
+    "kill-worker": tuple(Pool),
+    "kill-push": tuple(map(Pool, PHONES)),
+    "stop-worker": (Pool.P0, Pool.P1),
+}
+"""Whose workers a kind may strike. P2's claims are so long that a storm would be over before one stopped lost it."""
 FOUND_WITHIN = 10.0
 """Seconds in which a role that is just being started again must be back."""
 PUMP_STOPPED = 7.0
@@ -47,7 +51,7 @@ class Fault:
     """Of an outage: the process is killed, instead of being frozen."""
 
     def __str__(self) -> str:
-        target = f" {self.pool}" if self.kind.endswith("worker") else ""
+        target = f" {self.pool}" if self.kind in OF_A_POOL else ""
         way = f" ({'gone' if self.gone else 'frozen'})" if self.kind == STORE_OUTAGE else ""
         return f"{self.kind}{target}{way} at {self.at:.1f} s"
 
@@ -60,7 +64,7 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
             Fault(
                 at=_moment(kind, turn, lasting, chance.uniform(0.05, 1.0)),
                 kind=kind,
-                pool=chance.choice(STOPPED_POOLS if kind == "stop-worker" else tuple(Pool)),
+                pool=chance.choice(OF_A_POOL.get(kind, tuple(Pool))),
                 gone=turn == 1,
             )
             for kind in kinds
@@ -201,6 +205,8 @@ def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur,
 
 STRIKES: Mapping[str, Strike] = {
     "kill-worker": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
+    "kill-push": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
+    "kill-fakes": lambda saboteur, _: saboteur.kill("fakes"),
     "kill-pump": lambda saboteur, _: saboteur.kill("pump"),
     "kill-api": lambda saboteur, _: saboteur.kill("api"),
     "kill-valkey": lambda saboteur, _: saboteur.kill_valkey(),

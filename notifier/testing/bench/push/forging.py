@@ -73,7 +73,7 @@ def blocked(stage: Stage, burst: Burst) -> Finding:
     """Registered at the running notifier, looked up and redirected with the sender that it has."""
     trap = Trap()
     with closing(trap.line):
-        wrong = [*_registered(stage, trap.port), *_rebound(alert(burst)), *_redirected(alert(burst), trap.port)]
+        wrong = [*_registered(stage, trap.port), *rebound(alert(burst)), *redirected(alert(burst), trap.port)]
         if caught := trap.caught():
             wrong.append(f"{caught} connections came into our own network")
     return agreement(NAME, wrong, n=len(FORGED) + len(PRIVATE) + 2)
@@ -94,7 +94,7 @@ def _registered(stage: Stage, port: int) -> Iterator[str]:
     wire.close()
 
 
-def _rebound(given: Alert) -> Iterator[str]:
+def rebound(given: Alert) -> Iterator[str]:
     """Nobody is asked who isn't public, however the name resolves, and whatever it meant before."""
     services = PushServices()
     for leads_to in PRIVATE:
@@ -117,7 +117,7 @@ def _told(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
     return resolved
 
 
-def _redirected(given: Alert, port: int) -> Iterator[str]:
+def redirected(given: Alert, port: int) -> Iterator[str]:
     """By a push service of this machine, as development has it."""
     services = PushServices(loopback=True, production=False)
 

@@ -52,7 +52,7 @@ def _honour(stage: Stage) -> None:
 
 
 def figure(world: World, bursts: Collection[Burst], lines: Sequence[Rang]) -> Figure:
-    waits, most = list(_waits(world, bursts, lines)), max((len(_vips(world, burst)) for burst in bursts), default=0)
+    waits, most = list(_waits(world, bursts, lines)), max((len(vips(world, burst)) for burst in bursts), default=0)
     told = [wait for wait in waits if wait != float("inf")]
     detail = f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(told)} were never told"
     finding = at_most(NAME, quantile(waits, 0.95), VIP_PUSH_P95_S, unit="s", n=len(waits), detail=detail)
@@ -70,13 +70,13 @@ def _waits(world: World, bursts: Collection[Burst], lines: Sequence[Rang]) -> It
         first.setdefault((line.place, line.member), line)
     told = {(tweets.get(place), member) for place, member in first}
     for burst in bursts:
-        for member in _vips(world, burst):
+        for member in vips(world, burst):
             came = first.get((alert(burst).collapse_id, member))
             if came or (burst.tweet, member) not in told:
                 yield (came.at - burst.accepted_at).total_seconds() if came else float("inf")
 
 
-def _vips(world: World, burst: Burst) -> Collection[Member]:
+def vips(world: World, burst: Burst) -> Collection[Member]:
     """Whoever has a device and was there within a week."""
     if burst.pull_only:
         return ()
