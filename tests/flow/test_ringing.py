@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from notifier.domain.bits import count
 from notifier.domain.device import Device, FirebaseToken, Platform
 from notifier.domain.receipt import ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.sending import TRIES, Fate, Sending, Window
@@ -241,3 +242,17 @@ def test_somebody_with_many_devices_is_told_on_each_once() -> None:
     stage.mention("nova")
     stage.deliver()
     assert (len(rings(stage)), set(rings(stage).values())) == (13, {1})
+
+
+def test_an_account_with_ten_thousand_devices_is_told_on_each_once_and_keeps_nobody_waiting() -> None:
+    """As no registration lets anybody have; but the store is others' to fill, too."""
+    stage = Stage()
+    lee = Member(stage.scene.people["lee"].member)
+    now = stage.ground.clock.now()
+    more = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10_000)]
+    stage.ground.devices.write(more)
+    stage.mention("nova")
+    stage.deliver(rounds=60)
+    assert (len(rings(stage)), set(rings(stage).values())) == (10_003, {1})
+    windows = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
+    assert sum(bool(count(window.people)) for some in windows.values() for window in some) <= 3

@@ -21,6 +21,7 @@ from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, R
 from notifier.domain.subject import Member, UserId
 from notifier.ports.providers import Provider
 from notifier.profiles.providers import CONNECTIONS, providers, require_credentials
+from notifier.testing.authority import Authority
 from notifier.testing.providers.arrivals import Arrivals
 from notifier.testing.providers.behaviour import Behaviour
 from notifier.testing.providers.credentials import pem, service_account
@@ -43,9 +44,17 @@ def fixture(platform: Platform, *members: int) -> Sequence[Device]:
 class Stage:
     """A fake, and the sender for it."""
 
-    def __init__(self, platform: Platform, stack: ExitStack, script: str = "", out: Path | None = None) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        stack: ExitStack,
+        script: str = "",
+        out: Path | None = None,
+        certificate: Path | None = None,
+    ) -> None:
         self.platform = platform
-        self.one: Hosted = stack.enter_context(hosted(platform, Behaviour.read(script, platform), out=out))
+        behaviour = Behaviour.read(script, platform)
+        self.one: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
         limits = Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
         found = providers(settings(platform, self.one.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = found[platform]
@@ -220,3 +229,14 @@ def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path
     require_credentials(push, [Platform.APNS])
     file.write_bytes(service_account())
     require_credentials(push)
+
+
+@each_platform
+def test_who_can_t_show_whom_we_trust_is_told_nothing_and_costs_no_device(platform: Platform, tmp_path: Path) -> None:
+    certificate = Authority.made(tmp_path, "nobody-s").server()
+    with ExitStack() as stack:
+        stage = Stage(platform, stack, certificate=certificate)
+        receipts = stage.sends(1, 7)
+        assert [type(receipt) for receipt in receipts] == [RetryAt, RetryAt]
+        assert all("certificate" in receipt.reason for receipt in receipts if isinstance(receipt, RetryAt)), receipts
+        assert stage.one.rang == 0
