@@ -94,14 +94,14 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
-@bench.command(epilog=example("notifier bench push --quick", "notifier bench push --only transport --json"))
-@click.option("--quick", is_flag=True, help="Fewer rounds of less: a minute and a half.")
+@bench.command(epilog=example("notifier bench push --quick", "notifier bench push --only promises --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds of less: six minutes.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
 @environments_option
 @json_option
 @click.pass_context
 def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
-    """Measure what an alert costs its sender, ours and other people's, before a server that speaks as providers do."""
+    """Measure what an alert costs its sender, ours and other people's, and try what alerts promise on a running notifier."""
     from notifier.testing.bench.peers.environment import Environments
     from notifier.testing.bench.push.parts import parts
 

@@ -9,7 +9,7 @@ from notifier.testing.bench import audience
 from notifier.testing.bench.fanout import PARTS, Part, names, run
 from notifier.testing.bench.memory import growth, most
 from notifier.testing.bench.planning import shard_counts
-from notifier.testing.bench.push import transport
+from notifier.testing.bench.push import promises, transport
 from notifier.testing.bench.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
 from notifier.testing.finding import at_most
 from tests.repo.sources import ROOT
@@ -63,7 +63,7 @@ def test_the_shards_of_a_planned_celebrity_hold_all_followers(followers: int) ->
 
 
 def test_no_two_parts_bring_the_same_figure_and_each_may_be_asked_for() -> None:
-    for parts in (PARTS, audience.PARTS, audience.OF_CLUSTER, transport.PARTS):
+    for parts in (PARTS, audience.PARTS, audience.OF_CLUSTER, transport.PARTS, promises.PARTS):
         brought = [figure for _, brings in parts.values() for figure in brings]
         assert len(brought) == len(set(brought))
         assert {*brought, *parts} <= set(names(parts))

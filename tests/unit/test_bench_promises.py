@@ -69,7 +69,7 @@ def test_a_vip_who_is_told_late_or_never_is_counted(late: float | None, ok: bool
     due = vips.vips(WORLD, one)
     lines = [
         Rang(
-            at=one.accepted_at + timedelta(seconds=late),
+            at=one.accepted_at + timedelta(seconds=late or 0),
             platform="fcm",
             to=to(member),
             place=alert(one).collapse_id,

@@ -24,7 +24,7 @@ SEEDS, SEEDS_QUICK = 20, 2
 ROLES = ("push.fcm", "fakes", "push.apns", "push.web", "push.fcm", "push.apns", "push.web")
 """In turns; `fakes` are all providers at once, and workers come back to them half a minute later."""
 WORLD = World(universe=8_000, followers=8_000, celebrities=1, seed=1)
-SLOWLY = "latency=100ms,streams=20"
+SLOWLY = "latency=200ms,streams=20"
 """So that a burst takes its provider seconds, and a worker is caught amid it."""
 LATER = 0.5
 """Seconds in which it is killed, counted from the burst's first alert there."""
