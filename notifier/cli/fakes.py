@@ -28,13 +28,17 @@ class Fakes:
 
     @classmethod
     def of(cls, settings: Settings, free: Callable[[str, int], int]) -> Self:
-        """`free` finds a port. Raises BadSetting for a script that can't be played."""
+        """None where a setting names one that somebody runs. `free` finds a port.
+
+        Raises BadSetting for a script that can't be played.
+        """
         push = settings.push
         try:
             behaviour(push.fake_script, Platform.APNS)
         except click.UsageError as error:
             raise BadSetting(f"{variable('push', 'fake_script')}: {error.message}") from error
-        ports = {platform: free(HOST, 0) for platform in Platform if push.is_faked(platform)}
+        wanted = [each for each in Platform if push.is_faked(each) and not push.of(each).fake]
+        ports = {platform: free(HOST, 0) for platform in wanted}
         return cls(ports=ports, script=push.fake_script, data=settings.data, mode=push.fakes)
 
     @property

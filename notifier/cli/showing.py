@@ -185,7 +185,7 @@ class Show:
         own = {"redis_url": ""} if self.profile == "embedded" else {}
         settings = Settings.read(data=self.data.absolute(), profile=self.profile, **own)
         # Its people's devices are made up: no provider is asked about them.
-        settings = replace(settings, push=replace(settings.push, fakes="on"))
+        settings = replace(settings, push=settings.push.alone)
         if self.port is not None:
             return replace(settings, port=self.port)
         try:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 from urllib.parse import urlsplit
 
 from notifier.config.issuer import is_loopback
@@ -61,7 +62,7 @@ def _fake() -> str:
         "",
         must="empty, or http:// or https:// of a loopback without a path",
         means="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
-        " `notifier up` knows those that it starts",
+        " none: `notifier up` starts one and knows where",
         holds=lambda text: not text or (_is_origin(text) and _is_near(urlsplit(text).hostname)),
     )
     return found
@@ -206,6 +207,17 @@ class Push:
     def is_faked(self, platform: Platform) -> bool:
         """Whether a fake takes its alerts, if one runs."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.of(platform).configured)
+
+    @property
+    def alone(self) -> Self:
+        """With fakes for everybody, and none that somebody else runs."""
+        return replace(
+            self,
+            fakes="on",
+            apns=replace(self.apns, fake=""),
+            fcm=replace(self.fcm, fake=""),
+            web=replace(self.web, fake=""),
+        )
 
     def is_real(self, platform: Platform) -> bool:
         """Whether its credentials are used."""

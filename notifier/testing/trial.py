@@ -10,6 +10,7 @@ from pathlib import Path
 from notifier.api.identity import issue
 from notifier.api.keys import keys_of
 from notifier.config import Settings
+from notifier.domain.device import Platform
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Account
 from notifier.domain.subject import POLICIES, Kind, UserId
@@ -88,6 +89,7 @@ class Script:
     def environment(self) -> dict[str, str]:
         given = {**STANDS_STILL, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
         given["NOTIFIER_PUSH_FAKES"] = "on"  # its people's devices are made up: no provider is asked about them
+        given |= {f"NOTIFIER_PUSH_{platform.upper()}_FAKE": "" for platform in Platform}  # by its own, it looks there
         return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
 
     def settings(self) -> Settings:
