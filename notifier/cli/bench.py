@@ -101,7 +101,7 @@ def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
 @json_option
 @click.pass_context
 def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
-    """Measure what an alert costs its sender, ours and other people's, and try what alerts promise on a running notifier."""
+    """Measure what an alert costs its sender, ours and other people's, and try what alerts promise."""
     from notifier.testing.bench.peers.environment import Environments
     from notifier.testing.bench.push.parts import parts
 

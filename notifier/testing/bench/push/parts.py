@@ -1,5 +1,5 @@
-"""All parts of `notifier bench push`: the transport alone, each sender against a library of others, and what is promised
-of alerts on a service that runs."""
+"""All parts of `notifier bench push`: the transport alone, each sender against a library of others, and what is
+promised of alerts on a service that runs."""
 
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.push import contest, promises, transport
