@@ -1,8 +1,8 @@
 """A sending: what was sent of a burst to the devices of one shard's people, window by window.
 
 A window is written before it is sent and closed after it, so that a crash leaves in doubt no more than the windows that
-were on their way, and they are sent again with the same ids. Who was in a window is in no later one; a device that has
-to be tried again is named in one.
+were on their way: who is in them is tried again, with the same ids. Who was in a window is in no later one; a device
+that has to be tried again is named in one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -165,6 +165,14 @@ def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed
         case ConfigError(reason=reason):
             # No device is to blame, and it has cost it no try; the breaker says when there is another.
             return later(tried, Fate.RETRY, now + backoff(0, chance), reason)
+
+
+def in_doubt(tried: Try, now: datetime) -> Missed:
+    """By the death of whoever sent it. Of the half hour nothing is said: it may be over before somebody finds it."""
+    spent, reason = replace(tried, tries=tried.tries + 1), "whoever sent it ended over it"
+    if spent.tries >= TRIES:
+        return Missed(tried=spent, fate=Fate.GIVEN_UP, reason=reason)
+    return Missed(tried=spent, fate=Fate.UNKNOWN, at=now, reason=reason)
 
 
 def later(tried: Try, fate: Fate, at: datetime, reason: str) -> Missed:

@@ -10,7 +10,7 @@ from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobod
 from notifier.domain.burst import Burst
 from notifier.domain.caps import Ruling
 from notifier.domain.device import Device
-from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window
+from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window, in_doubt
 from notifier.domain.subject import Member
 from notifier.flow.away import Away, Summed
 from notifier.flow.capping import Capping
@@ -39,7 +39,7 @@ class Part:
     window: Window
     calls: Sequence[Call]
     written: bool = False
-    """By whoever died over it."""
+    """By whoever died over it; what was missed of it stands in the window, and nothing of it is sent."""
 
     def cut(self, most: int) -> "Part":
         """No more than so many calls, or one person's. What was written stays as it is."""
@@ -93,19 +93,19 @@ class Calls:
     def __call__(self, burst: Burst, shard: Shard, now: datetime) -> Iterator[Part]:
         """What was on its way at a crash first, then what is to be tried again, then whoever wasn't told yet."""
         numbers = iter(range(shard.progress.windows, 1 << 31))
-        yield from (self._broken(shard, window) for window in shard.progress.broken)
+        yield from (self._broken(shard, window, now) for window in shard.progress.broken)
         yield from self._due(shard, now, lambda: next(numbers))
         yield from self._fresh(burst, shard, now, lambda: next(numbers))
 
-    def _broken(self, shard: Shard, window: Window) -> Part:
-        """All of it may have arrived, and any of it may not."""
-        people: Bits = window.told & ~shard.spare.never
-        calls = [*self._again(shard, window.again)]
+    def _broken(self, shard: Shard, window: Window, now: datetime) -> Part:
+        """All of it may have arrived, and any of it may not: to each of its devices it is a try without an answer. Sent
+        again right here it would wake whoever sleeps by now, and ring for ever where each worker dies over it."""
+        tries, people = [*window.again], window.told & ~shard.spare.never
         if people.any():
-            for device in self.devices.reached(shard.sending.platform, shard.sending.shard, people):
-                tried = Try(device=device.id, member=device.member, first=window.at, tries=1)
-                calls.append(Call(device=device, tried=replace(tried, away=_away(window, device.member))))
-        return Part(sending=shard.sending, window=window, calls=calls, written=True)
+            reached = self.devices.reached(shard.sending.platform, shard.sending.shard, people)
+            tries += [_first(device, window, window.at) for device in reached]
+        missed = tuple(in_doubt(tried, now) for tried in tries)
+        return Part(sending=shard.sending, window=replace(window, missed=missed), calls=(), written=True)
 
     def _due(self, shard: Shard, now: datetime, number: Callable[[], int]) -> Iterator[Part]:
         """Those whose moment has come; of a device that is another's by now, or whose person is spared, no more."""

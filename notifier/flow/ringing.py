@@ -45,8 +45,8 @@ class Ringing:
     def __call__(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Sequence[Window]:
         """The parts' windows as they were closed. Raises LostClaim, and then nothing was sent."""
         new = [(part.sending, part.window) for part in parts if not part.written]
-        # Dead before this line: nothing was sent, and somebody else does it. Behind it: these windows, and no others,
-        # are sent again, with the same ids, and a phone that has the alert replaces it.
+        # Dead before this line: nothing was sent, and somebody else does it. Behind it: what is in these windows, and
+        # no others, is tried again, with the same ids, and a phone that has the alert replaces it.
         if not all(self.sent.intend(new)):
             raise LostClaim
         found = self._send(burst, parts, hold)
@@ -59,7 +59,7 @@ class Ringing:
         found, heard, gone = defaultdict[int, list[Missed]](list), list[datetime](), dict[Device, datetime | None]()
         began = self.clock.now()
         for place, part in enumerate(parts):
-            found[place].extend(_left_out(part))
+            found[place].extend(part.window.missed or _left_out(part))
         for text, calls in self._by_alert(burst, parts).items():
             for place, call, receipt in self._receipts(text, calls):
                 hold.going()

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from contextlib import suppress
+from datetime import time, timedelta
 from typing import Any
 
 import pytest
 
 from notifier.domain.bits import count
 from notifier.domain.device import Device, FirebaseToken, Platform
+from notifier.domain.overall import OverallWish
+from notifier.domain.quiet import Hours
 from notifier.domain.receipt import ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.sending import TRIES, Fate, Sending, Window
 from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
+from notifier.domain.subject import Member, UserId
 from notifier.ports.push import Sent
 from tests.flow.stage import NOVA, Stage
 
@@ -214,6 +217,32 @@ def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_o
     for device in {device.id for _, device in stage.ground.phones.arrived}:
         mine = [sent.collapse_id for sent, one in stage.ground.phones.arrived if one.id == device]
         assert len(set(mine)) == len({sent.burst for sent, one in stage.ground.phones.arrived if one.id == device})
+
+
+def test_whoever_sleeps_by_the_time_a_crash_is_found_is_not_woken_by_what_may_have_arrived() -> None:
+    stage = Stage()
+    killed(stage, Dying(stage.ground.sent, "close", behind=False))
+    assert rang(stage, "kim") == 1
+    night = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+    stage.ground.people.arrange(UserId("kim"), night)
+    stage.pass_time(seconds=60)
+    stage.deliver_others()
+    assert (rang(stage, "kim"), rang(stage, "lee")) == (1, 1)
+
+
+def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_times() -> None:
+    stage = Stage()
+    dying = Dying(stage.ground.sent, "close", behind=False)
+    dying.left = 9
+    killed(stage, dying)
+    deadly: Any = dying
+    for _ in range(9):
+        stage.pass_time(seconds=40)
+        stage.dispatch()
+        with suppress(Killed):
+            stage.work(Pool.FCM, by=stage.system(sent=deadly).work())
+    stage.deliver(rounds=60)
+    assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
 
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
