@@ -120,7 +120,8 @@ class Calls:
         wanted = {one.device: one for one in tries if not holds(shard.spare.never, one.member)}
         held = self.devices.of({one.member for one in wanted.values()}) if wanted else {}
         for member in sorted(held):
-            yield from (Call(device=one, tried=wanted[one.id]) for one in held[member] if one.id in wanted)
+            own = (one for one in held[member] if one.id in wanted and wanted[one.id].member == member)
+            yield from (Call(device=one, tried=wanted[one.id]) for one in own)
 
     def _fresh(self, burst: Burst, shard: Shard, now: datetime, number: Callable[[], int]) -> Iterator[Part]:
         people, at = shard.fresh, shard.sending

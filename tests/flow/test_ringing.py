@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import time, timedelta
 from typing import Any
 
@@ -243,6 +244,19 @@ def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_time
             stage.work(Pool.FCM, by=stage.system(sent=deadly).work())
     stage.deliver(rounds=60)
     assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
+
+
+def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:
+    stage = Stage()
+    again = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
+    roys, kims = phone(stage, "roy"), phone(stage, "kim")  # of one tier, shard and window
+    stage.ground.phones.says |= {roys.id: [again], kims.id: [again]}
+    stage.mention("nova")
+    stage.deliver_others()
+    stage.pass_time(seconds=1)
+    stage.ground.devices.write([replace(roys, member=kims.member, registered_at=stage.ground.clock.now())])
+    stage.deliver(rounds=60)
+    assert (rings(stage)[str(kims.address)], rings(stage)[str(roys.address)]) == (1, 0)
 
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
