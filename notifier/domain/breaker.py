@@ -119,10 +119,26 @@ def left_alone(breaker: Breaker, terms: Terms, now: datetime) -> LeftAlone | Non
     return None
 
 
+def room(breaker: Breaker, terms: Terms, now: datetime) -> int | None:
+    """How many may go through now; None where nobody counts them."""
+    match breaker:
+        case Closed():
+            return None
+        case HalfOpen(trying=trying, successes=successes) if trying + successes < terms.successes:
+            return terms.successes - trying - successes
+        case _ if _resting(breaker, terms, now):
+            return 0
+        case Open():
+            return terms.successes
+        case HalfOpen(successes=successes):
+            return terms.successes - successes
+
+
 def again_at(breaker: Breaker, terms: Terms, now: datetime) -> datetime:
-    """When somebody may ask: now where one more would be let through."""
-    _, may = asked(breaker, terms, now)
-    return now if may or isinstance(breaker, Closed) else breaker.since + terms.rest
+    """When who isn't let through may ask again; now where somebody may be."""
+    if isinstance(breaker, Closed) or room(breaker, terms, now) != 0:
+        return now
+    return breaker.since + terms.rest
 
 
 def _resting(breaker: Open | HalfOpen, terms: Terms, now: datetime) -> bool:

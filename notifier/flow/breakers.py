@@ -20,6 +20,7 @@ from notifier.domain.breaker import (
     again_at,
     asked,
     left_alone,
+    room,
     told,
 )
 from notifier.domain.device import Device, Platform, WebSubscription
@@ -56,6 +57,10 @@ class Breakers:
         self._report(line, breaker, now)
         until = again_at(breaker, self.terms, now)
         return until if until > now else None
+
+    def room(self, line: str) -> int | None:
+        """How many may be let through now; None where nobody counts them."""
+        return room(self.lines.get(line, CLOSED), self.terms, self.clock.now())
 
     def asks(self, line: str) -> bool:
         """Whether one more may be sent; what comes of it has to be told."""

@@ -96,7 +96,7 @@ class Push:
             granted = list(self._granted(parts))
             self._add(tally, granted, self.ringing(burst, granted, hold) if granted else ())
             if _calls(granted) < _calls(parts):
-                tally.later.append(self.clock.now() + NO_ROOM)
+                tally.later.append(self._again_at(parts[0].sending.platform))
                 return False
         return True
 
@@ -114,8 +114,11 @@ class Push:
             yield batch
 
     def _granted(self, parts: Sequence[Part]) -> Iterator[Part]:
-        """As much as the provider's pace has room for."""
+        """As much as the provider's pace has room for. One that is left alone is sent no more than its breaker lets
+        through: who is in no window yet is told once it is back, and the others' half hour runs out."""
         at, wanted = parts[0].sending, _calls(parts)
+        if (room := self.breakers.room(at.platform)) is not None:
+            wanted = min(wanted, room)
         left = self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()) if wanted else 0
         for part in parts:
             if part.calls and left <= 0:
@@ -123,6 +126,9 @@ class Push:
             cut = part.cut(left)
             left -= len(cut.calls)
             yield cut
+
+    def _again_at(self, platform: Platform) -> datetime:
+        return self.breakers.rests_until(platform) or self.clock.now() + NO_ROOM
 
     def _add(self, tally: _Tally, parts: Sequence[Part], closed: Sequence[Window]) -> None:
         tally.rang = True

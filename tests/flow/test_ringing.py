@@ -15,7 +15,7 @@ from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.sending import TRIES, Fate, Sending, Window
-from notifier.domain.slice import Pool
+from notifier.domain.slice import Pool, Step
 from notifier.domain.subject import Member, UserId
 from notifier.ports.push import Sent
 from tests.flow.stage import NOVA, Stage
@@ -160,6 +160,27 @@ def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_
     stage.ground.phones.away = False
     stage.deliver(rounds=120)
     assert (set(rings(stage).values()), len(rings(stage))) == ({1}, 3)
+
+
+def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
+    stage = Stage()
+    names = ("kim", "roy")  # of one tier and shard, each in a window of their own
+    refused = {phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names}
+    stage.ground.phones.says |= refused
+    work = stage.system().work()
+    push: Any = work.doings[Step.FCM]
+    push = replace(push, at_once=1, calls=replace(push.calls, at_once=1))
+    work = replace(work, doings={**work.doings, Step.FCM: push})
+    stage.mention("nova")
+    for seconds in [1] * 5 + [31] * 70 + [0] + [31] * 5:
+        if not seconds:
+            refused[phone(stage, "kim").id].clear()
+            refused[phone(stage, "roy").id].clear()
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=seconds)
+    assert (rang(stage, "kim"), fates(stage, "kim")[-1]) == (0, Fate.GIVEN_UP)
+    assert rang(stage, "roy") == 1
 
 
 class Dying:

@@ -17,6 +17,7 @@ from notifier.domain.breaker import (
     Told,
     again_at,
     asked,
+    room,
     told,
 )
 from tests.unit.examples import NOON, SECOND
@@ -121,3 +122,14 @@ def test_a_clock_that_was_set_back_by_hours_keeps_nobody_out() -> None:
 def test_closed_it_holds_up_nobody() -> None:
     assert let_through(Closed(failures=4), 100, NOON) == (Closed(failures=4), [True] * 100)
     assert again_at(CLOSED, TERMS, NOON) == NOON
+
+
+def test_as_many_as_it_says_are_let_through_and_nobody_is_put_off_while_one_more_may_be() -> None:
+    opened, (half, _) = OPENED, let_through(OPENED, 1, RESTED)
+    one_worked, lost = after(half, GOOD, now=RESTED), let_through(OPENED, 3, RESTED)[0]
+    for breaker, now in [(opened, NOON), (opened, RESTED), (half, RESTED), (one_worked, RESTED), (lost, RESTED)]:
+        many = room(breaker, TERMS, now)
+        assert many == sum(let_through(breaker, 9, now)[1])
+        assert (again_at(breaker, TERMS, now) == now) == bool(many)
+    assert room(lost, TERMS, RESTED + TERMS.rest) == sum(let_through(lost, 9, RESTED + TERMS.rest)[1])
+    assert room(CLOSED, TERMS, NOON) is None
