@@ -87,7 +87,7 @@ class Push:
 
     def _ring(self, burst: Burst, shards: Iterable[Shard], hold: Hold, tally: _Tally) -> bool:
         """False where the rest is for later, or for nobody any more."""
-        for parts in self._batches(burst, shards):
+        for parts in self._batches(burst, shards, hold):
             # Handed back before anything was sent, a slice whose reading takes a turn would begin anew for ever.
             (hold.keep if tally.rang else hold.going)()
             if self._silent(burst):  # since the slice began
@@ -100,10 +100,11 @@ class Push:
                 return False
         return True
 
-    def _batches(self, burst: Burst, shards: Iterable[Shard]) -> Iterator[Sequence[Part]]:
+    def _batches(self, burst: Burst, shards: Iterable[Shard], hold: Hold) -> Iterator[Sequence[Part]]:
         """Of many shards with few people each one batch: a provider takes as long for one as for a thousand."""
         batch, size = list[Part](), 0
         for shard in shards:
+            hold.going()  # what is late asks for all that is late of its subject, shard by shard
             for part in self.calls(burst, shard, self.clock.now()):
                 batch.append(part)
                 size += len(part.calls)

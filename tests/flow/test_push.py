@@ -1,12 +1,14 @@
 """Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
 import pytest
 
 from notifier.domain.audience import Tier
+from notifier.domain.bits import Bits, from_offsets
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Fact
@@ -14,10 +16,11 @@ from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
-from notifier.domain.slice import TERMS, Pool, Step
-from notifier.domain.subject import Member, UserId
+from notifier.domain.slice import TERMS, Pool, Slice, Step
+from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.want import Volume
 from notifier.flow.away import STALE
+from notifier.flow.work import Hold
 from notifier.ports.directory import Account
 from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
@@ -140,6 +143,29 @@ def test_whose_rows_were_left_to_the_pull_path_are_told_all_the_same() -> None:
 def pushes(stage: Stage) -> set[Fact]:
     [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
     return {s.ended.fact for s in account.standings.values() if s.ended and s.slice.step is Step.FCM}
+
+
+def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    stage.deliver()
+    [key] = stage.bursts()
+    burst, clock, claims = stage.ground.bursts.by_key[key], stage.ground.clock, stage.ground.claims
+    piece = Slice(key, Step.FCM, Tier.P0, 0, 4)
+
+    class Everywhere:
+        def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+            return {shard: from_offsets([1]) for shard in shards}
+
+    def slow(*given: Any) -> Iterator[Any]:
+        clock.advance(piece.terms.claim / 2)
+        return iter(())
+
+    parts: Any = {"seals": Everywhere(), "calls": slow}
+    claim = claims.claim(piece, "one", clock.now(), clock.now() + piece.terms.claim)
+    assert claim is not None
+    replace(stage.system().push(), **parts)(burst, piece, Hold(claim, claims, clock))
+    assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
 
 
 class Silent:
