@@ -120,8 +120,11 @@ class Work:
 
     def _wait(self, entry: Entry, hold: Hold) -> Outcome:
         # Noted before the slice is let go, or it would be queued at once; who dies in between holds it for a term more.
+        # By its holder alone, and in a cell of his own: what somebody else waits for may be the morning.
+        hold.going()
         n = self._standings(entry.slice)[entry.slice].waited + 1
-        self.ledger.record([replace(entry, n=n)])
+        while not all(self.ledger.record([replace(entry, n=n)])):
+            n += 1
         self.claims.release(hold.claim, self.clock.now())
         return Again(reason=f"waits until {entry.at:%H:%M:%S}")
 

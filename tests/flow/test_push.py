@@ -1,7 +1,7 @@
 """Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.bits import Bits, from_offsets
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Fact
+from notifier.domain.ledger import Entry, Fact
 from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
 from notifier.domain.overall import OverallWish
@@ -22,6 +22,7 @@ from notifier.domain.want import Volume
 from notifier.flow.away import STALE
 from notifier.flow.work import Hold
 from notifier.ports.directory import Account
+from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage
@@ -166,6 +167,53 @@ def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
     assert claim is not None
     replace(stage.system().push(), **parts)(burst, piece, Hold(claim, claims, clock))
     assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Somebody who has lost the slice notes right before its holder that it waits for the morning."""
+
+    ledger: Ledger
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self.ledger, method)
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        waits = [entry for entry in entries if entry.fact is Fact.WAITS and entry.n == 1]
+        self.ledger.record([replace(entry, at=entry.at + timedelta(hours=8)) for entry in waits])
+        return self.ledger.record(entries)
+
+
+def test_a_slice_waits_for_what_its_holder_says_and_not_for_what_somebody_noted_who_had_lost_it() -> None:
+    stage = Stage()
+    stage.ground.phones.away = True
+    stage.mention("nova")
+    rows_only(stage)
+    stage.pass_time(seconds=1)
+    stage.dispatch()
+    rivals: Any = Rivals(stage.ground.ledger)
+    stage.work(Pool.FCM, by=stage.system(ledger=rivals).work())
+    stage.ground.phones.away = False
+    stage.deliver(rounds=90)
+    assert alerted(stage) == {"kim", "lee", "roy"}
+
+
+def test_who_has_lost_a_slice_says_nothing_of_what_it_waits_for() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    [key] = stage.bursts()
+    clock, piece = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
+
+    def overslept(burst: Burst, piece: Slice, hold: Hold) -> Entry:
+        clock.advance(piece.terms.claim)
+        now = clock.now()
+        assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
+        return Entry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
+
+    work = stage.system().work()
+    outcome = replace(work, doings={**work.doings, Step.FCM: overslept})(piece)
+    assert outcome == Again(reason="the claim was lost")
+    assert stage.ground.ledger.read([key])[key].standings[piece].waits_until is None
 
 
 class Silent:
