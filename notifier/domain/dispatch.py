@@ -20,9 +20,14 @@ class Credit:
     shards: int
     reserved: int = 0
     """Shards that are for P0 alone, in a pool of several tiers."""
+    kept: int = 0
+    """Slices that are: narrow ones would take all of them, and hardly a shard."""
 
     def scaled(self, share: float) -> "Credit":
-        return Credit(int(self.slices * share), int(self.shards * share), int(self.reserved * share))
+        slices, shards, reserved, kept = (
+            int(each * share) for each in (self.slices, self.shards, self.reserved, self.kept)
+        )
+        return Credit(slices, shards, reserved, kept)
 
 
 CREDITS = {
@@ -31,7 +36,7 @@ CREDITS = {
     Pool.P2: Credit(slices=16, shards=192),
 } | {
     # A VIP's alert that comes after a crowd's waits for what was queued of that: little, and each of it for a turn.
-    Pool(step): Credit(slices=32, shards=384, reserved=320)
+    Pool(step): Credit(slices=32, shards=384, reserved=320, kept=16)
     for step in PHONES
 }
 
@@ -55,6 +60,7 @@ class _Purse:
     slices: int
     shards: int
     reserved: int = 0
+    kept: int = 0
     people: float | None = None
     """What a throttle's rate leaves; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
@@ -64,7 +70,7 @@ class _Purse:
         return self.people is None or self.people > 0
 
     def affords(self, piece: Slice) -> bool:
-        if self.slices <= 0 or not self.has_people:
+        if self.slices <= (0 if piece.tier is Tier.P0 else self.kept) or not self.has_people:
             return False
         # The first slice is always afforded: one wider than the whole credit must not wait for ever.
         room = self.shards if piece.tier is Tier.P0 else self.shards - self.reserved
@@ -82,6 +88,10 @@ class _Purse:
             self.people -= people
 
 
+def _purse(credit: Credit) -> _Purse:
+    return _Purse(credit.slices, credit.shards, credit.reserved, credit.kept)
+
+
 def decide(
     accounts: Iterable[Account],
     *,
@@ -92,7 +102,7 @@ def decide(
 ) -> Decision:
     """`people_left` is what the rate of each throttled tier has saved up by now."""
     accounts = list(accounts)
-    purses = {pool: _Purse(credits[pool].slices, credits[pool].shards, credits[pool].reserved) for pool in Pool}
+    purses = {pool: _purse(credits[pool]) for pool in Pool}
     for tier, allowed in allowances.items():
         if allowed.rate is not None:
             purses[Pool(tier)].people = people_left.get(tier, 0.0)

@@ -176,6 +176,19 @@ def test_a_crowd_s_phones_leave_room_for_p0() -> None:
     assert [one.tier for one in in_pool(chosen(crowd, vips, credits=credits), Pool.FCM)] == [Tier.P0] * 7
 
 
+def test_a_crowd_of_narrow_slices_leaves_room_for_p0() -> None:
+    def queued(seq: int) -> Account:
+        plan = plan_of(seq=seq, shards=1, pushed=(Tier.P1,))
+        rows = (entry(one, Fact.DONE) for one in plan.slices() if one.step is Step.ROWS)
+        return of(plan, *rows, entry(piece(Tier.P1, seq=seq, step=Step.FCM), Fact.DISPATCHED, n=1))
+
+    crowd = [with_rows(plan_of(seq=seq, shards=1, pushed=(Tier.P1,))) for seq in range(1, 99)]
+    begun = in_pool(chosen(*crowd), Pool.FCM)
+    vips = with_rows(plan_of(seq=99, shards=1, pushed=(Tier.P0,)))
+    running = [queued(one.burst.seq) for one in begun]
+    assert [one.tier for one in in_pool(chosen(*running, vips), Pool.FCM)] == [Tier.P0]
+
+
 def test_what_waits_for_a_moment_uses_up_no_credit_and_is_queued_when_that_has_come() -> None:
     plan = plan_of(shards=1, pushed=(Tier.P0,))
     phones = piece(Tier.P0, step=Step.FCM)
