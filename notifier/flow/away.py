@@ -54,8 +54,8 @@ class Away:
         newer, older = self._others(burst, now)
         collapsed = nobody()
         for other in newer:
-            found, pending = self._of(other, platform, shard, now)
-            collapsed = collapsed | (people & (pending | found.summed))
+            found, left = self._of(other, platform, shard, now)
+            collapsed = collapsed | (people & (left & ~found.collapsed | found.summed))
         return Summed(collapsed=collapsed, counts=self._counts(older, platform, shard, people & ~collapsed, now))
 
     def _others(self, burst: Burst, now: datetime) -> tuple[Sequence[Burst], Sequence[Burst]]:
@@ -74,11 +74,11 @@ class Away:
         """Back to the last that was told."""
         alive, more = people, [people]  # those for whom it speaks of more than so many
         for other in older:
-            found, pending = self._of(other, platform, shard, now)
+            found, left = self._of(other, platform, shard, now)
             alive = alive & ~found.told
             if not alive.any():
                 break
-            hit: Bits = alive & (pending | found.collapsed)
+            hit: Bits = alive & left
             more.append(nobody())
             for n in range(len(more) - 1, 0, -1):
                 more[n] = more[n] | (more[n - 1] & hit)
@@ -86,11 +86,12 @@ class Away:
         return {n: bits for n, bits in enumerate(exact, start=1) if bits.any()}
 
     def _of(self, other: Burst, platform: Platform, shard: int, now: datetime) -> tuple[Progress, Bits]:
-        """How far it is in the shard, whatever tier people had then, and to whom it is still to be told."""
+        """How far it is in the shard, whatever tier people had then, and to whom it is still to be told, by itself or
+        by a newer one: whoever has dealt with it since is told of it by none."""
         seal = self.seals.read(other.key, [shard]).get(shard)
         if seal is None:
             return NOTHING_SENT, nobody()
         windows = self.sent.read(other.key, platform, [shard]).values()
         found = progress([window for of in windows for window in of])
-        pending: Bits = seal.push & ~found.intended
-        return found, pending & ~self.spared.read(other, [shard], now)[shard].never if pending.any() else pending
+        left: Bits = seal.push & (found.collapsed | ~found.intended)
+        return found, left & ~self.spared.read(other, [shard], now)[shard].never if left.any() else left

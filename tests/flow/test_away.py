@@ -8,6 +8,7 @@ from notifier.codec.spares import spares
 from notifier.domain.alert import Mentioned, WhileAway
 from notifier.domain.audience import Tier
 from notifier.domain.burst import Burst
+from notifier.domain.marks import Mark
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import RetryAt
@@ -15,6 +16,7 @@ from notifier.domain.slice import Pool
 from notifier.domain.subject import Member, UserId
 from notifier.flow.away import STALE
 from notifier.ports.push import Spare
+from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage
 from tests.flow.withdrawn import delete
 
@@ -109,8 +111,6 @@ def test_what_a_summary_told_is_in_no_other() -> None:
 
 
 def test_who_saw_them_meanwhile_is_told_of_none() -> None:
-    from notifier.testing.simulator.visits import driven
-
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
     mentions(stage, 3)
@@ -120,6 +120,20 @@ def test_who_saw_them_meanwhile_is_told_of_none() -> None:
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     assert heard(stage, "kim") == []
+
+
+def test_what_somebody_hid_after_a_newer_one_was_to_tell_of_it_is_counted_no_more() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    mentions(stage, 3)
+    stage.ground.clock.advance(NIGHT)
+    stage.dispatch()
+    oldest, work = stage.bursts()[0], stage.system().work()
+    for piece in [piece for piece in stage.ground.queue.waiting[Pool.FCM] if piece.burst == oldest]:
+        work(piece)
+    driven(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))
+    stage.deliver(rounds=90)
+    assert heard(stage, "kim") == [2]
 
 
 def test_what_a_throttle_held_for_too_long_is_one_alert_too() -> None:
