@@ -19,6 +19,8 @@ MOST = 1_000_000_000
 """Beyond it nobody means a number."""
 LIBRARIES = ("notifier", "firebase-admin")
 FAKES = ("auto", "on", "off")
+SLOWEST = 20
+"""Alerts in a minute: of fewer a worker who is alone, at a tenth, would never send one."""
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """A bundle's id."""
 
@@ -88,7 +90,7 @@ class Apns:
     production: str = _origin("Apple's server for devices of its environment `production`; none: Apple's own")
     sandbox: str = _origin("the same of `sandbox`")
     # Apple publishes no limit (TN2265). It is what one core sends in a minute, so that several workers share it.
-    per_minute: int = _count(1_200_000, "alerts for Apple's phones in a minute by all workers together", least=1)
+    per_minute: int = _count(1_200_000, "alerts for Apple's phones in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Fcm:
         holds=lambda name: name in LIBRARIES,
     )
     # Google's own limit of a project, unless it has granted another.
-    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=1)
+    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
     @property
@@ -145,7 +147,7 @@ class Web:
         f" `{variable('insecure_dev')}`",
     )
     # No push service publishes one. It is what one core encrypts in a minute.
-    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", least=1)
+    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
     def __post_init__(self) -> None:

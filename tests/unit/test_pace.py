@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifier.config.push import SLOWEST
 from notifier.domain.device import Platform
 from notifier.domain.pace import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
+from notifier.flow.pacing import ALONE
 from tests.unit.examples import MINUTE, NOON, SECOND
 
 GOOGLE = TERMS[Platform.FCM]
@@ -166,3 +168,8 @@ def test_clocks_that_are_hours_apart_never_let_more_go_and_never_stop_it() -> No
                 here += some
     assert here <= 2 * 30 * SMALL.per_second + 10
     assert total(pace, SMALL, NOON + 40 * SECOND, 60) > 100
+
+
+def test_the_slowest_pace_that_can_be_set_sends_something_also_alone() -> None:
+    for terms in (Terms(per_minute=SLOWEST), Terms(per_minute=SLOWEST).shared(ALONE)):
+        assert 0 < total(None, terms, NOON, 600) <= 10 * terms.per_minute

@@ -58,6 +58,7 @@ def test_fakes_may_be_for_everybody_or_for_nobody(fakes: str, real: bool, faked:
         ("TIERS", "p0,,p1"),
         ("HOURLY", "-1"),
         ("FCM_PER_MINUTE", "0"),
+        ("WEB_PER_MINUTE", "19"),
         ("FAKES", "maybe"),
         ("APNS_TOPICS", "com.example.app,"),
         ("APNS_TOPICS", "no bundle"),
