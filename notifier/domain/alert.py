@@ -1,6 +1,6 @@
 """The alert: what a phone shows of a burst, and how long and how loudly; one for all who get it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2s
 
@@ -101,6 +101,12 @@ def summary(newest: Burst, count: int) -> Alert:
         expires_at=newest.opened_in + KEPT,
         urgent=False,
     )
+
+
+def told_late(one: Alert, now: datetime) -> Alert:
+    """Kept for as long from now on: after a night its own time is over, and a phone that isn't there in that moment
+    would never show it."""
+    return replace(one, expires_at=now.replace(microsecond=0) + KEPT)
 
 
 def trial(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:

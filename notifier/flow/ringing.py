@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.alert import Alert, alert, summary
+from notifier.domain.alert import Alert, alert, summary, told_late
 from notifier.domain.audience import Tier
 from notifier.domain.burst import Burst
 from notifier.domain.device import Device, DeviceId, Platform
 from notifier.domain.errors import OUTAGES
 from notifier.domain.receipt import DropToken, Receipt
 from notifier.domain.sending import Fate, Missed, Window, later, missed
+from notifier.flow.away import stale
 from notifier.flow.breakers import Breakers, line_of
 from notifier.flow.calls import Call, Part
 from notifier.flow.pacing import Pacing
@@ -77,12 +78,15 @@ class Ringing:
     def _by_alert(self, burst: Burst, parts: Sequence[Part]) -> Mapping[Alert, Mapping[DeviceId, tuple[int, Call]]]:
         found = defaultdict[Alert, dict[DeviceId, tuple[int, Call]]](dict)
         alerts: dict[int, Alert] = {}
+        now = self.clock.now()
+        late = stale(burst, now)
         for place, part in enumerate(parts):
             urgent = part.sending.tier in URGENT
             for call in part.calls:
                 away = call.tried.away
                 if away not in alerts:
-                    alerts[away] = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away)
+                    one = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away)
+                    alerts[away] = told_late(one, now) if late else one
                 found[alerts[away]][call.device.id] = place, call
         return found
 

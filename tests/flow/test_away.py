@@ -97,6 +97,18 @@ def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
     assert (sent.news, sent.urgent) == (Mentioned(opener=UserId("ada")), False)
 
 
+def test_what_is_told_in_the_morning_reaches_a_phone_that_is_turned_on_an_hour_later() -> None:
+    for many in (1, 2):
+        stage = Stage()
+        stage.ground.people.arrange(KIM, ASLEEP)
+        mentions(stage, many)
+        stage.ground.clock.advance(NIGHT)
+        stage.deliver(rounds=60)
+        kim, now = stage.scene.people["kim"].member, stage.ground.clock.now()
+        [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == kim]
+        assert sent.expires_at > now + timedelta(hours=1)
+
+
 def test_what_a_summary_told_is_in_no_other() -> None:
     stage = Stage(settings={"refill": timedelta(minutes=5)})
     stage.ground.people.arrange(KIM, ASLEEP)
