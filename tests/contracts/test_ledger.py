@@ -106,6 +106,21 @@ def test_what_waits_comes_back_with_its_moment_and_number(store: Store) -> None:
     assert (standing.waited, standing.waits_until) == (2, START + timedelta(hours=2))
 
 
+def test_of_what_happened_time_and_again_the_last_counts_and_of_throttles_each(store: Store) -> None:
+    store.ledger.plan([plan(KEY), plan(BurstKey(NOVA, 2))])
+    often, other = piece(KEY, Tier.P2), piece(BurstKey(NOVA, 2), Tier.P2)
+    for n in range(1, 12):
+        again = [entry(often, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)]
+        store.ledger.record([*(replace(one, at=START + timedelta(hours=n)) for one in again), entry(other, n=n % 3)])
+    store.ledger.record([entry(often, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
+    found = store.ledger.read([other.burst, KEY])
+    standing, last = found[KEY].standings[often], START + timedelta(hours=11)
+    assert (standing.dispatched, standing.attempts, standing.waited) == (11, 11, 11)
+    assert (standing.dispatched_at, standing.waits_until) == (last, last)
+    assert standing.parked_by == {"t0", "t1", "t2"}
+    assert found[other.burst].standings[other].dispatched == 2
+
+
 def test_facts_and_claims_of_a_former_step_are_passed_over(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
     former = Slice(KEY, cast("Step", "push"), Tier.P0, 0, 0)
