@@ -38,7 +38,7 @@ ACTIVE_24H, ACTIVE_7D, ACTIVE_30D = 50, 80, 250
 VIP_EVERY = 9973
 MUTED_EVERY = 211
 PUSH, PUSH_OF = 4, 7
-"""Four VIPs of seven have a device."""
+"""Four VIPs of seven have a device: those whom the few active VIPs of a small world are among."""
 OTHERS = 4_000
 """Who aren't VIPs and have one, about so many: in a world of few every second one."""
 UNLIKE = 3 * 5 * 13 * MUTED_EVERY * VIP_EVERY
@@ -129,7 +129,7 @@ class World:
         return self.vip_push(m) | self.other_push(m)
 
     def vip_push(self, m: Members) -> Flags:
-        return self.vip(m) & (m % PUSH_OF < PUSH)
+        return self.vip(m) & (m % PUSH_OF >= PUSH_OF - PUSH)
 
     def other_push(self, m: Members) -> Flags:
         """VIPs may be among them."""

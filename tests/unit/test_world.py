@@ -114,13 +114,20 @@ def test_somebody_who_is_alone_has_a_device() -> None:
     assert World(universe=1, followers=1, celebrities=1, seed=1).reachable().tolist() == [0]
 
 
+@pytest.mark.parametrize("people", [100_000, 1_000_000])
+def test_the_vip_of_a_small_demo_has_a_phone(people: int) -> None:
+    world = World(universe=people, followers=people, celebrities=1, seed=1)
+    m = world.reachable()
+    assert np.any(world.follows(0, m) & ~world.mutes(0, m) & world.vip(m) & (world.idleness(m) < ACTIVE_7D))
+
+
 def test_200_million_people_have_few_devices_of_every_kind_and_a_burst_alerts_at_most_a_thousand_vips() -> None:
     world = World(universe=200_000_000, followers=200_000_000, celebrities=1, seed=1)
     m = world.reachable()
     audience = world.follows(0, m) & ~world.mutes(0, m)
     p0 = audience & world.vip(m) & (world.idleness(m) < ACTIVE_7D)
     p1 = audience & ~world.vip(m) & (world.idleness(m) < ACTIVE_24H)
-    assert (world.device_every, len(m), int(p0.sum()), int(p1.sum())) == (50_002, 15_459, 920, 199)
+    assert (world.device_every, len(m), int(p0.sum()), int(p1.sum())) == (50_002, 15_460, 904, 199)
     kinds = Counter((platform(one), LOCALES[one % len(LOCALES)]) for one in m.tolist())
     assert len(kinds) == 3 * 13
     assert min(kinds.values()) > 300
