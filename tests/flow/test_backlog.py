@@ -11,7 +11,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.dispatch import CREDITS
 from notifier.domain.errors import Poison
 from notifier.domain.ledger import Account
-from notifier.domain.slice import Pool
+from notifier.domain.slice import Pool, Step
 from notifier.domain.subject import BurstKey
 from notifier.flow.dispatcher import Dispatcher
 from tests.flow.stage import LYRA, NOVA, Stage
@@ -90,7 +90,8 @@ def test_all_parked_bursts_are_marked_and_go_on_when_the_throttle_ends() -> None
         stage.pass_time(seconds=61)
     stage.deliver_others()
     accounts = stage.ground.ledger.read(stage.bursts(LYRA)).values()
-    p2 = [s for account in accounts for piece, s in account.standings.items() if piece.tier is Tier.P2]
+    rows = [s for account in accounts for piece, s in account.standings.items() if piece.step is Step.ROWS]
+    p2 = [standing for standing in rows if standing.slice.tier is Tier.P2]
     assert len(p2) >= 30
     assert all(standing.parked_by == {"t1"} and not standing.ended for standing in p2)
     stage.pass_time(seconds=HOUR)
@@ -144,7 +145,7 @@ def test_nothing_stands_still_while_a_clock_that_was_set_back_catches_up(back: t
     stage.mention("lyra")
     stage.deliver_others()
     [account] = stage.ground.ledger.read(stage.bursts(LYRA)).values()
-    waiting = {piece.tier for piece, standing in account.standings.items() if not standing.ended}
+    waiting = {piece.rows.tier for piece, standing in account.standings.items() if not standing.ended}
     assert waiting == {Tier.P2}
 
 

@@ -16,14 +16,13 @@ TREE = (errors.__doc__ or "").partition("\n\n")[2]
 
 def drawn() -> dict[str, str]:
     """Each class of the drawing with the one above it."""
-    above, found = "", {"NotifierError": "Exception"}
+    found, above = {"NotifierError": "Exception"}, ["NotifierError"]
     for line in TREE.splitlines()[1:]:
-        branch = re.match(r"[├└]── (\w+)", line)
-        if branch:
-            above = branch[1]
-            found[above] = "NotifierError"
-        else:
-            found |= dict.fromkeys(re.findall(r"\w+", line), above)
+        branch, _, names = line.partition("── ")
+        below = above[: len(branch) // 4 + 1]
+        for name in re.findall(r"[A-Z]\w+(?=  |$)", names):
+            found[name] = below[-1]
+            above = [*below, name]
     return found
 
 

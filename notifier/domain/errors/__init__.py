@@ -4,7 +4,8 @@ NotifierError
 ├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
-│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach  BadDevice
+│   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
+│   ├── BadDevice
 │   │   └── ForeignDevice
 ├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
