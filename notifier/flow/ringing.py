@@ -50,6 +50,8 @@ class Ringing:
         # no others, is tried again, with the same ids, and a phone that has the alert replaces it.
         if not all(self.sent.intend(new)):
             raise LostClaim
+        # Who slept until now has an heir, to whom these windows were in doubt, and who has sent them.
+        hold.going()
         found = self._send(burst, parts, hold)
         closed = [(part.sending, replace(part.window, missed=tuple(found[n]))) for n, part in enumerate(parts)]
         self.sent.close(closed)

@@ -34,7 +34,8 @@ from notifier.testing.simulator.script import (
 
 MENTIONED = ("nova", "nova", "nova", "lyra", "orion", "eve", "ghost", "gone", "ada")
 LANES = ("router", "celebrity", "standard", "dispatcher", "reconciler", "monitor")
-POOLS = tuple(str(pool) for pool in Pool)
+WORKERS = ("p0", "p1", "p2", "push")
+QUEUES = (Pool.P0, Pool.P1, Pool.P2, Pool.FCM)
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
 ENDS = ("protect", "erase")
@@ -228,7 +229,7 @@ def _throttled(random: Random) -> Input:
 
 def _fault(random: Random, pumps: int, workers: int) -> Fault:
     processes = [f"pump-{n + 1}" for n in range(pumps)] * 3
-    processes += [f"{pool}-{n + 1}" for pool in POOLS for n in range(workers)] + ["api"]
+    processes += [f"{pool}-{n + 1}" for pool in WORKERS for n in range(workers)] + ["api"]
     process = random.choice(processes)
     thread = f"{process}/{random.choice(LANES)}" if process.startswith("pump") else process
     thread = "api/gateway" if process == "api" else thread
@@ -245,6 +246,6 @@ def _fault(random: Random, pumps: int, workers: int) -> Fault:
         case 9:
             return Wiped()
         case 10:
-            return Meddled(pool=random.choice(POOLS), how=random.choice(list(Meddling)))
+            return Meddled(pool=random.choice(QUEUES), how=random.choice(list(Meddling)))
         case _:
             return Frozen(lasting=timedelta(seconds=random.choice((1.5, 5, 70, 1_000, 3_700, 25_000, 90_000))))

@@ -7,25 +7,22 @@ from datetime import timedelta
 from itertools import chain, product
 
 from notifier import topics
-from notifier.domain.alert import alert, summary
 from notifier.domain.audience import TIERS, SetKind
 from notifier.domain.bits import members, nobody, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.books import books
-from notifier.domain.device import Platform
 from notifier.domain.ledger import Account, Fact
 from notifier.domain.overall import OF_OVERALLS
 from notifier.domain.seal import Seal
-from notifier.domain.sending import Sending
-from notifier.domain.slice import Slice, Step
+from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.want import OF_WANTS
 from notifier.flow.tab import Tab
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen
 from notifier.testing.simulator.leftovers import left_over
+from notifier.testing.simulator.rung import rung
 from notifier.testing.simulator.scene import BUDGETED, SHARDS
-from notifier.testing.simulator.script import Fault
 from notifier.testing.simulator.sight import key_of
 from notifier.testing.simulator.visits import driven
 from notifier.testing.simulator.watching import misplaced
@@ -61,7 +58,7 @@ def verdict(world: World) -> list[str]:
             _committed(world),
             _no_deaths(world),
             _delivered(world),
-            _alerted(world),
+            rung(world),
             _tabs(world),
         )
     )
@@ -229,55 +226,6 @@ def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
         slots = range(1024) if row.slot == BLOCK_SLOT else [row.slot]
         found.update((row.burst, str(row.tier), base + s) for s in slots if row.reaches(Member(base + s)))
     return found
-
-
-def _alerted(world: World) -> Iterator[str]:
-    ground = world.ground
-    told = Counter((sent.burst, device.member) for sent, device in ground.phones.arrived)
-    faulty = any(isinstance(happening.what, Fault) for happening in world.script.happenings)
-    for (burst, member), n in sorted(told.items()):
-        if n > 1 and not faulty:
-            yield f"{member} was alerted {n} times of {burst}"
-    bursts = world.sight.oracle().bursts
-    for sent, _ in ground.phones.arrived:
-        opened = replace(ground.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
-        if sent.collapse_id not in (alert(opened).collapse_id, summary(opened, 2).collapse_id):
-            yield f"an alert of {sent.burst} has another collapse id"
-    yield from world.ringing.wrong
-    for account in ground.archive.accounts():
-        yield from _rung(world, account, told)
-    known = {
-        (account.plan.burst, m)
-        for account in ground.archive.accounts()
-        for seal in ground.archive.seals(account.plan.burst)
-        for m in members(seal.push, seal.shard)
-    }
-    yield from (f"{member} was alerted of {burst} without a seal" for burst, member in sorted(set(told) - known))
-
-
-def _rung(world: World, account: Account, told: Counter[tuple[BurstKey, Member]]) -> Iterator[str]:
-    """Phones that are done rang for all whom nothing spared it, or it is noted of whom they didn't; what was left to
-    the pull path was late."""
-    seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}
-    always = world.ringing.always(account.plan.burst)
-    for piece, standing in account.standings.items():
-        if piece.step is not Step.FCM or standing.ended is None:
-            continue
-        if standing.ended.fact is Fact.PULLED and standing.ended.at < account.plan.opened_at + piece.terms.worth:
-            yield f"{piece} was dropped before its time"
-        for shard in set(piece.shards) & set(seals):
-            wanted = {Member(m) for m in members(seals[shard].alerted(piece.tier), shard)} & always
-            unheard = {m for m in wanted if not told[piece.burst, m]} - _noted(world, piece, shard)
-            if standing.ended.fact is Fact.DONE and unheard:
-                yield f"{piece} is done, and {sorted(unheard)} were not alerted"
-
-
-def _noted(world: World, piece: Slice, shard: int) -> set[Member]:
-    """Of whom the windows say that nothing was sent, or nothing taken."""
-    of = Sending(piece.burst, piece.tier, shard, Platform.FCM)
-    windows = world.ground.sent.read(piece.burst, Platform.FCM, [shard]).get(of, ())
-    silent = {Member(m) for window in windows for bits in window.silent.values() for m in members(bits, shard)}
-    return silent | {one.tried.member for window in windows for one in window.missed or () if one.at is None}
 
 
 def _tabs(world: World) -> Iterator[str]:

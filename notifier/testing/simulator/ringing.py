@@ -1,15 +1,16 @@
 """The ringing: whom each worker may alert, by the oracle as it takes up a push slice, held against whom it alerts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.alert import Alert
+from notifier.domain.audience import Tier
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.device import Device
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Claim
-from notifier.domain.receipt import Receipt, RetryAt, Unknown
+from notifier.domain.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.sending import Window
 from notifier.domain.slice import PHONES, Slice
 from notifier.domain.subject import BurstKey
@@ -17,6 +18,9 @@ from notifier.ports.ledger import Claims
 from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.oracle import Marked
 from notifier.testing.simulator.sight import Sight, key_of
+
+Name = tuple[Tier, int]
+"""Of a window, among those of one burst and shard."""
 
 
 @dataclass(slots=True)
@@ -27,40 +31,45 @@ class Ringing:
     marked: dict[str, Marked] = field(default_factory=dict)
     """What people did with their lists: known here only once it stands in the store."""
     taken: dict[str, frozenset[int]] = field(default_factory=dict)
-    first: dict[tuple[BurstKey, Device], tuple[datetime, int]] = field(default_factory=dict)
+    first: dict[tuple[BurstKey, Device], Name] = field(default_factory=dict)
     """The window in which each device was told for the first time."""
+    taken_in: dict[tuple[BurstKey, Device], set[Name]] = field(default_factory=dict)
+    """The windows that were on their way when the provider took the alert for the device."""
     wrong: list[str] = field(default_factory=list)
 
     def takes(self, owner: str, burst: BurstKey) -> None:
         self.taken[owner] = self._may(burst)
 
     def rings(self, owner: str, burst: BurstKey, device: Device) -> None:
-        """Nothing is sent that the store doesn't know of as on its way, and who was in a window is in no later one; who
-        could be alerted neither at the start nor now must not be."""
+        """Nothing is sent that the store doesn't know of as on its way. Who was in a window is in no later one.
+        What was taken is sent again as long as that isn't noted, and no longer. Who could be alerted neither at the
+        start nor now must not be."""
         member, going = device.member, self._going(burst, device)
         if not going:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        if any(self.first.setdefault((burst, device), named) != named for named in self._fresh(going, device)):
+        fresh = [name for name, window in going.items() if holds(window.told, member)]
+        if any(self.first.setdefault((burst, device), name) != name for name in fresh):
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
+        if (taken := self.taken_in.get((burst, device))) and not taken & set(going):
+            self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
         if member not in self.taken.get(owner, frozenset()) | self._may(burst):
             self.wrong.append(
                 f"{member} was alerted of {burst} after having seen, muted or blocked, or once it was taken back"
             )
 
-    def _going(self, burst: BurstKey, device: Device) -> list[Window]:
+    def takes_it(self, burst: BurstKey, device: Device) -> None:
+        self.taken_in.setdefault((burst, device), set()).update(self._going(burst, device))
+
+    def _going(self, burst: BurstKey, device: Device) -> Mapping[Name, Window]:
         """Those on their way with the device in them."""
         shard = shard_of(device.member)
-        found = self.sight.ground.sent.read(burst, device.platform, [shard]).values()
-        going = [window for windows in found for window in windows if window.missed is None]
-        return [
-            window
-            for window in going
+        return {
+            (at.tier, window.n): window
+            for at, windows in self.sight.ground.sent.read(burst, device.platform, [shard]).items()
+            for window in windows
+            if window.missed is None
             if holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
-        ]
-
-    def _fresh(self, going: Iterable[Window], device: Device) -> Iterator[tuple[datetime, int]]:
-        """Windows by their names: of those of them that tell its person for the first time."""
-        return ((window.at, window.n) for window in going if holds(window.told, device.member))
+        }
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""
@@ -116,7 +125,10 @@ class OwnPhones:
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         for device in devices:
             self.ringing.rings(self.owner, alert.burst, device)
-            yield device, self._ring(alert, device)
+            receipt = self._ring(alert, device)
+            if isinstance(receipt, Accepted):
+                self.ringing.takes_it(alert.burst, device)
+            yield device, receipt
 
     def _ring(self, alert: Alert, device: Device) -> Receipt:
         before = len(self.phones.arrived)
