@@ -44,6 +44,7 @@ class Arranged:
     default_since: datetime | None = None
     """Of those of whom nothing else was said."""
     alerts: bool | None = None
+    quiet: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,8 @@ class Person:
     alerts: bool = True
     asked: bool = False
     """For alerts, in so many words."""
+    quiet: tuple[int, int] = (0, 0)
+    """From one full hour of the day to another, by UTC, the phone is silent; none where both are the same."""
     apart: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
     """By the other, and whether it is the other who blocks: until when."""
     vip: bool = False
@@ -142,8 +145,14 @@ class Person:
                 default_since=one.default_since or found.default_since,
                 alerts=found.alerts if one.alerts is None else one.alerts,
                 asked=found.asked if one.alerts is None else one.alerts,
+                quiet=one.quiet or found.quiet,
             )
         return found
+
+    def sleeps(self, now: datetime) -> bool:
+        """By full hours: whoever sleeps from ten to six sleeps in the twenty-third."""
+        start, end = self.quiet
+        return (now.hour - start) % 24 < (end - start) % 24
 
     @property
     def blocked(self) -> frozenset[str]:

@@ -6,12 +6,13 @@ A new kind of change is one function in one of the two tables, and a word of the
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from notifier.domain.event import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.graph import Deed, GraphChange, GraphRecord
 from notifier.domain.overall import OverallWish, OverallWord
 from notifier.domain.parting import PartingChange
+from notifier.domain.quiet import Hours
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.flow.gateway import Answer, Gateway
@@ -88,6 +89,15 @@ def _alerts(mouth: Mouth, said: Said) -> None:
     mouth.arranges(UserId(said.changed.person), OverallWish(push=said.changed.what == "alerts:on"))
 
 
+def _quiet(mouth: Mouth, said: Said) -> None:
+    mouth.arranges(UserId(said.changed.person), OverallWish(quiet=quiet_of(said.changed.what.partition(":")[2])))
+
+
+def quiet_of(words: str) -> Hours:
+    start, end = (time(int(hour)) for hour in words.split("-"))
+    return Hours(start=start, end=end)
+
+
 SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
     "follow": _told,
     "unfollow": _told,
@@ -98,6 +108,7 @@ SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
     "volume": _volume,
     "overall": _overall,
     "alerts": _alerts,
+    "quiet": _quiet,
 }
 """What goes through the log, where there is an indexer to hear it."""
 
@@ -114,10 +125,16 @@ def _idle(person: Person, changed: Changed) -> Person:
     return replace(person, idle=timedelta(hours=int(changed.what.partition(":")[2])))
 
 
+def _night(person: Person, changed: Changed) -> Person:
+    start, end = map(int, changed.what.partition(":")[2].split("-"))
+    return replace(person, quiet=(start, end))
+
+
 AT_ONCE: Mapping[str, Callable[[Person, Changed], Person]] = {
     "vip": _vip,
     "push": _push,
     "idle": _idle,
+    "quiet": _night,
 }
 """What is set as it is said: the person behind it."""
 
@@ -161,4 +178,5 @@ def _arranged(word: OverallWord, directory: Directory) -> Arranged:
         since=word.visible_from,
         default_since=word.default_from,
         alerts=word.push,
+        quiet=None if word.quiet is None else (word.quiet.start.hour, word.quiet.end.hour),
     )

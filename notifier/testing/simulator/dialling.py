@@ -1,10 +1,10 @@
 """Dialling: people register devices, log in on others', leave and lose them; and what the oracle hears of it."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 from notifier.domain.device import Device, DeviceRecord, FirebaseToken, device_id
-from notifier.domain.receipt import RetryAt
+from notifier.domain.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.subject import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.directory import Directory
@@ -17,9 +17,17 @@ OWNERS = ("kim", "lee", "max", "pat", "roy", "nova")
 AUTHORS = ("ada", "bob", "eve")
 DEVICES = 3
 """That go round among them."""
-
-
-BUSY = timedelta(seconds=10)
+SOON = timedelta(seconds=10)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
+    "busy": lambda now: RetryAt(at=now + SOON, reason="busy"),
+    "unknown": lambda _: Unknown(reason="no answer"),
+    "gone": lambda now: DropToken(at=now, reason="gone"),
+    "outdated": lambda _: DropToken(at=LONG_AGO, reason="was gone before it was registered"),
+    "refused": lambda _: PayloadError(reason="refused"),
+    "unconfigured": lambda _: ConfigError(reason="a key of ours has expired"),
+}
+"""What a provider says of a device when it is sent to next."""
 
 
 def dialled(book: PhoneBook, ground: Ground, changed: Changed) -> None:
@@ -31,9 +39,8 @@ def dialled(book: PhoneBook, ground: Ground, changed: Changed) -> None:
             book.register(member, address, locale="en", time_zone="UTC")
         case "off":
             book.unregister(member, device_id(address))
-        case "busy":
-            later = ground.clock.now() + BUSY
-            ground.phones.says[device_id(address)].append(RetryAt(at=later, reason="busy"))
+        case answer if answer in ANSWERS:
+            ground.phones.says[device_id(address)].append(ANSWERS[answer](ground.clock.now()))
         case _:
             for device in book.of(member):
                 if device.address == address:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from random import Random
 
 from notifier.domain.slice import Pool
-from notifier.testing.simulator.dialling import DEVICES, OWNERS
+from notifier.testing.simulator.dialling import ANSWERS, DEVICES, OWNERS
 from notifier.testing.simulator.scene import AUTHORS, VIEWERS
 from notifier.testing.simulator.script import (
     Changed,
@@ -38,6 +38,7 @@ WORKERS = ("p0", "p1", "p2", "push")
 QUEUES = (Pool.P0, Pool.P1, Pool.P2, Pool.FCM)
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
+SLEEPERS = ("kim", "lee", "roy", "nova", "max")
 ENDS = ("protect", "erase")
 """Of all that an author has written, in the order in which it may be said."""
 HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
@@ -68,7 +69,8 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
     moving = _moving(script, Random(f"graph {seed}"))
     crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
     taking_back = _taking_back(crossing, Random(f"retractions {seed}"))
-    return _dialling(_holding(taking_back, Random(f"holding {seed}")), Random(f"devices {seed}"))
+    dialling = _dialling(_holding(taking_back, Random(f"holding {seed}")), Random(f"devices {seed}"))
+    return _sleeping(_answering(dialling, Random(f"answers {seed}")), Random(f"nights {seed}"))
 
 
 def _parting(script: Script, random: Random) -> Script:
@@ -116,6 +118,33 @@ def _dialling(script: Script, random: Random) -> Script:
 def _dialled(random: Random) -> Input:
     what = f"phone:{random.choice(('on', 'on', 'on', 'off', 'drop'))}:{random.randrange(DEVICES)}"
     return Changed(person=random.choice(OWNERS), what=what)
+
+
+def _answering(script: Script, random: Random) -> Script:
+    """Where devices go round, their providers don't always take what is sent to them."""
+    if not script.devices or random.random() < 0.3:
+        return script
+    whats = [
+        Changed(person=OWNERS[0], what=f"phone:{random.choice([*ANSWERS])}:{random.randrange(DEVICES)}")
+        for _ in range(random.randint(1, 12))
+    ]
+    return script.with_more(*(Happening(step=random.randint(1, script.steps), what=what) for what in whats))
+
+
+def _sleeping(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts some have quiet hours, which have begun, or begin when the machine has slept. Others
+    get up in the middle of them."""
+    if random.random() < 0.8:
+        return script
+    names = random.sample(SLEEPERS, random.randint(1, 3))
+    hours = ("quiet:11-13", "quiet:12-14", "quiet:10-23", "quiet:13-15")
+    whats: list[tuple[int, Input | Fault]] = [
+        (random.randint(1, 200), Changed(person=name, what=random.choice(hours))) for name in names
+    ]
+    late = random.randint(200, script.steps)
+    whats += random.choice(([], [(late, Changed(person=names[0], what="quiet:0-0"))]))
+    whats += random.choice(([], [(late, Frozen(lasting=timedelta(minutes=random.choice((16, 61)))))]))
+    return script.with_more(*(Happening(step=step, what=what) for step, what in whats))
 
 
 def _crossing(script: Script, random: Random) -> Script:

@@ -72,20 +72,24 @@ class Ringing:
         }
 
     def always(self, burst: BurstKey) -> frozenset[int]:
-        """Who could be alerted at every moment so far: whoever did anything with a list can't any more."""
+        """Who could be alerted at every moment so far, but for the hour: whoever did anything with a list can't any
+        more."""
         oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
         seen = oracle.bursts[key_of(burst)]
         if oracle.silent(seen):
             return frozenset()
         lives = self.sight.scene.lives()
         never = {p.member for p in lives if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
-        return self._may(burst) - never
+        return self._may(burst, awake=False) - never
 
-    def _may(self, burst: BurstKey) -> frozenset[int]:
+    def _may(self, burst: BurstKey, *, awake: bool = True) -> frozenset[int]:
         oracle, now = self.sight.lenient(), self.sight.ground.clock.now()
         seen, possible = oracle.bursts[key_of(burst)], self.sight.scene.possible().values()
         return frozenset(
-            p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)
+            p.member
+            for people in possible
+            for p in people
+            if oracle.rings(p, seen, self._marked(p.name), now) and not (awake and p.sleeps(now))
         )
 
     def _marked(self, name: str) -> Marked:

@@ -19,7 +19,7 @@ from notifier.ports.sets import ShardBlob
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START
 from notifier.testing.oracle import FOR_EVER, Person
-from notifier.testing.simulator.changes import AT_ONCE
+from notifier.testing.simulator.changes import AT_ONCE, quiet_of
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.rumours import Rumours
 from notifier.testing.simulator.script import Changed
@@ -209,7 +209,8 @@ class Scene:
         for owner, volume in person.volume.items():
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
         push = True if person.asked else None if person.alerts else False
-        people.arrange(user, OverallWish(volume=Volume(person.overall), push=push))
+        quiet = quiet_of(f"{person.quiet[0]}-{person.quiet[1]}")
+        people.arrange(user, OverallWish(volume=Volume(person.overall), push=push, quiet=quiet))
         for (other, theirs), until in person.apart.items():
             if not theirs:
                 people.unblock(user, UserId(other), until)

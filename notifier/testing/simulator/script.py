@@ -44,7 +44,8 @@ class Tweeted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
     """A person changes a mind or a habit: follow, unfollow, block, unblock, mute, unmute, volume:X, overall:X, alerts,
-    vip, idle:HOURS, push; phone:on:N, phone:off:N, phone:drop:N or phone:busy:N, of one of a few devices."""
+    vip, idle:HOURS, push, quiet:FROM-TO, which are hours of the day; phone:on:N, phone:off:N or phone:drop:N, of one of
+    a few devices, and phone:ANSWER:N, which is its provider's next one."""
 
     person: str
     what: str

@@ -102,6 +102,7 @@ class World:
                 self.scheduler.advance(LOOKED_EVERY)
                 if self._quiet():
                     break
+                self.ground.skip()
             self.quiet = self._quiet()
             self.scheduler.close()
 
@@ -127,9 +128,7 @@ class World:
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
         undone = self.unsent or self.unsaid or self.undialled or self.undone or self.judged
-        if undone or visiting or not self.ground.at_rest():
-            return False
-        return not any(self.waiting())
+        return not (undone or visiting) and self.ground.at_rest() and not any(self.waiting())
 
     def _populate(self) -> None:
         self.scheduler.add(Process("api", self._api))
