@@ -25,7 +25,7 @@ WHY = {
 ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command(epilog=example("notifier devices u7", "notifier devices u7 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
+@click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
 @click.argument("user")
 @click.option("--remove", metavar="ID", default=None, help="Take this one away first.")
 @data_option

@@ -19,7 +19,8 @@ BEATS_EVERY = 1.0
 """Seconds."""
 SCRIPT_HELP = (
     "What it does besides answering well: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
-    " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500; with commas."
+    " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500,"
+    " seed=7 (others are gone); with commas."
 )
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path, dir_okay=False)

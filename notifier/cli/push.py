@@ -74,12 +74,12 @@ class Became:
         return {**facts(self.device), "outcome": self.outcome, "reason": reason, "at": maybe_stamp(at)}
 
 
-@click.group(cls=Family, epilog=example("notifier push test --user u7"))
+@click.group(cls=Family, epilog=example("notifier push test --user u1"))
 def push() -> None:
     """Try alerts on phones: `test`."""
 
 
-@push.command(epilog=example("notifier push test --user u7", 'notifier push test --user u7 --text "Is it you?" --json'))
+@push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))
 @click.option("--user", required=True, help="Whose devices.")
 @click.option("--text", default=TEXT, show_default=True, help="What they show.")
 @data_option

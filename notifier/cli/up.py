@@ -22,12 +22,14 @@ from notifier.cli.fake import ROLE
 from notifier.cli.fakes import Fakes, left_behind
 from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
+from notifier.cli.playing import behaviour
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example, installed_version
 from notifier.config import PREFIX, RUNNING, Push, Settings, plain
+from notifier.domain.device import Platform
 from notifier.domain.errors import BadSetting, PortTaken
 from notifier.domain.slice import Pool
 
@@ -125,7 +127,11 @@ def up(
 
 
 def _scripted(push: Push, script: str | None) -> Push:
-    return push if script is None else replace(push, fake_script=script)
+    """Raises UsageError for an option that can't be played; a setting is refused as one."""
+    if script is None:
+        return push
+    behaviour(script, Platform.APNS)
+    return replace(push, fake_script=script)
 
 
 class Upkeep:

@@ -80,3 +80,11 @@ def test_a_port_that_is_taken_and_files_that_can_t_be_used_are_told(notifier: No
     (tmp_path / "no.pem").write_text("no certificate")
     done = notifier("fake", "apns", "--certificate", str(tmp_path / "no.pem"))
     assert (done.exit_code, "--certificate" in done.stderr) == (2, True)
+
+
+def test_a_script_of_up_that_can_t_be_played_is_wrong_usage_and_makes_no_folder(
+    notifier: Notifier, tmp_path: Path
+) -> None:
+    done = notifier("up", "--data", str(tmp_path / "folder"), "--fake-script", "gone=many")
+    assert (done.exit_code, done.stderr.splitlines()[-1].endswith("See `notifier up --help`.")) == (2, True)
+    assert not (tmp_path / "folder").exists()
