@@ -43,9 +43,7 @@ AFTER_OUTAGE = 5.0
 """Seconds for which a storm goes on, longer than the store is away."""
 LETTERS_SHOWN = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
-
 STORM_FANOUTS = 3
-
 Tell = Callable[[str], None]
 
 MENTION = POLICIES[Kind.MENTION]

@@ -21,7 +21,7 @@ from notifier.testing.memory.pacing import MemoryLineReport
 from tests.flow.failing import Refusing
 from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
-from tests.flow.test_ringing import phone
+from tests.flow.rings import phone
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
 REST = Terms().rest

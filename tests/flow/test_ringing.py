@@ -1,53 +1,17 @@
-"""What becomes of alerts by what their provider says, and of a worker that dies over them."""
+"""What becomes of alerts by what their provider says."""
 
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import time, timedelta
+from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from notifier.domain.bits import count
-from notifier.domain.device import Device, FirebaseToken, Platform
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.receipt import ConfigError, DropToken, PayloadError, RetryAt, Unknown
-from notifier.domain.sending import TRIES, Fate, Sending, Window
-from notifier.domain.slice import Pool, Step
-from notifier.domain.subject import Member, UserId
-from notifier.ports.push import Sent
-from tests.flow.stage import NOVA, Stage
-
-SOON = timedelta(seconds=12)
-
-
-class Killed(BaseException):
-    """As by SIGKILL: nothing of the system catches it."""
-
-
-def phone(stage: Stage, name: str) -> Device:
-    member = Member(stage.scene.people[name].member)
-    [device] = stage.ground.devices.of([member])[member]
-    return device
-
-
-def rings(stage: Stage) -> Counter[str]:
-    """How often each phone rang for nova."""
-    arrived = stage.ground.phones.arrived
-    return Counter(str(device.address) for sent, device in arrived if sent.burst.subject == NOVA)
-
-
-def rang(stage: Stage, name: str) -> int:
-    return rings(stage)[str(phone(stage, name).address)]
-
-
-def fates(stage: Stage, name: str) -> list[Fate]:
-    member = Member(stage.scene.people[name].member)
-    found = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
-    every = [one for windows in found for window in windows for one in window.missed or ()]
-    return [one.fate for one in every if one.tried.member == member]
+from notifier.domain.device import Device, DeviceId, FirebaseToken, Platform
+from notifier.domain.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.sending import TRIES, Fate
+from notifier.domain.slice import Step
+from notifier.domain.subject import Member
+from tests.flow.rings import SOON, fates, phone, rang, rings
+from tests.flow.stage import Stage
 
 
 def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
@@ -165,8 +129,10 @@ def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_
 def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
     stage = Stage()
     names = ("kim", "roy")  # of one tier and shard, each in a window of their own
-    refused = {phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names}
-    stage.ground.phones.says |= refused
+    refused: dict[DeviceId, list[Receipt]] = {
+        phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names
+    }
+    stage.ground.phones.says.update(refused)
     work = stage.system().work()
     push: Any = work.doings[Step.FCM]
     push = replace(push, at_once=1, calls=replace(push.calls, at_once=1))
@@ -181,103 +147,6 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
         stage.pass_time(seconds=seconds)
     assert (rang(stage, "kim"), fates(stage, "kim")[-1]) == (0, Fate.GIVEN_UP)
     assert rang(stage, "roy") == 1
-
-
-class Dying:
-    """The worker is killed at its n-th call of this method: before its effect, or behind it."""
-
-    def __init__(self, sent: Sent, method: str, *, behind: bool) -> None:
-        self.sent, self.method, self.behind, self.left = sent, method, behind, 1
-
-    def read(self, *given: Any) -> Any:
-        return self.sent.read(*given)
-
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Any:
-        return self._call("intend", windows)
-
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
-        self._call("close", windows)
-
-    def _call(self, method: str, windows: Sequence[tuple[Sending, Window]]) -> Any:
-        fatal = method == self.method and self.left > 0
-        self.left -= fatal
-        found = None if fatal and not self.behind else getattr(self.sent, method)(windows)
-        if fatal:
-            raise Killed
-        return found
-
-
-def killed(stage: Stage, sent: Dying) -> None:
-    stage.mention("nova")
-    dying: Any = sent
-    stage.dispatch()
-    stage.work(Pool.P0, Pool.P1, Pool.P2)
-    stage.pass_time(seconds=1)
-    stage.dispatch()
-    with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=stage.system(sent=dying).work())
-
-
-@pytest.mark.parametrize(
-    ("method", "behind", "times"),
-    [
-        pytest.param("intend", False, {1}, id="before it is noted"),
-        pytest.param("intend", True, {1}, id="once it is noted"),
-        pytest.param("close", False, {1, 2}, id="once it is sent"),
-        pytest.param("close", True, {1}, id="once that is noted"),
-    ],
-)
-def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_over(
-    method: str, behind: bool, times: set[int]
-) -> None:
-    stage = Stage()
-    killed(stage, Dying(stage.ground.sent, method, behind=behind))
-    stage.pass_time(seconds=60)
-    stage.deliver(rounds=60)
-    assert len(rings(stage)) == 3
-    assert set(rings(stage).values()) == times
-    for device in {device.id for _, device in stage.ground.phones.arrived}:
-        mine = [sent.collapse_id for sent, one in stage.ground.phones.arrived if one.id == device]
-        assert len(set(mine)) == len({sent.burst for sent, one in stage.ground.phones.arrived if one.id == device})
-
-
-def test_whoever_sleeps_by_the_time_a_crash_is_found_is_not_woken_by_what_may_have_arrived() -> None:
-    stage = Stage()
-    killed(stage, Dying(stage.ground.sent, "close", behind=False))
-    assert rang(stage, "kim") == 1
-    night = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-    stage.ground.people.arrange(UserId("kim"), night)
-    stage.pass_time(seconds=60)
-    stage.deliver_others()
-    assert (rang(stage, "kim"), rang(stage, "lee")) == (1, 1)
-
-
-def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_times() -> None:
-    stage = Stage()
-    dying = Dying(stage.ground.sent, "close", behind=False)
-    dying.left = 9
-    killed(stage, dying)
-    deadly: Any = dying
-    for _ in range(9):
-        stage.pass_time(seconds=40)
-        stage.dispatch()
-        with suppress(Killed):
-            stage.work(Pool.FCM, by=stage.system(sent=deadly).work())
-    stage.deliver(rounds=60)
-    assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
-
-
-def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:
-    stage = Stage()
-    again = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
-    roys, kims = phone(stage, "roy"), phone(stage, "kim")  # of one tier, shard and window
-    stage.ground.phones.says |= {roys.id: [again], kims.id: [again]}
-    stage.mention("nova")
-    stage.deliver_others()
-    stage.pass_time(seconds=1)
-    stage.ground.devices.write([replace(roys, member=kims.member, registered_at=stage.ground.clock.now())])
-    stage.deliver(rounds=60)
-    assert (rings(stage)[str(kims.address)], rings(stage)[str(roys.address)]) == (1, 0)
 
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:

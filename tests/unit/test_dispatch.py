@@ -177,15 +177,10 @@ def test_a_crowd_s_phones_leave_room_for_p0() -> None:
 
 
 def test_a_crowd_of_narrow_slices_leaves_room_for_p0() -> None:
-    def queued(seq: int) -> Account:
-        plan = plan_of(seq=seq, shards=1, pushed=(Tier.P1,))
-        rows = (entry(one, Fact.DONE) for one in plan.slices() if one.step is Step.ROWS)
-        return of(plan, *rows, entry(piece(Tier.P1, seq=seq, step=Step.FCM), Fact.DISPATCHED, n=1))
-
-    crowd = [with_rows(plan_of(seq=seq, shards=1, pushed=(Tier.P1,))) for seq in range(1, 99)]
-    begun = in_pool(chosen(*crowd), Pool.FCM)
+    crowd = {seq: with_rows(plan_of(seq=seq, shards=1, pushed=(Tier.P1,))) for seq in range(1, 99)}
+    begun = [entry(one, Fact.DISPATCHED, n=1) for one in in_pool(chosen(*crowd.values()), Pool.FCM)]
+    running = [crowd[one.slice.burst.seq].with_entry(one) for one in begun]
     vips = with_rows(plan_of(seq=99, shards=1, pushed=(Tier.P0,)))
-    running = [queued(one.burst.seq) for one in begun]
     assert [one.tier for one in in_pool(chosen(*running, vips), Pool.FCM)] == [Tier.P0]
 
 
