@@ -19,9 +19,9 @@ from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport
 from tests.flow.failing import Refusing
+from tests.flow.rings import phone
 from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
-from tests.flow.rings import phone
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
 REST = Terms().rest
