@@ -19,7 +19,7 @@ from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.oracle import Marked
 from notifier.testing.simulator.sight import Sight, key_of
 
-Name = tuple[Tier, int]
+Name = tuple[Tier, int, datetime]
 """Of a window, among those of one burst and shard."""
 
 
@@ -64,7 +64,7 @@ class Ringing:
         """Those on their way with the device in them."""
         shard = shard_of(device.member)
         return {
-            (at.tier, window.n): window
+            (at.tier, window.n, window.at): window
             for at, windows in self.sight.ground.sent.read(burst, device.platform, [shard]).items()
             for window in windows
             if window.missed is None
