@@ -66,7 +66,7 @@ def test_who_hears_of_blocks_may_die_at_any_call() -> None:
     assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []
 
 
-@pytest.mark.parametrize("seed", [14, 17, 23])
+@pytest.mark.parametrize("seed", [14, 18, 23])
 def test_nothing_comes_through_that_a_zombie_indexer_writes(seed: int) -> None:
     world = played(replace(zombies(), seed=seed))
     assert world.ground.sets.refused, "no zombie has written anything"
