@@ -1,12 +1,16 @@
-"""Devices go round among people between any two steps of a storm; who hears of it dies, sleeps and fails."""
+"""Devices go round among people between any two steps of a storm; who hears of it, or rings them, dies and sleeps."""
 
 from dataclasses import replace
 
 import pytest
 
+from notifier.domain.alert import WhileAway
+from notifier.domain.sending import Why
+from notifier.domain.subject import Member
 from notifier.testing.simulator.courses import dies, fails, points, sleeps
-from notifier.testing.simulator.dialling import dialling
+from notifier.testing.simulator.dialling import dialling, redialling
 from notifier.testing.simulator.judge import verdict
+from notifier.testing.simulator.nights import nights
 from notifier.testing.simulator.script import How, Script
 from notifier.testing.simulator.world import World
 
@@ -48,3 +52,28 @@ def test_who_hears_of_devices_may_be_struck_at_every_call(thread: str, strike: s
 @pytest.mark.parametrize("seed", range(2))
 def test_in_whatever_order_it_happens(seed: int) -> None:
     played(replace(dialling(), seed=seed))
+
+
+def test_who_sleeps_behind_an_intent_does_not_ring_once_another_has() -> None:
+    struck = list(points(replace(redialling(), workers=2), sleeps, every=2, start=1, within="push-1"))
+    assert any("behind sent.intend" in name for name, _, _ in struck)
+    assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []
+
+
+def test_whoever_slept_hears_of_a_night_once() -> None:
+    world = played(nights())
+    stand_for = {
+        device.member: alert.news.count
+        for alert, device in world.ground.phones.arrived
+        if isinstance(alert.news, WhileAway)
+    }
+    assert stand_for[Member(world.scene.base["kim"].member)] > 1
+    windows = [window for some in world.ground.sent.windows.values() for window in some.values()]
+    assert any(Why.COLLAPSED in window.silent for window in windows)
+
+
+@pytest.mark.parametrize("strike", ["dies", "sleeps", "after"])
+def test_a_night_s_alerts_survive_whoever_rings_them(strike: str) -> None:
+    struck = list(points(nights(), STRIKES[strike], every=29, start=7 * [*STRIKES].index(strike), within="push-1"))
+    assert len(struck) > 10, "the course has hardly a point to strike at"
+    assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []

@@ -11,7 +11,7 @@ from notifier.domain.device import Device
 from notifier.domain.errors import Unavailable
 from notifier.domain.ledger import Claim
 from notifier.domain.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.sending import Window
+from notifier.domain.sending import Fate, Window
 from notifier.domain.slice import PHONES, Slice
 from notifier.domain.subject import BurstKey
 from notifier.ports.ledger import Claims
@@ -42,15 +42,15 @@ class Ringing:
 
     def rings(self, owner: str, burst: BurstKey, device: Device) -> None:
         """Nothing is sent that the store doesn't know of as on its way. Who was in a window is in no later one.
-        What was taken is sent again as long as that isn't noted, and no longer. Who could be alerted neither at the
-        start nor now must not be."""
+        What was taken is sent again as long as that isn't noted, or noted as in doubt, and no longer. Who could be
+        alerted neither at the start nor now must not be."""
         member, going = device.member, self._going(burst, device)
         if not going:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
         fresh = [name for name, window in going.items() if holds(window.told, member)]
         if any(self.first.setdefault((burst, device), name) != name for name in fresh):
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
-        if (taken := self.taken_in.get((burst, device))) and not taken & set(going):
+        if (taken := self.taken_in.get((burst, device))) and not taken & self._in_doubt(burst, device):
             self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
         if member not in self.taken.get(owner, frozenset()) | self._may(burst):
             self.wrong.append(
@@ -62,14 +62,26 @@ class Ringing:
 
     def _going(self, burst: BurstKey, device: Device) -> Mapping[Name, Window]:
         """Those on their way with the device in them."""
-        shard = shard_of(device.member)
         return {
-            (at.tier, window.n, window.at): window
-            for at, windows in self.sight.ground.sent.read(burst, device.platform, [shard]).items()
-            for window in windows
+            name: window
+            for name, window in self._windows(burst, device)
             if window.missed is None
             if holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
         }
+
+    def _in_doubt(self, burst: BurstKey, device: Device) -> set[Name]:
+        """Those that don't say yet that the device has it: who takes one over from the dead notes it as unknown."""
+        return {
+            name
+            for name, window in self._windows(burst, device)
+            if window.missed is None
+            or any(one.tried.device == device.id and one.fate is Fate.UNKNOWN for one in window.missed)
+        }
+
+    def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, Window]]:
+        found = self.sight.ground.sent.read(burst, device.platform, [shard_of(device.member)])
+        for at, windows in found.items():
+            yield from (((at.tier, window.n, window.at), window) for window in windows)
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Who could be alerted at every moment so far, but for the hour: whoever did anything with a list can't any

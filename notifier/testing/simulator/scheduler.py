@@ -81,9 +81,8 @@ class Scheduler:
             self._one()
 
     def calm(self) -> None:
-        """No fault comes any more; those under way end."""
+        """No fault comes any more but at points, by which many threads come only now; those under way end."""
         self._by_step.clear()
-        self._by_point.clear()
         self._outages.clear()
 
     def stop(self, label: str, part: Part) -> How | None:
