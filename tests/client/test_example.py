@@ -91,6 +91,7 @@ def test_the_page_says_what_to_do_about_every_code_a_service_can_get() -> None:
         "bad_mark",
         "bad_preference",
         "bad_device",
+        "foreign_device",
         "bad_subject",
         "too_many_streams",
         "streams_full",

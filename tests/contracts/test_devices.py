@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import count, permutations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, from_offsets, members
@@ -197,6 +197,7 @@ WORDS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 4), st.bo
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(WORDS, max_size=6), max_size=6))
+@example(writes=[[(0, 2, 2, False), (2, 2, 1, False)], [(2, 2, 2, False)]])
 def test_it_is_what_a_table_of_the_highest_is(backend: Backend, writes: list[list[tuple]]) -> None:  # type: ignore[type-arg] # of WORDS
     """With addresses of its own: the store is not emptied between examples."""
     base = next(EXAMPLES)

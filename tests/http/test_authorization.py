@@ -58,6 +58,7 @@ MATRIX: Mapping[Route, str] = {
 OF_A_DEMO: Mapping[Route, str] = {
     ("GET", "/"): HERE,
     ("GET", "/demo/people"): VISITOR,
+    ("GET", "/demo/phones"): VISITOR,
     ("POST", "/demo/storm"): VISITOR,
     ("POST", "/demo/pause"): VISITOR,
     ("DELETE", "/demo/pause"): VISITOR,

@@ -36,7 +36,7 @@ def test_crossing_no_gap_on_a_cluster(tmp_path: Path, fleet: Mapping[str, Standi
         "NOTIFIER_CASSANDRA_KEYSPACE": name,
         "NOTIFIER_CASSANDRA_REPLICAS": "1",
     }
-    given |= {f"NOTIFIER_BROKERS_{pool}": url for pool in ("P0", "P1", "P2", "PUSH")}
+    given |= {f"NOTIFIER_BROKERS_{pool}": url for pool in ("P0", "P1", "P2", "PUSH_APNS", "PUSH_FCM", "PUSH_WEB")}
     profile = choose(Settings.read(given))
     with closing(profile):
         profile.migrate()

@@ -122,7 +122,7 @@ def _taken(
     said |= {(id, one.member): one.platform for id, some in claims.items() for one in some}
     for (id, member), platform in said.items():
         if (holder := standing.get(id)) and (holder.gone or holder.member != member):
-            yield _behind(holder), block_of(member), str(platform), member, id
+            yield _behind(holder, member), block_of(member), str(platform), member, id
 
 
 def _lost(claims: Mapping[DeviceId, Collection[Holding]], standing: Mapping[DeviceId, Holding]) -> Iterator[Row]:
@@ -158,9 +158,11 @@ def _stamp(word: DeviceWord | Holding) -> int:
     return to_ms(at) * _MICROSECONDS + is_gone
 
 
-def _behind(holder: Holding) -> int:
-    """All that anybody else said of it before; and its own, where it says that it is gone."""
-    return to_ms(holder.at) * _MICROSECONDS + 1
+def _behind(holder: Holding, member: Member) -> int:
+    """All that the member said of it before, and nothing that ranks higher: of two who register at one moment the one
+    with the higher number holds it."""
+    stamp = to_ms(holder.at) * _MICROSECONDS
+    return stamp + 1 if holder.gone else stamp - (member > holder.member)
 
 
 def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
