@@ -17,7 +17,7 @@ TOKEN = "ab" * 30 + "12cd"
 
 @pytest.fixture
 def loaded(folder: Path, notifier: Notifier) -> Path:
-    """u2, who has none by the fixture's formula, has a phone and a tablet, by rows that the switchboard hasn't heard of."""
+    """u2, who has none by the fixture's formula, has a phone and a tablet, of which the switchboard hasn't heard."""
     words = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
     with opened(Settings(data=folder)) as place:
