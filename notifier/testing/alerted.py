@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -42,11 +43,15 @@ class Rang:
 
 
 def rang(files: Iterable[Path]) -> Iterator[Rang]:
+    """Whatever whole lines there are: the last one may be half written, and where a fake was killed over a line no
+    answer was given, so that it comes again."""
     for file in files:
         with file.open("rb") as lines:
-            for one in map(json.loads, lines):
-                at = datetime.fromisoformat(one["at"])
-                yield Rang(at=at, platform=one["platform"], to=one["to"], place=one["place"], again=one["again"])
+            for line in lines:
+                with suppress(ValueError):
+                    one = json.loads(line)
+                    at = datetime.fromisoformat(one["at"])
+                    yield Rang(at=at, platform=one["platform"], to=one["to"], place=one["place"], again=one["again"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, R
 from notifier.domain.subject import Member, UserId
 from notifier.ports.providers import Provider
 from notifier.profiles.providers import CONNECTIONS, providers, require_credentials
+from notifier.testing.alerted import rang
 from notifier.testing.authority import Authority
 from notifier.testing.providers.arrivals import Arrivals
 from notifier.testing.providers.behaviour import Behaviour
@@ -191,6 +192,17 @@ def test_what_is_no_line_of_ours_is_no_hindrance(tmp_path: Path) -> None:
         arrivals.remember(file)
         arrivals.heard("a", place="p", text="t", id="1")
     assert json.loads(file.read_text().splitlines()[-1])["again"] is True
+
+
+def test_a_line_over_which_a_fake_was_killed_takes_no_other_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "alerts.ndjson"
+    file.write_bytes(b'{"at": "2026-01-05T12:00:03Z", "platform": "apns", "to": "fixt')
+    with file.open("ab", buffering=0) as out:
+        for platform in (Platform.APNS, Platform.FCM):
+            Arrivals(out=out, platform=platform, clock=SystemClock()).remember(file)
+        Arrivals(out=out, platform=Platform.APNS, clock=SystemClock()).heard("a", place="p", text="t", id="1")
+        out.write(b'{"at": "half a line, still being wri')
+    assert [(one.to, one.place) for one in rang([file])] == [("a", "p")]
 
 
 def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ class Arrivals:
     _came: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
-        """What came in an earlier life: a fake that was killed knows what it has rung."""
+        """What came in an earlier life: a fake that was killed knows what it has rung. A line over which it was killed
+        ends here, or the next one would be lost with it."""
+        if not _ends_whole(file):
+            self.out.write(b"\n")
         for to, id in _earlier(file, self.platform):
             self._note(to, id)
 
@@ -51,6 +54,14 @@ class Arrivals:
         if len(self._came) > REMEMBERED:
             self._came.popitem(last=False)
         return again
+
+
+def _ends_whole(file: Path) -> bool:
+    with file.open("rb") as lines:
+        if not lines.seek(0, SEEK_END):
+            return True
+        lines.seek(-1, SEEK_END)
+        return lines.read() == b"\n"
 
 
 def _earlier(file: Path, platform: Platform) -> Iterator[tuple[str, str]]:
