@@ -35,7 +35,7 @@ CREDITS = {
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
-    # A VIP's alert that comes after a crowd's waits for what was queued of that: little, and each of it for a turn.
+    # A VIP's alert passes a crowd's in its queue; there has to be room for it, however much a crowd has.
     Pool(step): Credit(slices=32, shards=384, reserved=320, kept=16)
     for step in PHONES
 }

@@ -62,7 +62,7 @@ class Terms:
 HAND_BACK_AFTER = timedelta(seconds=60)
 """A worker that can't finish a slice within this hands it back with what it has done."""
 TURN = timedelta(seconds=1)
-"""The same of phones, but for P0's: whoever comes behind them in the queue may be a VIP, who waits for no crowd."""
+"""The same of phones, but for P0's: a VIP, who passes whatever waits, waits no longer for what is under way."""
 
 _PHONES = Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=timedelta(hours=24))
 """A provider that doesn't answer is waited for, without a sign of life, for longer than a connection and an answer may
@@ -101,9 +101,14 @@ class Slice:
         return Pool(self.tier) if self.step is Step.ROWS else Pool(self.step)
 
     @property
+    def passes(self) -> bool:
+        """Whether it goes before all others of its pool: phones of P0 wait for no crowd's. Rows have a pool a tier."""
+        return self.step is not Step.ROWS and self.tier is Tier.P0
+
+    @property
     def turn(self) -> timedelta:
         """How long a worker may stay at it before somebody else has a turn."""
-        return HAND_BACK_AFTER if self.step is Step.ROWS or self.tier is Tier.P0 else TURN
+        return HAND_BACK_AFTER if self.step is Step.ROWS or self.passes else TURN
 
     @property
     def rows(self) -> "Slice":

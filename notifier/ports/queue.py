@@ -10,7 +10,8 @@ class Queue(Protocol):
     """May lose, double and reorder. Raises QueueUnavailable."""
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
-        """Each to the queue of its pool."""
+        """Each to its pool, where those that pass (`Slice.passes`) come out before all others, by whomever and whenever
+        they were queued; at most one other per worker is out already."""
         ...
 
     def depth(self, pool: Pool) -> int:

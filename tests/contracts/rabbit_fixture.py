@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.celery.application import application, queue_name
+from notifier.adapters.celery.application import application, queue_names
 from notifier.domain.slice import Pool
 from services.engine import Engine, free_port
 from services.rabbitmq.server import USER, missing, names, server
@@ -28,7 +28,8 @@ class Rabbit:
         """What a broker that lost its disk has: not even the queues."""
         for pool, url in self.brokers.items():
             with application(url, pool).connection_for_write() as connection:
-                connection.default_channel.queue_delete(queue_name(pool))
+                for name in queue_names(pool):
+                    connection.default_channel.queue_delete(name)
 
 
 @contextmanager

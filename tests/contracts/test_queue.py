@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, on_redis, queue_name
+from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, on_redis, queue_names
 from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.domain.audience import Tier
@@ -77,10 +77,11 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 
 def take(url: str, pool: Pool) -> str | None:
-    """The oldest task, as Celery's worker would read it."""
+    """The oldest task that nothing passes, as Celery's worker would read it."""
     with application(url, pool).connection_for_read() as connection:
         channel = connection.default_channel
-        found = channel.basic_get(queue_name(pool), no_ack=True)
+        each = (channel.basic_get(name, no_ack=True) for name in queue_names(pool))
+        found = next(filter(None, each), None)
         message = found and channel.message_to_python(found)
     if message is None:
         return None
@@ -117,6 +118,17 @@ def test_slices_come_out_oldest_first(backend: Backend) -> None:
 def test_every_slice_goes_to_the_queue_of_its_pool(backend: Backend) -> None:
     backend.queue.enqueue(EVERYWHERE)
     assert [backend.take(pool) for pool in Pool] == [str(one) for one in EVERYWHERE]
+
+
+@pytest.mark.parametrize("step", PHONES)
+def test_phones_of_p0_pass_a_crowd_that_is_queued(backend: Backend, step: Step) -> None:
+    crowd, pool = [piece(seq, tier, step) for seq, tier in enumerate((Tier.P1, Tier.P2, Tier.DORMANT), 1)], Pool(step)
+    vips = [piece(seq, Tier.P0, step) for seq in (4, 5)]
+    backend.queue.enqueue([*crowd, vips[0]])
+    backend.queue.enqueue([vips[1]])
+    assert backend.queue.depth(pool) == 5
+    assert [backend.take(pool) for _ in range(6)] == [*map(str, [*vips, *crowd]), None]
+    assert backend.queue.depth(pool) == 0
 
 
 def test_depth_counts_what_waits_in_one_pool(backend: Backend) -> None:
@@ -211,7 +223,7 @@ def test_rabbitmq_keeps_in_quorum_queues_what_it_confirmed_when_it_is_killed(rab
         time.sleep(0.05)
     connection = application(rabbit.brokers[Pool.P1], Pool.P1).connection_for_read()
     with connection, pytest.raises(connection.channel_errors, match="x-queue-type"):
-        connection.default_channel.queue_declare(queue_name(Pool.P1), durable=True, auto_delete=False)
+        connection.default_channel.queue_declare(queue_names(Pool.P1)[0], durable=True, auto_delete=False)
     queue.close()
 
 

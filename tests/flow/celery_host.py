@@ -15,18 +15,21 @@ from notifier.domain.slice import Pool, Slice, Step
 from notifier.domain.subject import BurstKey
 
 ROOT = Path(__file__).parents[2]
+GATE = ".open"
+"""A gated worker ends no slice before there is a file of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A worker of P1, what it wrote down, and the way to give it work."""
+    """A worker, what it wrote down, and the way to give it work."""
 
     brokers: Mapping[Pool, str]
     queue: CeleryQueue
     file: Path
+    pool: Pool = Pool.P1
 
     def arguments(self, kind: str) -> list[str]:
-        return ["-m", "tests.flow.celery_worker", self.brokers[Pool.P1], "p1", str(self.file), kind]
+        return ["-m", "tests.flow.celery_worker", self.brokers[self.pool], self.pool, str(self.file), kind]
 
     @contextmanager
     def working(self, kind: str = "quick") -> Iterator[subprocess.Popen[bytes]]:
@@ -58,12 +61,12 @@ class Host:
 
 
 @contextmanager
-def hosting(brokers: Mapping[Pool, str], folder: Path) -> Iterator[Host]:
+def hosting(brokers: Mapping[Pool, str], folder: Path, pool: Pool = Pool.P1) -> Iterator[Host]:
     queue = CeleryQueue(brokers)
     file = folder / "handled.txt"
     file.touch()
     try:
-        yield Host(brokers, queue, file)
+        yield Host(brokers, queue, file, pool)
     finally:
         queue.close()
 
@@ -75,8 +78,20 @@ def until(true: Callable[[], bool], within: float, say: Callable[[], object] = l
         time.sleep(0.02)
 
 
-def piece(seq: int) -> Slice:
-    return Slice(BurstKey.parse(f"mention:nova#{seq}"), Step.ROWS, Tier.P1, 0, 63)
+def piece(seq: int, step: Step = Step.ROWS, tier: Tier = Tier.P1) -> Slice:
+    return Slice(BurstKey.parse(f"mention:nova#{seq}"), step, tier, 0, 63)
+
+
+def passes_a_crowd(host: Host) -> None:
+    """For a gated worker of Google's phones: what of P0 comes while it works is next, however much was there."""
+    crowd = [piece(seq, Step.FCM) for seq in range(1, 5)]
+    vips = [piece(seq, Step.FCM, Tier.P0) for seq in range(5, 9)]
+    host.queue.enqueue(crowd)
+    host.wait_for(str(crowd[0]))
+    host.queue.enqueue(vips)
+    host.file.with_suffix(GATE).touch()
+    host.wait_for(str(crowd[-1]), within=30)
+    assert host.wrote() == ["ready", *(str(one) for one in (crowd[0], *vips, *crowd[1:]))], host.wrote()
 
 
 def enqueue(host: Host, piece: Slice) -> None:

@@ -15,6 +15,7 @@ from notifier.cli.beats import Beat
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.outcome import Done, Outcome
 from notifier.domain.slice import Pool, Slice
+from tests.flow.celery_host import GATE
 from workers.host import run
 from workers.parent import end_with
 from workers.watch import SILENT_FOR
@@ -46,6 +47,8 @@ def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Sl
             while not stopping():
                 time.sleep(0.05)
             write("told")
+        while kind == "gated" and not file.with_suffix(GATE).exists():
+            time.sleep(0.02)
         if kind in {"stuck", "watched"}:
             threading.Event().wait()
         return Done(people=0, rows=0)

@@ -14,7 +14,7 @@ from notifier.adapters.celery.application import on_redis
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool
-from tests.flow.celery_host import ROOT, Host, enqueue, hosting, piece, until
+from tests.flow.celery_host import ROOT, Host, enqueue, hosting, passes_a_crowd, piece, until
 from tests.flow.celery_worker import FAILS
 from workers.watch import EXIT_CODE
 
@@ -96,6 +96,14 @@ def test_a_failure_ends_nothing_and_asked_to_stop_it_finishes_its_slice_and_leav
     assert host.wrote() == ["ready", str(piece(FAILS)), str(piece(1)), "finished"]
     # What failed isn't kept for a second try: the ledger queues it again.
     assert host.queue.depth(Pool.P1) == 2
+
+
+def test_phones_of_p0_pass_a_crowd_that_waits_and_none_of_it_is_held_ahead(
+    server: ValkeyServer, tmp_path: Path
+) -> None:
+    with hosting(on_redis(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
+        host.wait_for("ready")
+        passes_a_crowd(host)
 
 
 def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: Host, server: ValkeyServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.domain.slice import Pool
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
-from tests.flow.celery_host import Host, enqueue, hosting, piece, until
+from tests.flow.celery_host import Host, enqueue, hosting, passes_a_crowd, piece, until
 
 WRITTEN_AFTER = 5.0
 """Seconds."""
@@ -28,9 +28,11 @@ def host(rabbit: Rabbit, tmp_path: Path) -> Iterator[Host]:
 
 @pytest.mark.timeout(180)
 def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the_broker(
-    host: Host, rabbit: Rabbit
+    host: Host, rabbit: Rabbit, tmp_path: Path
 ) -> None:
     """In one test: most of its time would be the broker's start."""
+    folder = tmp_path / "phones"
+    folder.mkdir()
     with host.working("stuck") as killed:
         host.queue.enqueue([piece(1), piece(2), piece(3)])
         host.wait_for(str(piece(1)))
@@ -59,3 +61,6 @@ def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the
         host.wait_for(str(piece(5)), within=30)
         process.terminate()
         assert process.wait(20) == 0
+    with hosting(rabbit.brokers, folder, Pool.FCM) as phones, phones.working("gated"):
+        phones.wait_for("ready")
+        passes_a_crowd(phones)

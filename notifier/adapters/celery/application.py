@@ -10,9 +10,11 @@ from urllib.parse import urlunsplit
 
 from celery import Celery
 from kombu.connection import Connection
+from kombu.entity import Queue
 
 from notifier.config.urls import split
-from notifier.domain.slice import HAND_BACK_AFTER, Pool
+from notifier.domain.dispatch import CREDITS
+from notifier.domain.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
 
 TASK = "notifier.slice"
 
@@ -36,6 +38,9 @@ off a long slice; a process that died is noticed by its socket at once."""
 QUORUM = {"x-queue-type": "quorum"}
 """A task that such a queue confirmed is on the disks of most of its nodes."""
 
+AHEAD = max(CREDITS[Pool(step)].kept for step in PHONES)
+"""Tasks of P0 that a worker of phones may hold: all that there may be beside a crowd's."""
+
 WORKER_ANSWER_WITHIN = 5.0
 """Seconds; a worker that gives up too early only loses its connection."""
 
@@ -55,8 +60,32 @@ def on_redis(url: str) -> Mapping[Pool, str]:
     return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
-def queue_name(pool: Pool) -> str:
-    return f"notifier.{pool}"
+class Ahead(Queue):
+    """A queue of RabbitMQ whose tasks pass those of the others that its worker listens to.
+
+    RabbitMQ knows no order between queues, and its quorum queues none within. But what it sends comes in the order of
+    its sending: a worker takes as many of these as there may be, and of the others one at a time, so that they are on
+    the way to it before the next of those is.
+    """
+
+    def consume(self, *args: Any, **options: Any) -> Any:
+        # What is said of a channel counts for those who begin to listen after it.
+        channel: Any = self.channel
+        consume: Callable[..., Any] = super().consume
+        channel.basic_qos(0, AHEAD, False)
+        tag = consume(*args, **options)
+        channel.basic_qos(0, 1, False)
+        return tag
+
+
+def queue_names(pool: Pool) -> tuple[str, ...]:
+    """Of a pool's tasks, those that pass first; on Redis a worker looks into them in the order of the alphabet."""
+    name = f"notifier.{pool}"
+    return (f"notifier.p0.{pool}", name) if pool in map(Pool, PHONES) else (name,)
+
+
+def queue_of(piece: Slice) -> str:
+    return queue_names(piece.pool)[0 if piece.passes else -1]
 
 
 def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
@@ -67,18 +96,19 @@ def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER
     # Named after its one task, so that the host needs no other source for the name.
     app = Celery(TASK, set_as_current=False)
     app.amqp.Connection = Patient
-    name = queue_name(pool)
+    queues = _queues(broker, pool)
+    name = queues[-1].name
     app.conf.update(
         broker_url=broker,
         result_backend=None,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
         # The nameless exchange leads to the queue of that name without a binding, which a wiped Redis would forget.
+        task_queues=queues,
         task_default_queue=name,
         task_default_exchange="",
         task_default_exchange_type="direct",
         task_default_routing_key=name,
-        task_default_queue_type="classic" if is_redis(broker) else "quorum",
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -111,8 +141,18 @@ def is_redis(broker: str) -> bool:
 
 
 def declaration(broker: str) -> dict[str, Any]:
-    """Of the queue; the worker declares the same, and RabbitMQ refuses whoever declares another."""
+    """Of a queue; the worker declares the same, and RabbitMQ refuses whoever declares another."""
     return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM}
+
+
+def _queues(broker: str, pool: Pool) -> list[Queue]:
+    """Those that pass first. Without an exchange of their own: the nameless one leads to them."""
+    *ahead, name = queue_names(pool)
+    usual: Callable[..., Queue] = Queue
+    passing: Callable[..., Queue] = Queue if is_redis(broker) else Ahead
+    arguments = None if is_redis(broker) else QUORUM
+    made = [passing(each, routing_key=each, queue_arguments=arguments) for each in ahead]
+    return [*made, usual(name, routing_key=name, queue_arguments=arguments)]
 
 
 def _transport_options(broker: str, answer_within: float) -> dict[str, Any]:
@@ -124,6 +164,8 @@ def _transport_options(broker: str, answer_within: float) -> dict[str, Any]:
         "socket_connect_timeout": ANSWER_WITHIN,
         "socket_keepalive": True,
         "health_check_interval": 10,
-        # No priorities: four lists to look into for each pop, and P0 has workers of its own.
+        # No priorities: four lists to look into for each pop. What passes has a queue of its own, which is looked into
+        # first: the usual order is by turns.
         "priority_steps": [0],
+        "queue_order_strategy": "sorted",
     }

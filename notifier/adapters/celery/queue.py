@@ -14,7 +14,8 @@ from notifier.adapters.celery.application import (
     application,
     declaration,
     is_redis,
-    queue_name,
+    queue_names,
+    queue_of,
 )
 from notifier.adapters.celery.breaker import Breaker
 from notifier.adapters.celery.confirmed import Confirmed
@@ -54,12 +55,12 @@ class CeleryQueue:
 
 
 class Lane:
-    """One pool's way into its queue."""
+    """One pool's way into its queues."""
 
     def __init__(self, broker: str, pool: Pool, breaker: Breaker) -> None:
         self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN)
         self._breaker = breaker
-        self._queue = queue_name(pool)
+        self._queues = queue_names(pool)
         self._declaration = declaration(broker)
         self._connection = self._app.connection_for_write()
         self._errors = (*self._connection.connection_errors, *self._connection.channel_errors, KombuError, OSError)
@@ -73,7 +74,8 @@ class Lane:
             for piece in slices:
                 # The id is the slice's name: in every log a task says what it is for.
                 name = str(piece)
-                self._app.send_task(TASK, args=(name,), task_id=name, queue=self._queue, producer=producer, declare=[])
+                queue = queue_of(piece)
+                self._app.send_task(TASK, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
 
         self._answered(lambda producer: self._carry(producer, len(slices), lambda: publish(producer)))
 
@@ -108,7 +110,8 @@ class Lane:
             publish()
 
     def _declare(self, producer: Producer) -> int:
-        return int(producer.channel.queue_declare(self._queue, **self._declaration).message_count)
+        declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
+        return sum(int(each.message_count) for each in declared)
 
     def _drop(self) -> None:
         self._producer = None

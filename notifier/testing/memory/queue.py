@@ -24,4 +24,6 @@ class MemoryQueue:
 
     def take(self, pool: Pool) -> Slice | None:
         """What a worker does; None when nothing waits."""
-        return self.waiting[pool].pop(0) if self.waiting[pool] else None
+        waiting = self.waiting[pool]
+        place = next((place for place, piece in enumerate(waiting) if piece.passes), 0)
+        return waiting.pop(place) if waiting else None
