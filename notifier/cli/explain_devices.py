@@ -23,6 +23,16 @@ class Noted:
     """It is sent to again, and no sooner."""
     reason: str | None = None
 
+    @property
+    def unsent(self) -> bool:
+        """So far: its line was shut when its turn came."""
+        return self.fate is Fate.HELD and not self.tries
+
+    @property
+    def took(self) -> bool:
+        """At last."""
+        return self.fate is None and not self.going
+
 
 def noted(windows: Sequence[Window], member: Member) -> Sequence[Noted]:
     """`windows` in their order."""

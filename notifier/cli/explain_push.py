@@ -2,7 +2,7 @@
 where they note nothing, what stands now."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ from notifier.domain.device import Device, Platform
 from notifier.domain.ledger import Account, Fact, Standing, State
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import PUSHED, Seal
-from notifier.domain.sending import Why, Window
+from notifier.domain.sending import Fate, Why, Window
 from notifier.domain.slice import PHONES
 from notifier.domain.subject import Member
 from notifier.domain.visible import Denied, Unpushed, Viewer, denied, unpushed
@@ -25,6 +25,8 @@ class Told(StrEnum):
 
     SENT = "sent"
     """With what became of each device of which something is noted."""
+    TRIED = "tried"
+    """No device took it, as far as is known, and it isn't sent again."""
     AGAIN = "again"
     """To be sent again, to one device or more."""
     ON_ITS_WAY = "on_its_way"
@@ -90,11 +92,13 @@ class Alerting:
     told: Told
     rule: Reason | None = None
     at: datetime | None = None
-    """When it was sent first, or kept silent."""
+    """When it was sent first, or tried, or kept silent."""
     until: datetime | None = None
     """What is to come comes no sooner."""
     stands_for: int = 1
     """Bursts of which it told as one: more than one is a summary."""
+    taken: bool = True
+    """Some device has it, or may have."""
     devices: Sequence[Noted] = ()
 
 
@@ -114,12 +118,20 @@ def _windows(case: Case, platform: Platform) -> Iterator[Window]:
 def _alerting(case: Case, platform: Platform) -> Alerting:
     windows = list(_windows(case, platform))
     if not windows:
-        told, rule, until = _untold(case, platform)
-        return Alerting(platform=platform, told=told, rule=rule, until=until)
+        return _to_be_told(case, platform)
     for why, people in windows[0].silent.items():
         if holds(people, case.member):
             return Alerting(platform=platform, told=Told.SILENT, rule=why, at=windows[0].at)
     return _sent(case, platform, windows)
+
+
+def _to_be_told(case: Case, platform: Platform) -> Alerting:
+    told, rule, until = _untold(case, platform)
+    return Alerting(platform=platform, told=told, rule=rule, until=until)
+
+
+def _stands_for(case: Case, first: Window) -> int:
+    return next((n for n, people in first.away.items() if holds(people, case.member)), 1)
 
 
 def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting:
@@ -127,8 +139,11 @@ def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting
     first, standing, rule = windows[0], _standing(case, platform), _spared(case)
     ended = rule is not None or (standing is not None and standing.ended is not None)
     devices = noted(windows, case.member)
+    taken = _taken(case, platform, first, devices)
+    if not taken and all(one.unsent for one in devices):
+        return replace(_to_be_told(case, platform), stands_for=_stands_for(case, first), devices=over(devices))
     pending = [one.until for one in devices if one.until is not None]
-    told = Told.AGAIN if pending and not ended else Told.SENT
+    told = Told.AGAIN if pending and not ended else Told.SENT if taken else Told.TRIED
     if any(window.missed is None for window in windows):
         told = Told.UNKNOWN if ended else Told.ON_ITS_WAY
     return Alerting(
@@ -137,9 +152,18 @@ def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting
         rule=rule if pending else None,
         at=first.at,
         until=_again(case, min(pending)) if pending and not ended else None,
-        stands_for=next((n for n, people in first.away.items() if holds(people, case.member)), 1),
+        stands_for=_stands_for(case, first),
+        taken=taken,
         devices=over(devices) if ended else devices,
     )
+
+
+def _taken(case: Case, platform: Platform, first: Window, devices: Sequence[Noted]) -> bool:
+    """Those of which nothing is noted took it at once; of a person who has none by now, those did that are gone."""
+    of = {one.device for one in devices}
+    at_once = [one for one in case.devices if one.platform is platform and one.registered_at <= first.at]
+    unnoted = any(one.id not in of for one in at_once)
+    return not devices or unnoted or any(one.took or one.fate is Fate.UNKNOWN for one in devices)
 
 
 def _again(case: Case, moment: datetime) -> datetime:

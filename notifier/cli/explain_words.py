@@ -38,6 +38,7 @@ WORDS: Mapping[str, str] = {
 
 SAID: Mapping[Told, str] = {
     Told.SENT: "sent at {at}{of}",
+    Told.TRIED: "tried at {at}{of}",
     Told.AGAIN: "sent at {at}{of}, and again at {until}",
     Told.ON_ITS_WAY: "on its way since {at}{of}",
     Told.UNKNOWN: "on its way at {at}{of} when its worker died: it may have arrived",
@@ -48,9 +49,13 @@ SAID: Mapping[Told, str] = {
     Told.NEVER: "none: {why}",
 }
 
+UNTAKEN = "tried at {at}{of}, and again at {until}"
+"""In the place of AGAIN where no device has it."""
+
 NOTED: Mapping[Fate | None, str] = {
     None: "took it at last",
     Fate.RETRY: "didn't take it",
+    Fate.HELD: "waits",
     Fate.UNKNOWN: "may have it",
     Fate.DROPPED: "is dropped",
     Fate.REFUSED: "was refused the alert",
@@ -83,8 +88,9 @@ def _device_facts(one: Noted) -> Facts:
 
 
 def alert_words(of: Alerting) -> str:
-    said = SAID[of.told].format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
-    if of.told is Told.SENT and of.rule is not None:
+    words = UNTAKEN if of.told is Told.AGAIN and not of.taken else SAID[of.told]
+    said = words.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
+    if of.told in (Told.SENT, Told.TRIED) and of.rule is not None:
         said += f", and not again: {_why(of)}"
     return "; ".join([said, *map(_device_words, of.devices)])
 

@@ -24,6 +24,8 @@ class RetryAt:
 
     at: datetime
     reason: str
+    alone: bool = False
+    """Said of this device and of no other: its provider is well, and is asked no less for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from notifier.domain.subject import BurstKey, Member
 
 TRIES = 3
 WORTH = timedelta(minutes=30)
-"""After the first of them; then the alert is in the app alone."""
+"""After the first of them; then the alert is in the app alone. What cost no try waits for as long as its slice does."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,7 +48,7 @@ class Try:
     device: DeviceId
     member: Member
     first: datetime
-    """When it was sent to first."""
+    """When the first of its tries came to nothing; before that, when it was noted."""
     tries: int = 0
     """That came to nothing."""
     away: int = 0
@@ -57,6 +57,8 @@ class Try:
 
 class Fate(StrEnum):
     RETRY = "retry"
+    HELD = "held"
+    """Not sent: its provider, or its push service, is left alone for a while."""
     UNKNOWN = "unknown"
     """It may have arrived; to be sent again, with the same ids."""
     DROPPED = "dropped"
@@ -150,7 +152,7 @@ def progress(windows: Sequence[Window]) -> Progress:
 
 def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed | None:
     """What is to be noted of it; None: it was accepted. `tried` is as it was before."""
-    spent = replace(tried, tries=tried.tries + 1)
+    spent = _spent(tried, now)
     match receipt:
         case Accepted():
             return None
@@ -168,8 +170,8 @@ def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed
 
 
 def in_doubt(tried: Try, now: datetime) -> Missed:
-    """By the death of whoever sent it. Of the half hour nothing is said: it may be over before somebody finds it."""
-    spent, reason = replace(tried, tries=tried.tries + 1), "whoever sent it ended over it"
+    """By the death of whoever sent it. Its half hour begins no sooner than somebody finds it."""
+    spent, reason = _spent(tried, now), "whoever sent it ended over it"
     if spent.tries >= TRIES:
         return Missed(tried=spent, fate=Fate.GIVEN_UP, reason=reason)
     return Missed(tried=spent, fate=Fate.UNKNOWN, at=now, reason=reason)
@@ -177,6 +179,16 @@ def in_doubt(tried: Try, now: datetime) -> Missed:
 
 def later(tried: Try, fate: Fate, at: datetime, reason: str) -> Missed:
     """Where three tries or half an hour are over, the alert is in the app alone."""
-    if tried.tries >= TRIES or at > tried.first + WORTH:
+    if tried.tries >= TRIES or is_over(tried, at):
         return Missed(tried=tried, fate=Fate.GIVEN_UP, reason=reason)
     return Missed(tried=tried, fate=fate, at=at, reason=reason)
+
+
+def is_over(tried: Try, at: datetime) -> bool:
+    """Whether its half hour is by then. It begins with the first try that came to nothing: what was never sent, or not
+    taken for a mistake of ours, has lost none of it."""
+    return tried.tries > 0 and at > tried.first + WORTH
+
+
+def _spent(tried: Try, now: datetime) -> Try:
+    return replace(tried, tries=tried.tries + 1, first=tried.first if tried.tries else now)

@@ -112,6 +112,8 @@ def _what(receipt: Receipt) -> Told:
     match receipt:
         case ConfigError(reason=reason):
             return Misconfigured(reason=reason)
+        case RetryAt(alone=True):
+            return Succeeded()
         case RetryAt(reason=reason) | Unknown(reason=reason):
             return Failed(reason=reason)
         case _:

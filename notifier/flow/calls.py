@@ -1,6 +1,6 @@
 """The calls: which devices of a shard are to be sent to now, in parts that are noted before any of it is sent."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -10,7 +10,7 @@ from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobod
 from notifier.domain.burst import Burst
 from notifier.domain.caps import Ruling
 from notifier.domain.device import Device
-from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window, in_doubt
+from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window, in_doubt, is_over
 from notifier.domain.subject import Member
 from notifier.flow.away import Away, Summed
 from notifier.flow.capping import Capping
@@ -49,7 +49,22 @@ class Part:
         calls = [call for call in self.calls if call.tried.member <= end]
         kept = {call.device.id for call in calls}
         again = tuple(tried for tried in self.window.again if tried.device in kept)
-        return replace(self, window=replace(_up_to(self.window, end), again=again), calls=calls)
+        mask = from_offsets(range(end % SHARD_MEMBERS + 1))
+        return replace(self, window=replace(_within(self.window, mask), again=again), calls=calls)
+
+    def without(self, people: Collection[Member]) -> "Part":
+        """With none of their calls; they are in its window no more, and so are still to be told."""
+        if not people:
+            return self
+        calls = [call for call in self.calls if call.tried.member not in people]
+        out = {call.device.id for call in self.calls if call.tried.member in people}
+        again = tuple(tried for tried in self.window.again if tried.device not in out)
+        return replace(self, window=replace(_within(self.window, ~_bits(people)), again=again), calls=calls)
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is to be noted of it."""
+        return not (self.written or self.calls or self.window.again or self.window.people.any())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +123,19 @@ class Calls:
         return Part(sending=shard.sending, window=replace(window, missed=missed), calls=(), written=True)
 
     def _due(self, shard: Shard, now: datetime, number: Callable[[], int]) -> Iterator[Part]:
-        """Those whose moment has come; of a device that is another's by now, or whose person is spared, no more."""
+        """Those whose moment has come. Of a device that is another's by now, or whose person is spared, or has slept
+        through its half hour, it is noted that nothing more is sent."""
         due = [one.tried for one in shard.progress.waiting.values() if one.at is not None and one.at <= now]
-        awake = sorted((one for one in due if not holds(shard.spare.asleep, one.member)), key=attrgetter("member"))
+        awake = [one for one in due if is_over(one, now) or not holds(shard.spare.asleep, one.member)]
+        awake.sort(key=attrgetter("member"))
         for start in range(0, len(awake), self.at_once):
             again = tuple(awake[start : start + self.at_once])
             window = Window(n=number(), at=now, again=again)
-            yield Part(sending=shard.sending, window=window, calls=[*self._again(shard, again)])
+            yield Part(sending=shard.sending, window=window, calls=[*self._again(shard, again, now)])
 
-    def _again(self, shard: Shard, tries: Iterable[Try]) -> Iterator[Call]:
-        wanted = {one.device: one for one in tries if not holds(shard.spare.never, one.member)}
+    def _again(self, shard: Shard, tries: Iterable[Try], now: datetime) -> Iterator[Call]:
+        told = [one for one in tries if not holds(shard.spare.never, one.member) and not is_over(one, now)]
+        wanted = {one.device: one for one in told}
         held = self.devices.of({one.member for one in wanted.values()}) if wanted else {}
         for member in sorted(held):
             own = (one for one in held[member] if one.id in wanted and wanted[one.id].member == member)
@@ -177,8 +195,7 @@ def _bits(members: Iterable[Member]) -> Bits:
     return from_offsets(places) if places else nobody()
 
 
-def _up_to(window: Window, end: Member) -> Window:
-    mask = from_offsets(range(end % SHARD_MEMBERS + 1))
+def _within(window: Window, mask: Bits) -> Window:
     return replace(
         window,
         people=window.people & mask,

@@ -13,6 +13,7 @@ from notifier.domain.slice import Slice
 from notifier.flow.breakers import Breakers
 from notifier.flow.calls import AT_ONCE, Calls, Part, Shard
 from notifier.flow.pacing import Pacing
+from notifier.flow.reachable import Reachable
 from notifier.flow.ringing import Ringing
 from notifier.flow.work import Hold
 from notifier.ports.bursts import Bursts
@@ -93,10 +94,15 @@ class Push:
             if self._silent(burst):  # since the slice began
                 tally.later.clear()
                 return False
-            granted = list(self._granted(parts))
+            platform, reachable = parts[0].sending.platform, Reachable(breakers=self.breakers)
+            able = reachable(parts)
+            granted = list(self._granted(able))
             self._add(tally, granted, self.ringing(burst, granted, hold) if granted else ())
-            if _calls(granted) < _calls(parts):
-                tally.later.append(self._again_at(parts[0].sending.platform))
+            tally.later.extend(self._again_at(line) for line in reachable.shut)
+            if _calls(granted) < _calls(able):
+                tally.later.append(self._again_at(platform))
+                return False
+            if platform in reachable.shut:  # of all there are
                 return False
         return True
 
@@ -115,12 +121,8 @@ class Push:
             yield batch
 
     def _granted(self, parts: Sequence[Part]) -> Iterator[Part]:
-        """As much as the provider's pace has room for. One that is left alone is sent no more than its breaker lets
-        through: who is in no window yet is told once it is back, and the others' half hour runs out."""
-        at, wanted = parts[0].sending, _calls(parts)
-        if (room := self.breakers.room(at.platform)) is not None:
-            wanted = min(wanted, room)
-        left = self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()) if wanted else 0
+        """As much as the provider's pace has room for."""
+        left = self._drawn(parts[0].sending, wanted) if (wanted := _calls(parts)) else 0
         for part in parts:
             if part.calls and left <= 0:
                 return
@@ -128,8 +130,11 @@ class Push:
             left -= len(cut.calls)
             yield cut
 
-    def _again_at(self, platform: Platform) -> datetime:
-        return self.breakers.rests_until(platform) or self.clock.now() + NO_ROOM
+    def _drawn(self, at: Sending, wanted: int) -> int:
+        return self.pacing[at.platform].draw(at.tier, wanted, self.clock.now())
+
+    def _again_at(self, line: str) -> datetime:
+        return self.breakers.rests_until(line) or self.clock.now() + NO_ROOM
 
     def _add(self, tally: _Tally, parts: Sequence[Part], closed: Sequence[Window]) -> None:
         tally.rang = True

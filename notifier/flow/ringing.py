@@ -11,8 +11,8 @@ from notifier.domain.audience import Tier
 from notifier.domain.burst import Burst
 from notifier.domain.device import Device, DeviceId, Platform
 from notifier.domain.errors import OUTAGES
-from notifier.domain.receipt import DropToken, Receipt
-from notifier.domain.sending import Fate, Missed, Window, later, missed
+from notifier.domain.receipt import DropToken, Receipt, RetryAt
+from notifier.domain.sending import Fate, Missed, Window, is_over, later, missed
 from notifier.flow.away import stale
 from notifier.flow.breakers import Breakers, line_of
 from notifier.flow.calls import Call, Part
@@ -30,6 +30,7 @@ SLOW = timedelta(seconds=1)
 """For the first answer: then a provider has more than it can take."""
 ACCEPTED, LEFT_ALONE = "accepted", "its provider is left alone for a while"
 NO_MORE = "its person is to be told no more, or it is somebody else's"
+TOO_LATE = "half an hour was over before it could be sent again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +61,30 @@ class Ringing:
     def _send(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Mapping[int, list[Missed]]:
         """What was missed, by the part's place."""
         found, heard, gone = defaultdict[int, list[Missed]](list), list[datetime](), dict[Device, datetime | None]()
-        began = self.clock.now()
+        began, refused = self.clock.now(), 0
         for place, part in enumerate(parts):
-            found[place].extend(part.window.missed or _left_out(part))
+            found[place].extend(self._unsent(part))
         for text, calls in self._by_alert(burst, parts).items():
             for place, call, receipt in self._receipts(text, calls):
                 hold.going()
                 heard = heard or [self.clock.now()]
                 if isinstance(receipt, DropToken):
                     gone[call.device] = receipt.at
+                refused += isinstance(receipt, RetryAt) and not receipt.alone
                 if (one := self._noted(burst, call, receipt)) is not None:
                     found[place].append(one)
         with suppress(*OUTAGES):  # fails open: the next alert finds out again
             self.book.drop(gone)
         if heard:
-            self._pace(parts[0].sending.platform, found, heard[0] - began)
+            # Who asks to be asked later, or takes long for an answer, is asked less.
+            slow, platform = heard[0] - began > SLOW, parts[0].sending.platform
+            self.pacing[platform].tell(self.clock.now(), refused=refused, slow=slow)
+        return found
+
+    def _unsent(self, part: Part) -> Sequence[Missed]:
+        found = part.window.missed or [*_left_out(part)]
+        for one in found:
+            self.metrics.receipts.labels(part.sending.platform, one.fate).inc()
         return found
 
     def _by_alert(self, burst: Burst, parts: Sequence[Part]) -> Mapping[Alert, Mapping[DeviceId, tuple[int, Call]]]:
@@ -87,7 +97,7 @@ class Ringing:
             for call in part.calls:
                 away = call.tried.away
                 if away not in alerts:
-                    one = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away)
+                    one = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away and not late)
                     alerts[away] = told_late(one, now) if late else one
                 found[alerts[away]][call.device.id] = place, call
         return found
@@ -114,7 +124,7 @@ class Ringing:
         now = self.clock.now()
         if receipt is None:
             until = self.breakers.rests_until(line_of(call.device)) or now + self.breakers.terms.rest
-            one: Missed | None = later(call.tried, Fate.RETRY, until, LEFT_ALONE)
+            one: Missed | None = later(call.tried, Fate.HELD, until, LEFT_ALONE)
         else:
             one = missed(call.tried, receipt, now, self.chance())
         self.metrics.receipts.labels(call.device.platform, one.fate if one else ACCEPTED).inc()
@@ -122,15 +132,12 @@ class Ringing:
             self.metrics.push.labels(call.device.platform).observe((now - burst.accepted_at).total_seconds())
         return one
 
-    def _pace(self, platform: Platform, found: Mapping[int, Sequence[Missed]], answered: timedelta) -> None:
-        """Who asks to be asked later, or takes long for an answer, is asked less."""
-        refused = sum(one.fate is Fate.RETRY and one.tried.tries > 0 for some in found.values() for one in some)
-        self.pacing[platform].tell(self.clock.now(), refused=refused, slow=answered > SLOW)
-
 
 def _left_out(part: Part) -> Iterator[Missed]:
     """Devices that were to be sent to again, and aren't any more."""
     called = {call.device.id for call in part.calls}
     for tried in part.window.again:
         if tried.device not in called:
-            yield Missed(tried=tried, fate=Fate.SPARED, reason=NO_MORE)
+            over = is_over(tried, part.window.at)
+            fate, reason = (Fate.GIVEN_UP, TOO_LATE) if over else (Fate.SPARED, NO_MORE)
+            yield Missed(tried=tried, fate=fate, reason=reason)

@@ -32,6 +32,7 @@ from tests.unit.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, p
 BOB, OTHER = Member(7), Member(8)
 """Of P1 both; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
+OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
 TRIED = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
 RINGS = piece(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
@@ -123,8 +124,12 @@ def test_what_is_tried_again_is_told_with_its_moment_and_its_tries(fate: Fate) -
 @pytest.mark.parametrize("fate", [Fate.DROPPED, Fate.REFUSED, Fate.GIVEN_UP, Fate.SPARED])
 def test_what_is_never_tried_again_is_told_with_its_reason(fate: Fate) -> None:
     found = told(case(window(missed=(missed(fate),))))
-    assert (found.told, found.until, [one.fate for one in found.devices]) == (Told.SENT, None, [fate])
+    assert (found.told, found.until, [one.fate for one in found.devices]) == (Told.TRIED, None, [fate])
+    assert alert_words(found).startswith("tried at 2026-01-05T12:00:00.000Z; ")
     assert "busy" in alert_words(found)
+    assert told(case(window(missed=(missed(fate),)), devices=[PHONE, OTHER_PHONE])).told is Told.SENT
+    new = replace(OTHER_PHONE, registered_at=LATER)
+    assert told(case(window(missed=(missed(fate),)), devices=[PHONE, new])).told is Told.TRIED
 
 
 def test_of_a_device_the_latest_window_counts() -> None:
@@ -145,7 +150,8 @@ def test_a_window_that_was_not_closed_is_on_its_way_until_its_slice_has_ended() 
 
 def test_who_has_seen_it_is_not_sent_it_again() -> None:
     found = told(seen_by(case(window(missed=(missed(Fate.RETRY, after=MINUTE),)))))
-    assert (found.told, found.rule, found.until) == (Told.SENT, Unpushed.SEEN, None)
+    assert (found.told, found.rule, found.until) == (Told.TRIED, Unpushed.SEEN, None)
+    assert f"and not again: {WORDS[Unpushed.SEEN]}" in alert_words(found)
     assert [one.until for one in found.devices] == [None]
     assert told(seen_by(case(window()))).rule is None
 

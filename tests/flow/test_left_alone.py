@@ -63,6 +63,19 @@ def test_while_some_try_nobody_is_told_to_be_left_alone() -> None:
     assert desk.breakers.reported == {}
 
 
+def test_what_is_said_of_one_device_alone_opens_nothing_and_shows_that_the_provider_is_well() -> None:
+    desk, own = Desk(), RetryAt(at=START, reason="TooManyRequests", alone=True)
+    for _ in range(50):
+        desk.breakers.tells("apns", own)
+    assert desk.breakers.lines == {}
+    desk.breakers.tells("apns", WRONG)
+    desk.clock.advance(REST)
+    for _ in range(3):
+        assert desk.breakers.asks("apns")
+        desk.breakers.tells("apns", own)
+    assert desk.breakers.lines == {}
+
+
 def test_an_emptied_redis_knows_again_within_seconds_and_isn_t_asked_at_each_alert() -> None:
     desk = Desk()
     desk.breakers.tells("apns", WRONG)

@@ -11,12 +11,15 @@ import pytest
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import RetryAt
-from notifier.domain.sending import TRIES, Sending, Window
+from notifier.domain.sending import TRIES, Fate, Sending, Window
 from notifier.domain.slice import Pool
 from notifier.domain.subject import UserId
 from notifier.ports.push import Sent
-from tests.flow.rings import SOON, phone, rang, rings
+from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.flow.stage import Stage
+
+NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""From noon by UTC, for eight hours."""
 
 
 class Killed(BaseException):
@@ -85,8 +88,7 @@ def test_whoever_sleeps_by_the_time_a_crash_is_found_is_not_woken_by_what_may_ha
     stage = Stage()
     killed(stage, Dying(stage.ground.sent, "close", behind=False))
     assert rang(stage, "kim") == 1
-    night = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-    stage.ground.people.arrange(UserId("kim"), night)
+    stage.ground.people.arrange(UserId("kim"), NIGHT)
     stage.pass_time(seconds=60)
     stage.deliver_others()
     assert (rang(stage, "kim"), rang(stage, "lee")) == (1, 1)
@@ -105,6 +107,23 @@ def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_time
             stage.work(Pool.FCM, by=stage.system(sent=deadly).work())
     stage.deliver(rounds=60)
     assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
+
+
+def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_rings_nobody() -> None:
+    stage = Stage()
+    stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
+    stage.mention("nova")
+    stage.deliver_others()
+    stage.ground.people.arrange(UserId("kim"), NIGHT)
+    stage.pass_time(hours=8)
+    dying: Any = Dying(stage.ground.sent, "close", behind=False)
+    stage.dispatch()
+    with pytest.raises(Killed):
+        stage.work(Pool.FCM, by=stage.system(sent=dying).work())
+    stage.pass_time(seconds=60)
+    stage.deliver(rounds=60)
+    assert (rang(stage, "kim"), rang(stage, "roy"), rang(stage, "lee")) == (0, 1, 1)
+    assert fates(stage, "kim")[-1] is Fate.GIVEN_UP
 
 
 def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:

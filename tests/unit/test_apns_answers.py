@@ -82,11 +82,12 @@ def test_the_letter_is_at_fault(status: int, reason: str) -> None:
     ],
 )
 def test_another_time(status: int, reason: str) -> None:
-    assert read(status, reason) == RetryAt(at=SOON, reason=reason)
+    alone = reason == "TooManyRequests"  # to this device
+    assert read(status, reason) == RetryAt(at=SOON, reason=reason, alone=alone)
     asked = receipt_of(
         Reply(status=status, headers={"retry-after": "90"}, body=b'{"reason":"%s"}' % reason.encode()), NOON, 0.5
     )
-    assert asked == RetryAt(at=NOON + timedelta(seconds=90), reason=reason)
+    assert asked == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, alone=alone)
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,52 @@ def test_an_invalid_argument_costs_the_token_only_where_the_token_is_what_is_inv
     assert isinstance(read(400, "INVALID_ARGUMENT", *details, said=said), DropToken if dropped else PayloadError)
 
 
-def test_our_mistake_is_told_in_google_s_words() -> None:
-    assert read(400, "INVALID_ARGUMENT", INVALID, said="Android message is too big") == PayloadError(
-        reason="INVALID_ARGUMENT: Android message is too big"
+@pytest.mark.parametrize(
+    ("details", "said", "reason"),
+    [
+        ([INVALID], "Android message is too big", "INVALID_ARGUMENT: too big"),
+        ([INVALID], "Request contains an invalid argument.", "INVALID_ARGUMENT"),
+        ([fields("message.android.ttl")], "Invalid value: 1d", "INVALID_ARGUMENT: message.android.ttl"),
+        ([], 'Invalid JSON payload received. Unknown name "x"', "INVALID_ARGUMENT: unknown name, invalid json"),
+    ],
+)
+def test_our_mistake_is_told_by_the_field_and_the_words_that_help(
+    details: list[Detail], said: str, reason: str
+) -> None:
+    assert read(400, "INVALID_ARGUMENT", *details, said=said) == PayloadError(reason=reason)
+
+
+def test_nothing_of_google_s_words_is_kept_that_may_be_a_token_or_an_alert_s_text() -> None:
+    token = "eXampleInstall:APA91bSecret"
+    receipt = read(
+        400,
+        "INVALID_ARGUMENT",
+        fields(token, f"message.{token}", "ada mentioned @nova"),
+        {"@type": BAD_REQUEST, "fieldViolations": [{"field": ["message"], "description": token}]},
+        said=f"Invalid value at 'message.notification.body', \"ada mentioned @nova\", for {token}",
     )
+    assert receipt == PayloadError(reason="INVALID_ARGUMENT")
+
+
+def quota(*violations: Mapping[str, object]) -> Detail:
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}
+
+
+@pytest.mark.parametrize(
+    ("details", "alone"),
+    [
+        ([quota({"subject": "device:x", "description": "Device message rate exceeded"})], True),
+        ([quota({"subject": "", "description": "Quota of messages to one device is exceeded"})], True),
+        ([quota({"subject": "project:1", "description": "Message rate exceeded"})], False),
+        ([quota({"subject": "device:x"}, {"subject": "project:1"})], False),
+        ([quota()], False),
+        ([quota({"subject": 7, "description": None})], False),
+        ([], False),
+    ],
+)
+def test_a_quota_is_the_project_s_unless_it_is_said_to_be_one_device_s(details: list[Detail], alone: bool) -> None:
+    receipt = read(429, "RESOURCE_EXHAUSTED", own("QUOTA_EXCEEDED"), *details)
+    assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", alone=alone)
 
 
 @pytest.mark.parametrize(("after", "seconds"), [("", 60), ("600", 600), ("0", 0), ("soon", 60)])

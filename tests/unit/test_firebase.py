@@ -9,13 +9,14 @@ import pytest
 from notifier.adapters.push.fcm import message
 from notifier.adapters.push.firebase import FirebaseAdmin
 from notifier.domain.alert import Alert, summary
+from notifier.domain.device import FirebaseToken
 from notifier.domain.errors import BadSetting
 from notifier.domain.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.http2 import Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from tests.unit.examples import NOON, burst
 from tests.unit.firebase import ByFirebaseAdmin, another, by_firebase_admin
-from tests.unit.pushing import ALERT, android, installation, sent
+from tests.unit.pushing import ALERT, android, device, installation, sent
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
 SOME = [android(number) for number in range(40)]
@@ -102,6 +103,13 @@ def test_who_takes_a_letter_and_never_answers_is_waited_for_no_longer_than_is_sa
     made.line.stall()
     assert sent(made.sender, ALERT, SOME[0]) == [Unknown(reason="no answer in time")]
     made.line.server.close()
+
+
+def test_what_it_refuses_to_send_is_named_and_none_of_its_words_are_kept(made: ByFirebaseAdmin) -> None:
+    [receipt] = sent(made.sender, ALERT, device(FirebaseToken(token="")))
+    assert isinstance(receipt, RetryAt)
+    assert receipt.reason == "firebase-admin refuses Message.token"
+    assert made.wire.letters == []
 
 
 def test_an_account_that_is_none_is_refused_in_our_words() -> None:

@@ -181,6 +181,23 @@ def test_of_names_that_are_made_up_only_so_many_are_remembered() -> None:
     assert len(standing.taken_at) == ORIGINS
 
 
+@pytest.mark.parametrize(
+    ("found", "alone"),
+    [
+        (answered(406, x_wns_notificationstatus="channelThrottled"), True),
+        (answered(406, x_wns_notificationstatus="dropped"), False),
+        (answered(429), False),
+        (answered(503), False),
+        (answered(302), False),
+        (answered(401), True),
+        (answered(400, UNAUTHORIZED), True),
+    ],
+)
+def test_what_is_about_one_browser_alone_is_told_so(found: Receipt, alone: bool) -> None:
+    assert isinstance(found, RetryAt)
+    assert found.alone is alone
+
+
 @pytest.mark.parametrize("status", [429, 503, 500, 302])
 @pytest.mark.parametrize(
     ("said", "at"),

@@ -19,6 +19,8 @@ from notifier.ports.http2 import Post, Reply, Silence, Transport
 
 ASKED_AGAIN = timedelta(minutes=1)
 """Where no answer came, or none with a token, while the old one is still good."""
+KNOWN = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
+"""Of Google's sentences about a refusal these tell what to look at."""
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 """As it stands in a header."""
 
@@ -121,6 +123,6 @@ def trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
         return RetryAt(at=at, reason=f"no access token: status {answer.status}")
     body = answers.read(answer.body)
     error = answers.name(body.get("error")) or f"status {answer.status}"
-    said = answers.words(body.get("error_description")).rstrip(".")
+    said = ", ".join(answers.said(body.get("error_description"), KNOWN))
     hint = "the account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
     return ConfigError(reason=": ".join(filter(None, (error, said, hint))) + ".")

@@ -1,11 +1,8 @@
 """Answers of providers as they come: JSON mostly, and from anybody who stands between."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-
-MOST_WORDS = 200
-"""Characters of what a provider says for people; they go into records and logs."""
 
 
 def read(body: bytes) -> Mapping[str, Any]:
@@ -24,6 +21,8 @@ def name(value: object) -> str:
     return ""
 
 
-def words(value: object) -> str:
-    """What it says for people, fit for one line."""
-    return " ".join(value.split())[:MOST_WORDS] if isinstance(value, str) and value.isprintable() else ""
+def said(value: object, phrases: Collection[str]) -> Sequence[str]:
+    """Which of these, in small letters, stand in what it says for people. Nothing else of that is kept: it goes into
+    records and logs, and may repeat a token or an alert's text."""
+    sentence = " ".join(value.split()).lower() if isinstance(value, str) else ""
+    return [phrase for phrase in phrases if phrase in sentence]

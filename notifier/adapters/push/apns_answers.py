@@ -16,7 +16,9 @@ EXPIRED = "ExpiredProviderToken"
 
 DROPS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 """Nobody is there, or nobody who could read it. BadDeviceToken is what a token of the other environment gets, too."""
-AGAIN = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", "TooManyRequests"}
+OWN_LIMIT = "TooManyRequests"
+"""To this device, of which Apple takes no more for a while; the others wait for nothing."""
+AGAIN = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
 CONFIGURES: Mapping[str, str] = {
     EXPIRED: "Apple finds our token too old, a new one too: this machine's clock is behind.",
     "InvalidProviderToken": "key, key id and team id don't belong together, the key was revoked, or this machine's "
@@ -51,10 +53,10 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return DropToken(at=_since(body, now), reason=reason)
     if reason in CONFIGURES or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURES.get(reason, 'Apple refuses who sends.')}")
-    # "Too many" are to this device; the others wait for nothing. Apple says nothing of Retry-After, and is heard if it
-    # says one.
+    # Apple says nothing of Retry-After, and is heard if it says one.
     if reason in AGAIN or reply.status == 429 or reply.status >= 500:
-        return RetryAt(at=as_asked(reply.headers, now) or in_a_while(now, chance), reason=reason)
+        again = as_asked(reply.headers, now) or in_a_while(now, chance)
+        return RetryAt(at=again, reason=reason, alone=reason == OWN_LIMIT)
     if reply.status in _OUR_MISTAKES:
         return PayloadError(reason=reason)
     return ConfigError(reason=f"{reason}: this isn't Apple that answers, or not as it used to.")

@@ -1,9 +1,10 @@
-"""What Google answers, and what follows from it: a table.
+"""What Google answers, and what follows from it: a table. Of its sentences nothing is kept but phrases known here.
 
 Its vocabulary is google.rpc's, with FCM's own words beside it ("FCM error codes", as of 2026). What an installation id
 is answered, which came in 2026, isn't told apart there: it is taken for what a token is answered.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +20,14 @@ TARGETS = {"message.token", "message.fid"}
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
+"""Which quota it was: the project's, or that of one device."""
+TARGETED = ("registration token", "installation id")
+"""What a sentence is about that blames the target."""
+MISTAKES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
+"""What helps whoever looks for our mistake."""
+_FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
+"""As Google names one of ours; anything else may be what was in it."""
 
 DROPS: Mapping[str, str] = {
     "UNREGISTERED": "",
@@ -48,9 +57,10 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return ConfigError(reason=f"{code}: {CONFIGURES.get(code, 'Google refuses who sends.')}")
     if reply.status == 429 or reply.status >= 500:
         unasked = now + QUOTA_REFILLS if reply.status == 429 else in_a_while(now, chance)
-        return RetryAt(at=as_asked(reply.headers, now) or unasked, reason=code)
+        alone = reply.status == 429 and _of_a_device(said)
+        return RetryAt(at=as_asked(reply.headers, now) or unasked, reason=code, alone=alone)
     if reply.status in (400, 413):
-        return PayloadError(reason=": ".join(filter(None, (code, answers.words(said.get("message"))))))
+        return PayloadError(reason=": ".join(filter(None, (code, _mistake(said)))))
     return ConfigError(reason=f"{code}: this isn't Google that answers, or not as it used to.")
 
 
@@ -71,15 +81,27 @@ def _blames_the_target(error: Mapping[str, Any]) -> bool:
     A message that is too big has no field either, so the sentence decides: a token that is kept for too long costs a
     request, one that is thrown away for our mistake costs everybody's alerts.
     """
-    fields = [
-        violation.get("field")
-        for detail in _details(error, BAD_REQUEST)
-        for violation in _dicts(detail.get("fieldViolations"))
-    ]
-    if fields:
-        return set(fields) <= TARGETS
-    sentence = answers.words(error.get("message")).lower()
-    return "registration token" in sentence or "installation id" in sentence
+    if fields := _fields(error):
+        return all(isinstance(field, str) and field in TARGETS for field in fields)
+    return bool(answers.said(error.get("message"), TARGETED))
+
+
+def _mistake(error: Mapping[str, Any]) -> str:
+    named = [field for field in _fields(error) if isinstance(field, str) and _FIELD.fullmatch(field)]
+    return ", ".join([*named, *answers.said(error.get("message"), MISTAKES)])
+
+
+def _fields(error: Mapping[str, Any]) -> list[object]:
+    return [each.get("field") for of in _details(error, BAD_REQUEST) for each in _dicts(of.get("fieldViolations"))]
+
+
+def _of_a_device(error: Mapping[str, Any]) -> bool:
+    """Its message rate was too high, and everybody else's isn't: where a violation says so, and none says another."""
+    violations = [each for of in _details(error, QUOTA_FAILURE) for each in _dicts(of.get("violations"))]
+    return bool(violations) and all(
+        answers.said(each.get("description"), ("device",)) or answers.said(each.get("subject"), ("device",))
+        for each in violations
+    )
 
 
 def _details(error: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ against that, and none for where it sends, so this reaches into it, and is for o
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field
@@ -164,13 +165,16 @@ def _message(body: bytes) -> messaging.Message:
     return message
 
 
+_FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
+"""Of a message, as its words begin: `AndroidConfig.ttl`."""
 _UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, Refused)
 """Among the causes of an error: it came before anything of the letter was said."""
 
 
 def _silence(error: Exception) -> Silence:
     if isinstance(error, ValueError):  # it isn't sent as it is
-        return Silence(reason=f"firebase-admin: {error}", left=False)
+        named = _FIELD.match(str(error))  # and no more of its words: they may repeat what is wrong
+        return Silence(reason=f"firebase-admin refuses {named[0] if named else 'it'}", left=False)
     causes = [*_causes(error)]
     late = any(isinstance(cause, requests.Timeout) for cause in causes)
     if any(isinstance(cause, _UNSENT) for cause in causes):

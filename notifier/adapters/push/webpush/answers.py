@@ -31,6 +31,8 @@ MOZILLA = "errno 109"
 _WORDS = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
 _LATER = {406, 408, 421, 425, 429}
 """Beside what is wrong with the servers. 406 is Windows' word for too many."""
+WINDOWS_SAYS, OWN_LIMIT = "x-wns-notificationstatus", "channelthrottled"
+"""Where it is one browser that gets too many."""
 _FOR_GOOD = {301, 308}
 _READ = 4096
 """Bytes of an answer: what matters is said in a few words."""
@@ -51,7 +53,8 @@ def receipt_of(reply: Reply, origin: str, standing: Standing, now: datetime, cha
         case status if 300 <= status < 400:
             return _elsewhere(status, again)
         case status if status in _LATER or status >= 500:
-            return RetryAt(at=again, reason=reason)
+            # Of 429 nobody says whom it is about: the service is asked less then.
+            return RetryAt(at=again, reason=reason, alone=reply.headers.get(WINDOWS_SAYS, "").lower() == OWN_LIMIT)
         case _:  # 413 among them
             return PayloadError(reason=reason)
 
@@ -63,7 +66,7 @@ def _refused(reason: str, origin: str, standing: Standing, again: datetime) -> R
     # Never for us, if the key is good for others: only a new subscription brings it back.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
-    return RetryAt(at=again, reason=reason)
+    return RetryAt(at=again, reason=reason, alone=True)
 
 
 def _elsewhere(status: int, again: datetime) -> Receipt:
