@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import Reject
 from celery.worker import WorkController, state
 
 from notifier.domain.slice import Pool
@@ -49,6 +50,9 @@ def run(
     runner = Runner(handler_factory(watch.beat, _stopping))
 
     def work(piece: str) -> None:
+        # What was taken ahead comes here even while the worker stops.
+        if _stopping():
+            raise Reject(requeue=True)
         runner(piece)  # Celery is told nothing: the outcome stands in the ledger.
 
     app.task(work, name=app.main, Request=Acknowledging)

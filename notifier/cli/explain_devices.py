@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier.domain.device import DeviceId
-from notifier.domain.sending import Fate, Missed, Try, Window
+from notifier.domain.sending import WORTH, Fate, Missed, Try, Window
 from notifier.domain.subject import Member
 
 
@@ -21,6 +21,8 @@ class Noted:
     """That came to nothing."""
     until: datetime | None = None
     """It is sent to again, and no sooner."""
+    worth_until: datetime | None = None
+    """And no later; None: for as long as its slice is."""
     reason: str | None = None
 
     @property
@@ -60,4 +62,11 @@ def named(window: Window, member: Member) -> Iterator[Try]:
 
 def _missed(missed: Missed) -> Noted:
     tried = missed.tried
-    return Noted(device=tried.device, fate=missed.fate, tries=tried.tries, until=missed.at, reason=missed.reason)
+    return Noted(
+        device=tried.device,
+        fate=missed.fate,
+        tries=tried.tries,
+        until=missed.at,
+        worth_until=tried.first + WORTH if tried.tries else None,
+        reason=missed.reason,
+    )

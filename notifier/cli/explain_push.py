@@ -135,26 +135,27 @@ def _stands_for(case: Case, first: Window) -> int:
 
 
 def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting:
-    """Who is spared by now is sent nothing again, and who sleeps is sent it once awake."""
+    """Who is spared by now is sent nothing again, and who sleeps is sent it once awake, if it is worth it then."""
     first, standing, rule = windows[0], _standing(case, platform), _spared(case)
     ended = rule is not None or (standing is not None and standing.ended is not None)
     devices = noted(windows, case.member)
     taken = _taken(case, platform, first, devices)
     if not taken and all(one.unsent for one in devices):
         return replace(_to_be_told(case, platform), stands_for=_stands_for(case, first), devices=over(devices))
-    pending = [one.until for one in devices if one.until is not None]
+    pending = [at for one in devices if (at := _again(case, one)) is not None]
+    slept = not pending and any(one.until is not None for one in devices)
     told = Told.AGAIN if pending and not ended else Told.SENT if taken else Told.TRIED
     if any(window.missed is None for window in windows):
         told = Told.UNKNOWN if ended else Told.ON_ITS_WAY
     return Alerting(
         platform=platform,
         told=told,
-        rule=rule if pending else None,
+        rule=rule or Rule.QUIET_HOURS if slept else rule if pending else None,
         at=first.at,
-        until=_again(case, min(pending)) if pending and not ended else None,
+        until=min(pending) if pending and not ended else None,
         stands_for=_stands_for(case, first),
         taken=taken,
-        devices=over(devices) if ended else devices,
+        devices=over(devices) if ended or slept else devices,
     )
 
 
@@ -166,8 +167,12 @@ def _taken(case: Case, platform: Platform, first: Window, devices: Sequence[Note
     return not devices or unnoted or any(one.took or one.fate is Fate.UNKNOWN for one in devices)
 
 
-def _again(case: Case, moment: datetime) -> datetime:
-    return max(moment, case.viewer.overall.asleep_until(case.now) or moment)
+def _again(case: Case, one: Noted) -> datetime | None:
+    """Once the person is awake, unless that is too late."""
+    if one.until is None:
+        return None
+    at = max(one.until, case.viewer.overall.asleep_until(case.now) or one.until)
+    return at if one.worth_until is None or at <= one.worth_until else None
 
 
 _Told = tuple[Told, Reason, datetime | None]

@@ -156,11 +156,6 @@ def test_who_has_seen_it_is_not_sent_it_again() -> None:
     assert told(seen_by(case(window()))).rule is None
 
 
-def test_who_sleeps_by_now_is_sent_it_again_once_awake() -> None:
-    found = told(case(window(missed=(missed(Fate.RETRY, after=MINUTE),)), overall=NIGHT))
-    assert (found.told, found.until) == (Told.AGAIN, NOON + 2 * HOUR)
-
-
 def seen_by(of: Case) -> Case:
     return replace(of, viewer=replace(of.viewer, marks=Marks(seen_at=NOON + HOUR)))
 

@@ -1,13 +1,31 @@
 """What `explain` says of an alert that no phone took, as far as is known."""
 
 from dataclasses import replace
+from datetime import time
 
 from notifier.cli.explain_push import Rule, Told
-from notifier.cli.explain_words import alert_words
+from notifier.cli.explain_words import WORDS, alert_words
 from notifier.domain.ledger import Fact
+from notifier.domain.overall import Overall
+from notifier.domain.quiet import Hours
 from notifier.domain.sending import Fate
-from tests.cli.test_push_facts import LATER, OTHER_PHONE, PHONE, RINGS, TRIED, case, missed, told, window
-from tests.unit.examples import MINUTE, entry
+from notifier.domain.visible import Unpushed
+from tests.cli.test_push_facts import (
+    LATER,
+    NIGHT,
+    OTHER_PHONE,
+    PHONE,
+    RINGS,
+    TRIED,
+    case,
+    missed,
+    seen_by,
+    told,
+    window,
+)
+from tests.unit.examples import MINUTE, NOON, entry
+
+NAP = Overall(quiet=Hours(start=time(11), end=time(12, 20)))
 
 
 def test_what_nobody_took_yet_is_not_told_to_be_sent() -> None:
@@ -30,3 +48,14 @@ def test_who_was_held_back_waits_for_the_provider_and_was_sent_nothing() -> None
     late = told(case(window(missed=(held,)), entries=[entry(RINGS, Fact.PULLED)]))
     assert (late.told, late.rule) == (Told.NEVER, Rule.LATE)
     assert told(case(window(missed=(held,)), devices=[PHONE, OTHER_PHONE])).told is Told.AGAIN
+
+
+def test_who_sleeps_by_now_is_sent_it_again_once_awake_within_its_half_hour() -> None:
+    busy = window(missed=(missed(Fate.RETRY, after=MINUTE),))
+    found = told(case(busy, overall=NAP))
+    assert (found.told, found.until) == (Told.AGAIN, NOON + 20 * MINUTE)
+    found = told(case(busy, overall=NIGHT))
+    assert (found.told, found.until, [one.until for one in found.devices]) == (Told.TRIED, None, [None])
+    assert f"and not again: {WORDS[Rule.QUIET_HOURS]}" in alert_words(found)
+    seen = told(seen_by(case(busy, overall=NIGHT)))
+    assert (seen.told, seen.rule) == (Told.TRIED, Unpushed.SEEN)

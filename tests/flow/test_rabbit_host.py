@@ -1,12 +1,14 @@
 """The Celery host on RabbitMQ: no task is lost, whoever of the two is killed."""
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from notifier.domain.slice import Pool
+from notifier.domain.audience import Tier
+from notifier.domain.slice import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
 from tests.flow.celery_host import Host, enqueue, hosting, passes_a_crowd, piece, until
 
@@ -31,8 +33,9 @@ def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the
     host: Host, rabbit: Rabbit, tmp_path: Path
 ) -> None:
     """In one test: most of its time would be the broker's start."""
-    folder = tmp_path / "phones"
+    folder, another = tmp_path / "phones", tmp_path / "others"
     folder.mkdir()
+    another.mkdir()
     with host.working("stuck") as killed:
         host.queue.enqueue([piece(1), piece(2), piece(3)])
         host.wait_for(str(piece(1)))
@@ -64,3 +67,17 @@ def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the
     with hosting(rabbit.brokers, folder, Pool.FCM) as phones, phones.working("gated"):
         phones.wait_for("ready")
         passes_a_crowd(phones)
+    with hosting(rabbit.brokers, another, Pool.FCM) as phones, phones.working("slow") as process:
+        phones.wait_for("ready")
+        gives_back_what_it_took_ahead(phones, process)
+
+
+def gives_back_what_it_took_ahead(phones: Host, process: subprocess.Popen[bytes]) -> None:
+    vips = [piece(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
+    phones.queue.enqueue(vips)
+    phones.wait_for(str(vips[0]))
+    until(lambda: phones.queue.depth(Pool.FCM) == 0, 5)
+    process.terminate()
+    assert process.wait(20) == 0
+    assert phones.wrote() == ["ready", str(vips[0]), "finished"]
+    until(lambda: phones.queue.depth(Pool.FCM) == len(vips) - 1, 10)
