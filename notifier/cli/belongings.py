@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from notifier.cli.copies import TEMPLATE
 from notifier.cli.fake import ROLE
 from notifier.cli.up import ROLES
 from notifier.domain.errors import NotOurs, Unwritable
@@ -21,7 +22,12 @@ BELONGINGS = (
     "secret.json",
     "service_keys.json",
     ".service_keys.json.lock",
-    *(f"logs/{role}{more}.log{older}" for role in (*ROLES, ROLE) for more in ("", "-[0-9]") for older in ("", ".1")),
+    *(
+        f"logs/{role}{more}.log{older}"
+        for role in (*ROLES, ROLE, TEMPLATE)
+        for more in ("", "-[0-9]")
+        for older in ("", ".1")
+    ),
     *(
         f"run/{name}"
         for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading", "fakes.toml")

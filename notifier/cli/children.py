@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import BinaryIO, Protocol
 
 from notifier.cli.beats import Pulse
+from notifier.cli.copies import Copies
 from notifier.config import environment_with
 
 LOGGER = logging.getLogger("notifier.up")
@@ -27,16 +29,35 @@ LONGEST_LOG = 16 << 20
 DIED, HUNG = "died", "hung"
 
 
+class Process(Protocol):
+    """A child of this process, which leads a process group."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+
+    def terminate(self) -> None: ...
+
+
+Start = Callable[[], Process | None]
+"""None: not yet. Raises OSError where there is no room for its log, or for one more process."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Child:
     role: str
-    start: Callable[[], "subprocess.Popen[bytes]"]
+    start: Start
     now: Callable[[], float] = monotonic
     pulse: Pulse | None = None
     """None: it is only replaced when it dies."""
     ended: Callable[[str], None] = lambda cause: None
     """Told of every end that nobody asked for."""
-    process: "subprocess.Popen[bytes] | None" = None
+    process: Process | None = None
     exits: list[int] = field(default_factory=list)
     """Exit codes since it was last steady."""
     started_at: float = 0.0
@@ -63,7 +84,7 @@ class Child:
             self.pulse.begin()
         try:
             self.process = self.start()
-        except OSError:  # no room for its log, or no more processes: as if it had died at once
+        except OSError:  # as if it had died at once
             self._died(NOT_STARTED)
 
     def _kill(self, silent_for: float) -> None:
@@ -105,25 +126,31 @@ def pause(deaths: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (deaths - 1)))
 
 
-def starter(
-    arguments: Sequence[str], environment: Mapping[str, str], log: Path
-) -> Callable[[], "subprocess.Popen[bytes]"]:
+def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, copies: Copies | None) -> Start:
     """Starts `notifier` with these arguments, as the leader of a process group that ends with this process."""
-    command = [sys.executable, "-m", "notifier", *arguments, "--parent", str(os.getpid())]
+    words = [*arguments, "--parent", str(os.getpid())]
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start() -> Process | None:
+        if copies and copies.pending():
+            return None
         put_aside(log)
         with log.open("ab") as out:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env=environment_with(environment),
-                start_new_session=True,
-            )
+            copy = copies.copy(words, environment, out) if copies else None
+            return copy or started(words, environment, out)
 
     return start
+
+
+def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO) -> "subprocess.Popen[bytes]":
+    """By an interpreter of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "notifier", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        env=environment_with(environment),
+        start_new_session=True,
+    )
 
 
 def put_aside(log: Path) -> None:

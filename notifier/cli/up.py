@@ -17,6 +17,7 @@ import click
 
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
+from notifier.cli.copies import OF_IMPORTS, Copies, copies
 from notifier.cli.counters import share
 from notifier.cli.fake import ROLE
 from notifier.cli.fakes import Fakes, left_behind
@@ -168,30 +169,33 @@ class Upkeep:
         self._clear(run)
         (self.settings.data / RUNNING).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
-        share(run / "metrics", "up")
-        replaced = Metrics().replaced
-        wanted = {**roles(self.profile.processes()), **({ROLE: self.fakes.words} if self.fakes.ports else {})}
-        self.fakes.tell()
-        supervisor = Supervisor(
-            children=[self._child(role, words, logs, replaced) for role, words in wanted.items()],
-            roster=roster(self.settings.data),
-            answers=self._answers,
-            announce=self._announce,
-            others=lambda: {"up": getpid(), **self.profile.pids()},
-            last_words=lambda role: last_line(logs / f"{role}.log"),
-            stopping=stopping,
-        )
-        try:
-            supervisor.run()
-        finally:
-            self.fakes.forget()
-            for path in self.ready_files:
-                path.unlink(missing_ok=True)
+        with copies(self.settings.profile, logs) as made:
+            share(run / "metrics", "up")
+            replaced = Metrics().replaced
+            wanted = {**roles(self.profile.processes()), **({ROLE: self.fakes.words} if self.fakes.ports else {})}
+            self.fakes.tell()
+            supervisor = Supervisor(
+                children=[self._child(role, words, logs, replaced, made) for role, words in wanted.items()],
+                roster=roster(self.settings.data),
+                answers=self._answers,
+                announce=self._announce,
+                others=lambda: {"up": getpid(), **self.profile.pids()},
+                last_words=lambda role: last_line(logs / f"{role}.log"),
+                stopping=stopping,
+            )
+            try:
+                supervisor.run()
+            finally:
+                self.fakes.forget()
+                for path in self.ready_files:
+                    path.unlink(missing_ok=True)
 
-    def _child(self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter") -> Child:
+    def _child(
+        self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter", made: Copies | None
+    ) -> Child:
         return Child(
             role=role,
-            start=starter(arguments, self._environment(), logs / f"{role}.log"),
+            start=starter(arguments, self._environment(), logs / f"{role}.log", made),
             ended=lambda cause: replaced.labels(role, cause).inc(),
             pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
         )
@@ -215,8 +219,7 @@ class Upkeep:
         return {
             **{PREFIX + name: value for name, value in own.items()},
             **self.fakes.environment,
-            # Bitmaps need no linear algebra: without this every process starts a thread a core for it.
-            "OPENBLAS_NUM_THREADS": "1",
+            **OF_IMPORTS,
             **self.services,
         }
 

@@ -5,6 +5,7 @@ from notifier.config.environment import (
     environment_with,
     environment_without_settings,
     has_display,
+    replace_environment,
     set_in_environment,
 )
 from notifier.config.issuer import Issuer
@@ -45,6 +46,7 @@ __all__ = [
     "named",
     "plain",
     "refusal",
+    "replace_environment",
     "set_in_environment",
     "variable",
     "without_password",

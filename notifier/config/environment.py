@@ -17,6 +17,12 @@ def environment_without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
+def replace_environment(environment: Mapping[str, str]) -> None:
+    """This process's, as if it had been started with that one."""
+    os.environ.clear()
+    os.environ.update(environment)
+
+
 def has_display(environment: Mapping[str, str] | None = None) -> bool:
     """Whether a browser that is opened could be seen; without one, Linux might start one in this terminal."""
     found = os.environ if environment is None else environment

@@ -123,13 +123,14 @@ def reads_go_on(caller: Caller) -> None:
 
 def survives_a_death_on_a_full_disk(running: Running, first: Ready) -> None:
     """One role is killed: it can't come back yet, and that is nobody else's end."""
-    os.kill(first.pids["p1"], signal.SIGKILL)
     up = psutil.Process(first.pids["up"])
+    before = {child.pid for child in up.children()}
+    os.kill(first.pids["p1"], signal.SIGKILL)
     tried = set[int]()
 
     def tried_twice() -> bool:
         assert running.process.poll() is None, "notifier up has ended"
-        tried.update({child.pid for child in up.children()} - set(first.pids.values()))
+        tried.update({child.pid for child in up.children()} - before)
         return len(tried) > 1
 
     until(tried_twice, STARTS_WITHIN)

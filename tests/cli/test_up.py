@@ -14,9 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 
 from notifier.cli.ready import Ready
+from notifier.cli.roster import roster
 from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
@@ -108,6 +110,10 @@ def _replaced(running: Running, role: str, pid: int) -> bool:
     return running.ready.pids[role] != pid
 
 
+def _signed(running: Running, role: str) -> bool:
+    return roster(running.data).signed(role, running.ready.pids[role])
+
+
 def _listens(origin: str) -> bool:
     at = urlsplit(origin)
     try:
@@ -178,11 +184,30 @@ def test_roles_that_hang_are_replaced_and_the_others_are_left_alone(running: Run
 
 
 @pytest.mark.timeout(120)
+def test_the_roles_outlive_the_process_that_they_were_copied_of(running: Running) -> None:
+    first, up = running.ready.pids, psutil.Process(running.ready.pids["up"])
+    assert {child.pid for child in up.children()} == set(first.values()) - {up.pid} | {template(up).pid}
+    template(up).kill()
+    os.kill(first["p2"], signal.SIGKILL)
+    until(partial(_replaced, running, "p2", first["p2"]), STARTS_WITHIN)
+    assert {role for role in ROLES if running.ready.pids[role] != first[role]} == {"p2"}
+    assert psutil.Process(running.ready.pids["p2"]).ppid() == up.pid
+    until(partial(_signed, running, "p2"), STARTS_WITHIN)
+
+
+def template(up: psutil.Process) -> psutil.Process:
+    [found] = [child for child in up.children() if "notifier.cli.template" in child.cmdline()]
+    return found
+
+
+@pytest.mark.timeout(120)
 def test_sigterm_stops_everybody_in_order(running: Running) -> None:
     pids: Ready = running.ready
+    children = psutil.Process(pids.pids["up"]).children(recursive=True)
     running.process.terminate()
     assert running.process.wait(GONE_WITHIN) == 0
     assert [role for role, pid in pids.pids.items() if lives(pid)] == []
+    assert [child for child in children if lives(child.pid)] == []
     assert not (running.data / "run" / "ready.json").exists()
     assert not (running.data / "asked-for.json").exists()
 
