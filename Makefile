@@ -6,13 +6,14 @@ UPGRADE ?=
 BIN := .venv/bin
 READY := .venv/.ready
 # Bytecode is kept whatever the shell says: hundreds of processes that tests start would each compile all of our modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Java compiles quickly and not well: a Cassandra that lives for minutes spends half its processor time on compiling better.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test check bench bench-peers pictures lock clean quick
+.PHONY: help setup demo cluster test check bench bench-peers pictures lock clean quick types
 
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -25,11 +26,14 @@ demo: setup ## a celebrity of 200 million followers is mentioned: watch it in a 
 cluster: setup ## real Kafka, Cassandra and Valkey on this machine, by Java 17 and Maven; then: notifier up --profile cluster
 	@$(BIN)/notifier services up
 
-test: quick ## everything CI runs: format, lint, types, imports, all tests
-	@echo "== tests"
-	@$(PYTEST) --junit-xml=build/junit.xml
+test: quick ## everything CI runs: format, lint, imports, all tests, and types beside them
+	@echo "== tests, and types"
+	@mkdir -p build
+	@$(BIN)/mypy >build/types.log 2>&1 & types=$$!; \
+	  $(PYTEST) --junit-xml=build/junit.xml; tests=$$?; \
+	  wait $$types; types=$$?; cat build/types.log; exit $$((tests | types))
 
-check: quick ## the same without the slow tests
+check: quick types ## the same without the slow tests
 	@echo "== unit tests"
 	@$(PYTEST) $(wildcard tests/unit tests/repo)
 
@@ -56,10 +60,12 @@ quick: setup
 	@$(BIN)/ruff format --check .
 	@echo "== lint"
 	@$(BIN)/ruff check .
-	@echo "== types"
-	@$(BIN)/mypy
 	@echo "== imports"
 	@$(BIN)/lint-imports --no-logo
+
+types: setup
+	@echo "== types"
+	@$(BIN)/mypy
 
 $(READY): requirements/dev.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name another one: make setup PYTHON=/path/to/python3.12"; exit 1; }

@@ -1,8 +1,15 @@
 """CI runs what people run."""
 
 import os
+import subprocess
+from pathlib import Path
+
+import pytest
 
 from tests.repo.sources import ROOT
+
+EARLY = ["ruff", "lint-imports"]
+TOOLS = [*EARLY, "mypy", "python"]
 
 
 def test_ci_runs_make_test() -> None:
@@ -10,3 +17,24 @@ def test_ci_runs_make_test() -> None:
     assert os.access(script, os.X_OK)
     commands = [line for line in script.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#")]
     assert any("make test" in line for line in commands)
+
+
+@pytest.mark.parametrize("fails", [None, *TOOLS])
+def test_make_test_fails_with_whichever_of_its_checks_and_says_what_each_said(
+    fails: str | None, tmp_path: Path
+) -> None:
+    """Types are looked at beside the tests, which are `python -m pytest`."""
+    for path in ("requirements/dev.txt", "pyproject.toml", ".venv/.ready"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    for name in TOOLS:
+        tool = tmp_path / ".venv" / "bin" / name
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(f"#!/bin/sh\necho {name} was here\nexit {int(name == fails)}\n")
+        tool.chmod(0o755)
+    done = subprocess.run(
+        ["make", "-f", ROOT / "Makefile", "test"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) is (fails is None), done.stdout + done.stderr
+    before = TOOLS[: TOOLS.index(fails) + 1] if fails in EARLY else TOOLS
+    assert [name for name in TOOLS if f"{name} was here" in done.stdout] == before
