@@ -16,10 +16,9 @@ import pytest
 from notifier.cli.children import Process, starter
 from notifier.cli.copies import MOST_FAILURES, Copies
 from notifier.config import PROFILES
+from tests.cli.copied import BEGINS_WITHIN, copied, template
 from tests.cli.running import lives, until
 
-BEGINS_WITHIN = 50.0
-"""Seconds, on a machine that is busy with other tests; an idle one needs one."""
 ENDS_WITHIN = 10.0
 BROKEN = {"PYTHONHOME": "/nowhere"}
 """With it no interpreter begins."""
@@ -27,18 +26,8 @@ BROKEN = {"PYTHONHOME": "/nowhere"}
 
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
-    """One template for several tests, and another after one ended it."""
-    made = Copies(profile="embedded", log=tmp_path_factory.mktemp("copies") / "template.log")
-    yield made
-    made.end()
-
-
-def copied(copies: Copies, log: Path, *words: str, **environment: str) -> Process:
-    until(lambda: not copies.pending(), BEGINS_WITHIN)
-    with log.open("ab") as out:
-        copy = copies.copy(words, environment, out)
-    assert copy, (copies.log.read_text(), log.read_text())
-    return copy
+    with template(tmp_path_factory.mktemp("copies")) as made:
+        yield made
 
 
 def lasting(copies: Copies, folder: Path) -> Process:
@@ -52,16 +41,13 @@ def lasting(copies: Copies, folder: Path) -> Process:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_the_roles_of_a_profile_import_leaves_nothing_that_a_fork_would_lose(profile: str, tmp_path: Path) -> None:
     """A thread; an open file beside the three streams and the channel; a signal that somebody caught."""
-    made = Copies(profile=profile, log=tmp_path / "template.log")
-    try:
+    with template(tmp_path, profile) as made:
         copied(made, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert made.process
         seen = Path("/proc") / str(made.process.pid)
         assert len(list((seen / "task").iterdir())) == 1
         assert len(list((seen / "fd").iterdir())) == 4
         assert caught(seen) == {signal.SIGINT}, "which is Python's own"
-    finally:
-        made.end()
 
 
 def caught(process: Path) -> set[int]:
@@ -113,15 +99,15 @@ def test_a_template_that_hangs_is_killed_and_nothing_of_what_it_was_asked_for_is
 ) -> None:
     copied(copies, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
     assert copies.process
-    template = copies.process.pid
-    os.kill(template, signal.SIGSTOP)
+    hung = copies.process.pid
+    os.kill(hung, signal.SIGSTOP)
     patient, copies.patience = copies.patience, 0.5
     began, before = monotonic(), set(psutil.Process().children(recursive=True))
     with (tmp_path / "role.log").open("ab") as log:
         assert copies.copy(["fake", "apns"], {}, log) is None
     copies.patience = patient
     assert monotonic() < began + ENDS_WITHIN
-    assert not lives(template)
+    assert not lives(hung)
     assert set(psutil.Process().children(recursive=True)) < before
 
 
@@ -137,10 +123,10 @@ input()
 """
     with subprocess.Popen([sys.executable, "-c", begins], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
-        template = int(process.stdout.readline())
-        assert lives(template)
+        made = int(process.stdout.readline())
+        assert lives(made)
         process.kill()
-    until(lambda: not lives(template), ENDS_WITHIN)
+    until(lambda: not lives(made), ENDS_WITHIN)
 
 
 @pytest.mark.timeout(120)

@@ -2,23 +2,27 @@
 
 import gzip
 import json
+import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from signal import SIGKILL
 from time import sleep
 
 import pytest
 
+from notifier.cli.copies import Copies
 from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import members
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
+from tests.cli.copied import copied, template
 from tests.cli.terminal import drawn
 from tests.repo.sources import ROOT
 
@@ -26,6 +30,12 @@ Pair = tuple[str, str]
 KILLS = 30
 TRACES = [("lock",), ("*.run", "taken"), ("*.run", "taken")]
 """That it began, and that it got somewhere."""
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
+    with template(tmp_path_factory.mktemp("copies")) as made:
+        yield made
 
 
 def graph(path: Path, pairs: Iterable[Pair]) -> Path:
@@ -146,15 +156,15 @@ def test_the_standard_input_is_imported_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_import_resume_identical(tmp_path: Path) -> None:
+def test_import_resume_identical(tmp_path: Path, copies: Copies) -> None:
     chance, killed = random.Random(7), 0
     for seed in count(2):
         data, pairs = tmp_path / f"data{seed}", pairs_of(seed, 30_000)
         pairs[::1_000] = [("nova", "nova")] * 30
         file = graph(tmp_path / "graph.csv", pairs)
-        words = _notifier("import", "followers", str(file), "--at-once", "1500", "--json", "--data", str(data))
+        words = ("import", "followers", str(file), "--at-once", "1500", "--json", "--data", str(data))
         # Most lives get somewhere, on a machine that is slow, too. Who is killed behind the last step does all again.
-        while (out := _killed_at_work(data, words, chance.choice(TRACES), _life(chance, killed))) is None:
+        while (out := _killed_at_work(copies, data, words, chance.choice(TRACES), _life(chance, killed))) is None:
             killed += 1
         told = json.loads(out)
         assert told["rejected"] == len(Path(told["rejects"]).read_text().splitlines()) >= 30
@@ -169,19 +179,23 @@ def _life(chance: random.Random, killed: int) -> float | None:
     return chance.uniform(0, 0.3) if killed < KILLS else None
 
 
-def _killed_at_work(data: Path, words: Sequence[str], trace: Sequence[str], seconds: float | None) -> bytes | None:
+def _killed_at_work(
+    copies: Copies, data: Path, words: Sequence[str], trace: Sequence[str], seconds: float | None
+) -> bytes | None:
     """So long after it left a trace, and not while Python starts; what it said where it was through."""
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as process:
-        before = _left(data, trace)
-        while process.poll() is None and _left(data, trace) == before:
-            sleep(0.002)
-        try:
-            out, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return None
-    assert process.returncode == 1
-    return out
+    said, before = data.with_suffix(".said"), _left(data, trace)
+    said.unlink(missing_ok=True)
+    process = copied(copies, said, *words)
+    while process.poll() is None and _left(data, trace) == before:
+        sleep(0.002)
+    try:
+        code = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, SIGKILL)
+        process.wait()
+        return None
+    assert code == 1
+    return said.read_bytes()
 
 
 def _left(data: Path, names: Sequence[str]) -> Sequence[tuple[str, int]]:
