@@ -151,3 +151,9 @@ def test_where_no_template_begins_a_role_has_an_interpreter_of_its_own(
     assert [message.partition(",")[0] for message in caplog.messages] == ["Roles are started one by one"]
     assert broken.failures == MOST_FAILURES
     assert log.read_text().count("No such option '--parent'.") == 2
+
+
+def test_so_has_one_where_nobody_makes_a_template(tmp_path: Path) -> None:
+    alone = starter(["sing"], {}, tmp_path / "role.log", None)()
+    assert isinstance(alone, subprocess.Popen)
+    assert alone.wait(ENDS_WITHIN) == 2
