@@ -46,7 +46,7 @@ def test_what_the_roles_of_a_profile_import_leaves_nothing_that_a_fork_would_los
         assert made.process
         seen = Path("/proc") / str(made.process.pid)
         assert len(list((seen / "task").iterdir())) == 1
-        assert len(list((seen / "fd").iterdir())) == 4
+        until(lambda: len(list((seen / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the copy is closed
         assert caught(seen) == {signal.SIGINT}, "which is Python's own"
 
 
