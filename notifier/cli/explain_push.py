@@ -12,6 +12,7 @@ from notifier.domain.bits import holds, shard_of
 from notifier.domain.burst import Burst
 from notifier.domain.device import Device, Platform
 from notifier.domain.ledger import Account, Fact, Standing, State
+from notifier.domain.quiet import looked_for
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import PUSHED, Seal
 from notifier.domain.sending import Fate, Why, Window
@@ -171,8 +172,14 @@ def _again(case: Case, one: Noted) -> datetime | None:
     """Once the person is awake, unless that is too late."""
     if one.until is None:
         return None
-    at = max(one.until, case.viewer.overall.asleep_until(case.now) or one.until)
+    at = max(one.until, _wakes(case) or one.until)
     return at if one.worth_until is None or at <= one.worth_until else None
+
+
+def _wakes(case: Case) -> datetime | None:
+    """When the person is looked for; None who is awake."""
+    until = case.viewer.overall.asleep_until(case.now)
+    return None if until is None else looked_for(until)
 
 
 _Told = tuple[Told, Reason, datetime | None]
@@ -218,7 +225,7 @@ def _unsealed(case: Case) -> _Told:
 
 
 def _to_come(case: Case, platform: Platform) -> _Told:
-    standing, asleep = _standing(case, platform), case.viewer.overall.asleep_until(case.now)
+    standing, asleep = _standing(case, platform), _wakes(case)
     if standing is not None and standing.ended is not None:
         # Nobody noted anything of the person: there was no device here, or what spared the person stands no more.
         rule = {Fact.PULLED: Rule.LATE, Fact.DEAD: Rule.DEAD}.get(standing.ended.fact, Rule.PASSED)

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 UTC_ZONE = "UTC"
 _DAY = timedelta(days=1)
+_MIDNIGHT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,12 @@ class Hours:
 
 
 NO_HOURS = Hours(start=time(), end=time())
+
+GRID = timedelta(minutes=15)
+"""Whoever wakes is looked for at a quarter of an hour: of a shard's people one wakes in nearly every minute, and each
+time a whole slice would be queued and looked through for one of them. Most quiet hours end at a quarter, and zones are
+apart by quarters: for these nobody waits. Any other's alert has waited through a night, is no news, and comes up to a
+quarter of an hour later still."""
 
 
 def known(zone: str) -> bool:
@@ -47,6 +54,11 @@ def quiet_until(zone: str, hours: Hours, now: datetime) -> datetime | None:
         begins, ends = _stretch(here, hours, day)
         until = ends if begins <= until < ends else until
     return until if until > now else None
+
+
+def looked_for(wakes: datetime) -> datetime:
+    """When a person who wakes then is looked for: at that moment or after it, and never before."""
+    return wakes + (_MIDNIGHT - wakes) % GRID
 
 
 def _stretch(zone: tzinfo, hours: Hours, day: date) -> tuple[datetime, datetime]:

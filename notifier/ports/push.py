@@ -21,7 +21,7 @@ class Spare:
     asleep: Bits = field(default_factory=nobody)
     """Others, who have quiet hours now."""
     until: datetime | None = None
-    """When the first of those end."""
+    """When to look again: as the first of those end, or at the quarter of an hour that follows."""
 
 
 class Spared(Protocol):

@@ -214,8 +214,10 @@ def test_whoever_asked_and_got_none_had_no_phone() -> None:
 
 def test_what_waits_says_until_when_and_for_what() -> None:
     asleep = told(case(overall=NIGHT))
+    late = told(case(overall=Overall(quiet=Hours(start=time(11), end=time(14, 1)))))
     rests = told(case(entries=[entry(RINGS, Fact.WAITS, n=1, at=LATER)]))
     assert (asleep.told, asleep.rule, asleep.until) == (Told.WAITING, Rule.QUIET_HOURS, NOON + 2 * HOUR)
+    assert late.until == NOON + 2 * HOUR + 15 * MINUTE
     assert (rests.told, rests.rule, rests.until) == (Told.WAITING, Rule.PROVIDER, LATER)
 
 

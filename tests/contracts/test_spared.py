@@ -35,6 +35,9 @@ from tests.contracts.sparing import (
     spared,
 )
 
+QUARTER_PAST = START + timedelta(minutes=15)
+"""Who sleeps until one minute past noon is looked for then."""
+
 
 @pytest.mark.parametrize(
     ("of", "more"),
@@ -61,7 +64,7 @@ def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, mo
     assert found == sorted(denied | gone)
     assert {deed for deed, (_, member) in people.items() if member in sleepers} == ASLEEP
     assert set(sleepers) == {m for m, v in viewers.items() if not pushable(of, v, now=START)} - set(found)
-    assert until == START + timedelta(minutes=1)
+    assert until == QUARTER_PAST
 
 
 def test_nobody_is_spared_where_nobody_did_anything(store: Store) -> None:
@@ -121,7 +124,7 @@ def test_quiet_hours_count_at_the_moment_of_the_alert(store: Store) -> None:
     user, member = enrolled(store)["nothing"]
     DEEDS["is asleep"](store, user, member)
     minutes = [timedelta(minutes=n) for n in (-2, -1, 0, 1)]
-    sleeps = [member], START + timedelta(minutes=1)
+    sleeps = [member], QUARTER_PAST
     assert [asleep(store, BURST, now=START + n) for n in minutes] == [([], None), sleeps, sleeps, ([], None)]
     assert spared(store, BURST) == []
 
@@ -136,7 +139,7 @@ def test_each_shard_is_asleep_until_the_first_of_its_people_wakes_who_may_be_ale
     assert [members(found[shard].asleep, shard) for shard in (2, 3, 4)] == [here[1:3], here[3:], []]
     assert [found[shard].until for shard in (2, 3, 4)] == [
         START + timedelta(hours=2),
-        START + timedelta(minutes=1),
+        QUARTER_PAST,
         None,
     ]
     assert members(found[2].never, 2) == here[:1]

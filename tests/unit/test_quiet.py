@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from notifier.domain.quiet import NO_HOURS, Hours, known, quiet, quiet_until
+from notifier.domain.quiet import NO_HOURS, Hours, known, looked_for, quiet, quiet_until
 
 NIGHT = Hours(start=time(22), end=time(7))
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
@@ -102,3 +102,23 @@ def test_a_zone_is_one_of_the_iana_s_names() -> None:
 def test_where_a_zone_is_known_no_more_utc_counts() -> None:
     assert quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T22:00"))
     assert not quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T21:00"))
+
+
+@pytest.mark.parametrize(
+    ("wakes", "at"),
+    [
+        ("2026-01-06T07:00:00", "2026-01-06T07:00:00"),
+        ("2026-01-06T07:00:00.001", "2026-01-06T07:15:00"),
+        ("2026-01-06T07:14:59", "2026-01-06T07:15:00"),
+        ("2026-01-06T23:46:00", "2026-01-07T00:00:00"),
+    ],
+)
+def test_who_wakes_is_looked_for_at_a_quarter_and_never_before(wakes: str, at: str) -> None:
+    assert looked_for(utc(wakes)) == utc(at)
+
+
+@pytest.mark.parametrize("zone", [BERLIN, NEW_YORK, "Asia/Kathmandu", "Australia/Eucla", LORD_HOWE])
+def test_whose_night_ends_at_a_quarter_waits_for_nobody_else(zone: str) -> None:
+    until = quiet_until(zone, Hours(start=time(0, 30), end=time(0, 15)), utc("2026-01-05T12:00:00"))
+    assert until is not None
+    assert looked_for(until) == until
