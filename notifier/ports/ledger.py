@@ -26,7 +26,8 @@ class Ledger(Protocol):
         ...
 
     def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
-        """Writes each cell (slice, fact, n) unless it is there already, and says which were written now."""
+        """Writes each cell (slice, fact, n) unless it is there already, and says which were written now. Of what
+        happens time and again (dispatched, attempt, waits) a cell may count as being there once a later one is."""
         ...
 
     def close(self, bursts: Collection[BurstKey]) -> None:

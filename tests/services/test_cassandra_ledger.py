@@ -1,6 +1,7 @@
 """What the ledger owes to Cassandra alone: lost answers, and crashes between a list and a plan."""
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +14,11 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.openings import AHEAD, OpenBursts
 from notifier.adapters.cassandra.remembered import ANEW, SLOT
 from notifier.adapters.cassandra.session import PLAIN
+from notifier.codec.moments import to_ms
+from notifier.domain.audience import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Entry, Fact
+from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import NOVA, ORION, piece, plan
@@ -210,3 +214,63 @@ def test_a_look_that_fails_forgets_nothing_of_where_open_bursts_begin(
 def test_a_slot_of_a_thousand_mentions_a_second_has_fewer_tombstones_than_a_read_may_pass() -> None:
     bursts_a_second = 2 * 1_000  # one of the followers' and one of the celebrity's own
     assert bursts_a_second * SLOT / 1_000 < 100_000
+
+
+class Cells(Cluster):
+    """How many rows an account's facts were read from."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.access)
+        self.shared, self.rows = cluster, 0
+
+    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
+        found = self.shared.ask_each(statement, each, profile=profile)
+        self.rows += sum(map(len, found)) if "FROM slices" in statement else 0
+        return found
+
+
+def again(n: int, fact: Fact = Fact.WAITS) -> Entry:
+    return Entry(slice=piece(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
+
+
+def test_a_slice_that_waited_three_hundred_times_is_read_with_two_rows(cluster: Cluster, clock: ManualClock) -> None:
+    ledger, counting = CassandraLedger(cluster, clock), Cells(cluster)
+    ledger.plan([plan(KEY)])
+    for n in range(1, 301):
+        assert ledger.record([again(n, Fact.DISPATCHED), again(n)]) == [True, True]
+    standing = CassandraLedger(counting, clock).read([KEY])[KEY].standings[again(1).slice]
+    assert (standing.dispatched, standing.waited, standing.waits_until) == (300, 300, again(300).at)
+    assert counting.rows == 2
+
+
+def test_of_two_who_write_what_happened_once_more_one_is_told_that_he_lost(
+    cluster: Cluster, clock: ManualClock
+) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY)])
+    assert ledger.record([again(0)]) == [True]
+    assert [ledger.record([again(n)]) for n in (1, 1, 2, 2, 1, 5, 4)] == [
+        [True],
+        [False],
+        [True],
+        [False],
+        [False],
+        [True],
+        [False],
+    ]
+    for n in range(6, 12):
+        with ThreadPoolExecutor(2) as threads:
+            assert sum(threads.map(lambda n: ledger.record([again(n)])[0], [n] * 2)) == 1
+    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 11
+
+
+def test_what_was_written_with_a_row_each_time_counts_on(cluster: Cluster, clock: ManualClock) -> None:
+    ledger = CassandraLedger(cluster, clock)
+    ledger.plan([plan(KEY)])
+    columns = "subject, seq, slice, fact, n, at, people, rows, note"
+    former = f"INSERT INTO slices ({columns}) VALUES (%s, %s, %s, %s, %s, %s, 0, 0, '')"
+    for n in (1, 2, 3):
+        cluster.execute(former, (str(KEY.subject), KEY.seq, str(again(n).slice), "waits", n, to_ms(again(n).at)))
+    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 3
+    assert (ledger.record([again(4)]), ledger.record([again(4)])) == ([True], [False])
+    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 4

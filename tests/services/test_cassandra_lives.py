@@ -45,7 +45,7 @@ LIVES: dict[str, Sequence[str]] = {
     "bursts": ["version", "opened_at", "restricted_to", "blob"],
     "burst_runs": ["opened_at"],
     "mentions": ["blob"],
-    "slices": ["at", "people", "rows", "phones", "note"],
+    "slices": ["last", "at", "people", "rows", "phones", "note"],
     "claims": ["attempt", "owner", "claimed_at", "until", "reached"],
     "plans": ["blob"],
     "sendings": ["intent", "outcome"],
@@ -63,6 +63,7 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED)])
     ledger.plan([plan(KEY)])
     ledger.record([Entry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
+    ledger.record([Entry(slice=piece(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
     claim = claims.claim(piece(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)
