@@ -53,7 +53,8 @@ class RunningBody(msgspec.Struct, kw_only=True):
 class BehindBody(msgspec.Struct, kw_only=True):
     slices: int
     later: int
-    """Beside those, slices that go on at a moment to come: people sleep, or a provider is left alone."""
+    """Beside those, slices that go on at a moment to come: people sleep, or a provider is left alone. Without those of
+    bursts that sleep as a whole."""
     seconds: float | None
     """Null where nobody says, and while a throttle holds what is left."""
 
@@ -92,6 +93,8 @@ class SystemBody(msgspec.Struct, kw_only=True):
     rows_per_second: float
     deliveries_per_second: float
     open_bursts: int
+    sleeping_bursts: int
+    """Beside those; nothing of them is to be done before somebody wakes, or a provider wants to be asked later."""
     running: RunningBody | None
     behind: dict[str, BehindBody]
     """By pool."""
@@ -112,6 +115,7 @@ def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
         rows_per_second=round(snapshot.pace.rows),
         deliveries_per_second=round(snapshot.pace.deliveries),
         open_bursts=snapshot.open_bursts,
+        sleeping_bursts=snapshot.sleeping_bursts,
         running=_running(snapshot.running) if snapshot.running else None,
         behind=_behind(snapshot),
         left_alone=[_left_alone(line, left) for line, left in sorted(snapshot.cache.left_alone.items())],

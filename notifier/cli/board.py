@@ -81,7 +81,10 @@ def _numbers(found: Glance) -> Iterator[tuple[str, str]]:
     s = found.snapshot
     more = " or more" if found.dead_letters == DEAD_COUNTED else ""
     yield "mentions", f"{s.mentions_per_second:,.1f}/s"
-    yield "bursts", f"{s.open_bursts:,} with work left"
+    yield (
+        "bursts",
+        f"{s.open_bursts:,} with work left" + (f", {s.sleeping_bursts:,} asleep" if s.sleeping_bursts else ""),
+    )
     yield "rows", f"{s.pace.rows:,.0f}/s for {s.pace.deliveries:,.0f} people/s"
     yield "pressure", "unknown" if s.cache.pressure is None else f"{s.cache.pressure:.0%} of p2 held back"
     yield "redis", found.redis

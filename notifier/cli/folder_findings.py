@@ -166,8 +166,11 @@ def heads_finding(ports: Ports) -> Finding:
 
 
 def bursts_finding(ports: Ports) -> Finding:
-    waiting = len(ports.ledger.open())
-    return Finding(name="bursts", detail=f"{waiting} with work left.", value=waiting, unit="bursts")
+    waiting, asleep = len(ports.ledger.open()), ports.sleepers.count()
+    detail = f"{waiting} with work left" + (
+        f", and {asleep} that sleep until somebody of theirs wakes." if asleep else "."
+    )
+    return Finding(name="bursts", detail=detail, value=waiting, unit="bursts")
 
 
 def throttles_finding(ports: Ports) -> Finding:

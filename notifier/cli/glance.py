@@ -92,6 +92,7 @@ def facts(found: Glance) -> dict[str, object]:
         "rows_per_second": round(s.pace.rows, 1),
         "deliveries_per_second": round(s.pace.deliveries, 1),
         "open_bursts": s.open_bursts,
+        "sleeping_bursts": s.sleeping_bursts,
         "running": [_burst_facts(each) for each in found.running],
         "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.behind},
         "left_alone": [

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from notifier.domain.audience import Tier
 from notifier.domain.ledger import Account, Entry, Standing
+from notifier.domain.sleeper import FAR, Sleeper
 from notifier.domain.slice import Pool, Step
 from notifier.domain.subject import BurstKey
 
@@ -30,7 +31,7 @@ class Behind:
     since: datetime | None
     """The opening of the oldest burst among them; None when nothing is left, or a throttle holds it."""
     later: int = 0
-    """Beside those, slices that go on at a moment to come."""
+    """Beside those, slices that go on at a moment to come, without the sleepers'."""
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class Backlog:
     """By the first moment that something of it waits for, whatever else of it moves or stands in lines."""
     wakes: dict[BurstKey, datetime] = field(default_factory=dict)
     """The same by burst."""
+    abed: dict[BurstKey, None] = field(default_factory=dict)
+    """Of those, the ones of which nothing else is to be done, nor soon."""
     lines: dict[Line, list[Place]] = field(default_factory=lambda: defaultdict(list))
     stands: dict[BurstKey, Sequence[Line]] = field(default_factory=dict)
     """In which of them each of those that rest is."""
@@ -73,6 +76,8 @@ class Backlog:
                 self.later[key] = _later(account, now)
                 self.all_later += self.later[key]
                 insort(self.asleep, (until, key))
+                if not self.left[key] and until > now + FAR:
+                    self.abed[key] = None
             if account.settled:
                 self.settled[key] = None
             elif any(_moves(standing, now) for standing in account.standings.values()):
@@ -84,6 +89,12 @@ class Backlog:
         """Those whose moment has come stand in the lines again."""
         due = bisect_right(self.asleep, now, key=itemgetter(0))
         self.put([self.accounts[key] for _, key in self.asleep[:due]], now)
+
+    def sleepers(self) -> Sequence[Sleeper]:
+        """Whoever lays them down drops them: they need no place here until they wake."""
+        return [
+            Sleeper(burst=key, opened_at=self.accounts[key].plan.opened_at, until=self.wakes[key]) for key in self.abed
+        ]
 
     def enter(self, entries: Iterable[Entry], now: datetime) -> None:
         """As they were written by this process."""
@@ -102,6 +113,7 @@ class Backlog:
             self.total -= self.left.pop(key)
             if (until := self.wakes.pop(key, None)) is not None:
                 _leave(self.asleep, (until, key))
+                self.abed.pop(key, None)
                 self.all_later -= self.later.pop(key)
             for line in self.stands.pop(key, ()):
                 _leave(self.lines[line], (account.plan.opened_at, key))

@@ -22,7 +22,7 @@ from notifier.flow.leadership import Leadership
 from notifier.flow.rates import Rates
 from notifier.ports.cache import BacklogReport
 from notifier.ports.clock import Clock
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.queue import Queue
 from notifier.telemetry import Metrics
 
@@ -36,6 +36,11 @@ LATELY = timedelta(seconds=2)
 """A burst has its plan within this, or it was re-stamped; one that hasn't is found when all are listed."""
 READ_AT_ONCE = 256
 """Open bursts that are new to this process: those of a predecessor mustn't keep the newest waiting."""
+WOKEN_AT_ONCE = 32
+"""Of sleepers, in a round: all of a quarter of an hour may wake at one moment, and to read so many takes 30 ms, for
+which whatever is new waits."""
+LOOKED_FOR_EVERY = timedelta(minutes=1)
+"""What this process laid down it wakes in time; what others did, when their leadership ended, within this."""
 TOLD_EVERY = timedelta(seconds=1)
 TOLD_FOR = timedelta(seconds=5)
 """How far the pools are behind; whoever asks later learns that nobody says."""
@@ -44,6 +49,7 @@ TOLD_FOR = timedelta(seconds=5)
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
     ledger: Ledger
+    sleepers: Sleepers
     queue: Queue
     rates: Rates
     leadership: Leadership
@@ -56,6 +62,8 @@ class Dispatcher:
     unread: deque[BurstKey] = field(default_factory=deque)
     """Listed as open, and not read yet."""
     unreadable: set[BurstKey] = field(default_factory=set)
+    moments: set[datetime] = field(default_factory=set)
+    """At which those wake that were laid down here: few, as people are looked for at quarters of an hour."""
     done_at: dict[str, datetime] = field(default_factory=dict)
     """When each of the duties was done last that a round may leave out."""
 
@@ -78,6 +86,7 @@ class Dispatcher:
         self.backlog.clear()
         self.unread.clear()
         self.unreadable.clear()
+        self.moments.clear()
         self.done_at.clear()
 
     def _decision(self, now: datetime) -> Decision:
@@ -95,6 +104,7 @@ class Dispatcher:
             listed = self.ledger.open()
             self.backlog.drop(self.backlog.accounts.keys() - set(listed))
             self.unread = deque(listed)
+        self.unread.extend(self._woken(now))
         wanted = [key for key in self.ledger.open(now - LATELY) if self._new(key)]
         if self._due("read", READ_EVERY, now):
             wanted += self.backlog.moving
@@ -102,6 +112,20 @@ class Dispatcher:
         if settled := list(self.backlog.settled):
             self.ledger.close(settled)
             self.backlog.drop(settled)
+        if sleepers := self.backlog.sleepers():
+            # Nothing of them can change before they wake, but by who has lost his claim: he is heard when they do.
+            self.sleepers.lay(sleepers, now)
+            self.backlog.drop([one.burst for one in sleepers])
+            self.moments.update(one.until for one in sleepers)
+
+    def _woken(self, now: datetime) -> Sequence[BurstKey]:
+        due = {moment for moment in self.moments if moment <= now}
+        if not self._due("wake", LOOKED_FOR_EVERY, now) and not due:
+            return ()
+        woken = self.sleepers.wake(now, WOKEN_AT_ONCE)
+        # Of more the next round wakes the rest.
+        self.moments = self.moments | {now} if len(woken) == WOKEN_AT_ONCE else self.moments - due
+        return woken
 
     def _older(self) -> Sequence[BurstKey]:
         older: list[BurstKey] = []

@@ -12,6 +12,7 @@ from notifier.domain.backlog import Behind
 from notifier.domain.books import Books, books
 from notifier.domain.breaker import LeftAlone
 from notifier.domain.burst import Burst
+from notifier.domain.due import due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.filling import Filling, Pace, filling, pace
 from notifier.domain.ledger import Account, Standing
@@ -22,7 +23,7 @@ from notifier.domain.throttle import RAMP, Throttle
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.pacing import LineReport
 from notifier.ports.pull import PullIndex
 from notifier.ports.seals import Seals
@@ -34,6 +35,8 @@ LISTED = 256
 WATCHED = 32
 """Open bursts whose accounts are read, the newest: one of 200 million followers takes 5 ms."""
 SHOWN = 8
+COUNTED_EVERY = timedelta(seconds=10)
+"""Who sleeps: that changes by the quarter of an hour."""
 PACE_OVER = timedelta(seconds=3)
 """A slice is a quarter of a second of work: over so long the rate is smooth, and still of now."""
 SEALS_AT_ONCE = 512
@@ -74,6 +77,8 @@ class Snapshot:
     at: datetime
     mentions_per_second: float
     open_bursts: int
+    sleeping_bursts: int
+    """Beside those, the ones of which nothing is to be done before somebody wakes, or a provider wants to be asked."""
     bursts: Sequence[Burst]
     """The newest."""
     running: Running | None
@@ -93,6 +98,7 @@ class Snapshot:
 @dataclass(slots=True, kw_only=True)
 class Overview:
     ledger: Ledger
+    sleepers: Sleepers
     recent: RecentBursts
     seals: Seals
     throttles: Throttles
@@ -106,6 +112,9 @@ class Overview:
     looked_at: datetime | None = None
     watched: frozenset[BurstKey] = frozenset()
     """Had work left at the last look: their last facts count too."""
+    counted_at: datetime | None = None
+    sleeping: int = 0
+    """Then."""
     tallied: BurstKey | None = None
     tallies: dict[int, Tally] = field(default_factory=dict)
     """Of the burst that is looked at."""
@@ -115,21 +124,29 @@ class Overview:
         now = self.clock.now()
         listed = [b for b in self.recent.since(now - LOOKED_BACK, None, LISTED) if b.key.subject.kind is Kind.MENTION]
         unsettled = self.ledger.open()
-        shown = _shown(listed, frozenset(unsettled))
+        unsettled_now = frozenset(unsettled)
+        shown = _shown(listed, unsettled_now)
         wanted = dict.fromkeys([*unsettled[-WATCHED:], *self.watched, *([shown.key] if shown else [])])
         accounts = self.ledger.read(wanted)
-        self.watched = frozenset(key for key, account in accounts.items() if not account.settled)
+        # Of those that fell asleep nothing more comes: they would be watched for a night.
+        self.watched = frozenset(k for k, account in accounts.items() if not account.settled and k in unsettled_now)
         throttles = [t for t in self.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
         return Snapshot(
             at=now,
             mentions_per_second=self._rate(listed, now),
             open_bursts=len(unsettled),
+            sleeping_bursts=self._sleeping(now),
             bursts=listed[:SHOWN],
             running=self._running(shown, accounts.get(shown.key), throttles, now) if shown else None,
             pace=pace(accounts.values(), now=now, over=PACE_OVER),
             throttles=throttles,
             cache=self._cache(),
         )
+
+    def _sleeping(self, now: datetime) -> int:
+        if due(self.counted_at, COUNTED_EVERY, now):
+            self.counted_at, self.sleeping = now, self.sleepers.count()
+        return self.sleeping
 
     def _rate(self, listed: Sequence[Burst], now: datetime) -> float:
         before, since = self.counts, self.looked_at

@@ -20,7 +20,7 @@ from notifier.ports.heads import Heads
 from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
 from notifier.ports.leases import Leases
-from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.log import EventLog
 from notifier.ports.overalls import Overalls
 from notifier.ports.pacing import Caps, LineReport, Paces, TabReport
@@ -51,6 +51,7 @@ class Ports:
     recent_bursts: RecentBursts
     retractions: Retractions
     ledger: Ledger
+    sleepers: Sleepers
     claims: Claims
     seals: Seals
     inbox: Inbox

@@ -1,4 +1,4 @@
-"""The ledger and the claims: the record of all work, from which every queue can be refilled."""
+"""The ledger, the sleepers and the claims: the record of all work, from which every queue can be refilled."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -6,6 +6,7 @@ from typing import Protocol
 
 from notifier.domain.ledger import Account, Claim, Entry
 from notifier.domain.plan import Plan
+from notifier.domain.sleeper import Sleeper
 from notifier.domain.slice import Slice
 from notifier.domain.subject import BurstKey
 
@@ -18,7 +19,7 @@ class Ledger(Protocol):
         ...
 
     def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        """Bursts with work left, oldest first; all, or those that opened then or later."""
+        """Bursts with work left that don't sleep, oldest first; all, or those that opened then or later."""
         ...
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
@@ -32,6 +33,25 @@ class Ledger(Protocol):
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         """Takes them off the list of open bursts; their accounts stay."""
+        ...
+
+
+class Sleepers(Protocol):
+    """The list of bursts of which nothing is to be done before a moment, beside that of the open ones. An open burst is
+    in one of them; in both for a while, which is harmless, and never in neither, whoever dies or is late.
+    Durable. Raises StoreUnavailable, and Full where it writes."""
+
+    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+        """From the open ones to these. `now` is when that was found, before any of them wakes: what was decided longer
+        ago than that loses against what is decided since. Said again with another moment, the earlier one counts."""
+        ...
+
+    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+        """Back to the open ones those whose moment has come, so many at most; which they are."""
+        ...
+
+    def count(self) -> int:
+        """How many are listed; more than a look at a few rows, so not for every second."""
         ...
 
 

@@ -49,6 +49,7 @@ class Minding(Numbering):
         p = self.ports
         return Overview(
             ledger=p.ledger,
+            sleepers=p.sleepers,
             recent=p.recent_bursts,
             seals=p.seals,
             throttles=p.throttles,

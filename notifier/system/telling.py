@@ -30,6 +30,7 @@ class Telling(Calling):
         p = self.ports
         return Dispatcher(
             ledger=p.ledger,
+            sleepers=p.sleepers,
             queue=p.queue,
             rates=Rates(throttles=p.throttles, pressure=p.pressure),
             leadership=self.leadership("dispatcher", timedelta(seconds=5)),

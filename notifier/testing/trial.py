@@ -190,7 +190,7 @@ class Trial:
         deadline = time.monotonic() + DRAINED_WITHIN
         while time.monotonic() < deadline:
             with suppress(Unavailable):
-                if drained(self.ports.ledger, self.ports.bursts, waiting):
+                if drained(self.ports.ledger, self.ports.sleepers, self.ports.bursts, waiting):
                     return []
             time.sleep(0.1)
         detail = f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open())} bursts with work left"

@@ -13,8 +13,9 @@ from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.findings import Level, python_finding, room_finding, sqlite_finding
-from notifier.cli.folder_findings import activity_finding
+from notifier.cli.folder_findings import activity_finding, bursts_finding
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.sleeper import Sleeper
 from notifier.ports.deadletters import DeadLetter
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
@@ -150,3 +151,14 @@ def test_without_redis_tiers_are_made_of_a_snapshot() -> None:
     away: Any = Refusing(stage.ports.active_hours, CacheUnavailable)
     found = activity_finding(replace(stage.ports, active_hours=away), MINUTE)
     assert (found.level, found.value) == (Level.WARN, "snapshot")
+
+
+def test_bursts_of_sleepers_are_told_apart_from_those_with_work_left() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    now = stage.ground.clock.now()
+    assert bursts_finding(stage.ports).detail == "2 with work left."
+    [key] = stage.bursts()
+    stage.ground.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
+    found = bursts_finding(stage.ports)
+    assert (found.detail, found.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)

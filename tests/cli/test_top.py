@@ -138,3 +138,15 @@ def test_json_and_text_are_of_the_same_facts(half_done: Path) -> None:
     found = seen(half_done)
     assert facts(found)["open_bursts"] == found.snapshot.open_bursts > 0
     assert harmless("a\x1b[0m") == "a\ufffd[0m"
+
+
+def test_bursts_of_sleepers_are_told_apart_from_those_with_work_left(
+    half_done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = seen(half_done)
+    asleep = replace(found, snapshot=replace(found.snapshot, sleeping_bursts=1_200))
+    print_plain(asleep)
+    assert "with work left, 1,200 asleep" in capsys.readouterr().out
+    assert (facts(found)["sleeping_bursts"], facts(asleep)["sleeping_bursts"]) == (0, 1_200)
+    print_plain(found)
+    assert "asleep" not in capsys.readouterr().out

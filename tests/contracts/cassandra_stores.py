@@ -28,6 +28,7 @@ from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.retractions import CassandraRetractions
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.sleepers import CassandraSleepers
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
@@ -72,6 +73,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
 @contextmanager
 def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
     """Whoever opens it again has a session of his own."""
+    ledger = CassandraLedger(cluster, clock)
     yield Store(
         clock=clock,
         again=partial(_again, cluster, clock),
@@ -82,7 +84,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         recent=CassandraRecentBursts(cluster, clock),
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
-        ledger=CassandraLedger(cluster, clock),
+        ledger=ledger,
+        sleepers=CassandraSleepers(cluster, clock, ledger.openings),
         claims=CassandraClaims(cluster),
         people=CassandraPeople(Reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(Reader(cluster), clock),

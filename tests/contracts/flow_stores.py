@@ -25,6 +25,7 @@ from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.sleepers import SqliteSleepers
 from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 from notifier.adapters.sqlite.wants import SqliteWants
@@ -39,7 +40,7 @@ from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
-from notifier.ports.ledger import Claims, Ledger
+from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.overalls import Overalls
 from notifier.ports.partings import Partings
 from notifier.ports.people import People
@@ -63,6 +64,7 @@ from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.sleepers import MemorySleepers
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
@@ -95,6 +97,7 @@ class Store:
     retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
+    sleepers: Sleepers
     claims: Claims
     seals: Seals
     inbox: Inbox
@@ -130,13 +133,14 @@ def reopened(store: Store) -> Iterator[Store]:
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
     inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    people = MemoryPeople(directory, MOST_BLOCKERS)
+    people, ledger = MemoryPeople(directory, MOST_BLOCKERS), MemoryLedger(claims)
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
         retractions=MemoryRetractions(bursts),
         recent=bursts,
-        ledger=MemoryLedger(claims),
+        ledger=ledger,
+        sleepers=MemorySleepers(ledger),
         claims=claims,
         seals=seals,
         inbox=inbox,
@@ -165,6 +169,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),
+        sleepers=SqliteSleepers(files.core),
         claims=SqliteClaims(files.core),
         seals=SqliteSeals(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),

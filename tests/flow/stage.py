@@ -59,6 +59,7 @@ class Stage:
             recent_bursts=g.bursts,
             retractions=g.retractions,
             ledger=g.ledger,
+            sleepers=g.sleepers,
             claims=g.claims,
             seals=g.seals,
             inbox=g.inbox,
@@ -163,9 +164,9 @@ class Stage:
             self.dispatch()
             self.work()
             self.pass_time(seconds=1)
-            if not self.ground.ledger.open():
+            if not self.ground.ledger.unsettled():
                 return
-        raise AssertionError(f"still open: {self.ground.ledger.open()}")
+        raise AssertionError(f"still open: {self.ground.ledger.unsettled()}")
 
     def deliver_others(self) -> None:
         """Whatever isn't held back."""

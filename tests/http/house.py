@@ -62,6 +62,7 @@ from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.sleepers import MemorySleepers
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.traces import MemoryTraces
@@ -114,6 +115,7 @@ class House:
             recent_bursts=self.bursts,
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
+            sleepers=MemorySleepers(ledger),
             claims=claims,
             seals=seals,
             inbox=inbox,

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience import Tier
 from notifier.domain.backlog import Backlog, Line, Place
 from notifier.domain.dispatch import Credit, Decision, decide
-from notifier.domain.ledger import Account, Entry, Fact
-from notifier.domain.slice import Pool
+from notifier.domain.ledger import Account, Entry, Fact, account
+from notifier.domain.sleeper import FAR
+from notifier.domain.slice import Pool, Step
 from notifier.domain.throttle import Allowance
-from tests.properties.bookkeeping import SECONDS, files
+from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
 from tests.unit.examples import NOON, SECOND
 
@@ -88,6 +89,7 @@ def test_lines_and_sums_follow_the_accounts(before: list[Account], after: list[A
     assert (backlog.accounts, backlog.moving, backlog.settled) == (fresh.accounts, fresh.moving, fresh.settled)
     assert _standing(backlog) == _standing(fresh)
     assert (backlog.stands, backlog.asleep, backlog.wakes) == (fresh.stands, fresh.asleep, fresh.wakes)
+    assert backlog.abed.keys() == fresh.abed.keys()
     assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
         pool: set(keys) for pool, keys in fresh.unmarked.items()
     }
@@ -108,6 +110,42 @@ def test_what_waits_for_a_moment_is_awake_when_it_has_come(
     backlog.wake(after)
     fresh.put(accounts, after)
     assert (_standing(backlog), backlog.asleep, backlog.behind()) == (_standing(fresh), fresh.asleep, fresh.behind())
+
+
+@st.composite
+def late(draw: st.DrawFn) -> Account:
+    """Nearly all rows stand, and phones rang, wait, or do neither."""
+    found, entries = draw(plans(most_shards=2)), list[Entry]()
+    for piece in found.slices():
+        done = Entry(slice=piece, fact=Fact.DONE, at=NOON)
+        waits = Entry(slice=piece, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
+        rows = piece.step is Step.ROWS
+        entries += [done] if draw(st.integers(0, 30 if rows else 3)) else [waits] if draw(st.integers(0, 9)) else []
+    return account(found, entries, [])
+
+
+GENEROUS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
+
+
+@given(late())
+@settings(max_examples=200, deadline=None)
+def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_kept(one: Account) -> None:
+    def idle(moment: datetime) -> bool:
+        return not decided([one], moment, GENEROUS, {}, {}).queue
+
+    backlog = Backlog()
+    backlog.put([one], NOON)
+    sleepers = {sleeper.burst: sleeper.until for sleeper in backlog.sleepers()}
+    until = sleepers.get(one.plan.burst)
+    event("sleeps" if until else "is awake")
+    if until is None:
+        assert one.settled or not idle(NOON) or not idle(NOON + FAR)
+    else:
+        assert idle(NOON)
+        assert idle(until - timedelta(milliseconds=1))
+        assert not idle(until)
+    backlog.drop(sleepers)
+    assert backlog.sleepers() == []
 
 
 @given(many())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -261,7 +262,10 @@ def test_of_two_who_write_what_happened_once_more_one_is_told_that_he_lost(
     for n in range(6, 12):
         with ThreadPoolExecutor(2) as threads:
             assert sum(threads.map(lambda n: ledger.record([again(n)])[0], [n] * 2)) == 1
-    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 11
+    first = replace(again(1), slice=piece(KEY))
+    assert ledger.record([again(11), first, again(12)]) == [False, True, True]
+    assert ledger.record([again(13), replace(first, n=2)]) == [True, True]
+    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 13
 
 
 def test_what_was_written_with_a_row_each_time_counts_on(cluster: Cluster, clock: ManualClock) -> None:

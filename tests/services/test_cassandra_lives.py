@@ -11,6 +11,7 @@ from notifier.adapters.cassandra import (
     CassandraHolds,
     CassandraLedger,
     CassandraSent,
+    CassandraSleepers,
     CassandraStays,
     CassandraThrottles,
     Cluster,
@@ -24,6 +25,7 @@ from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.reach import Refusal
 from notifier.domain.sending import Sending, Window
+from notifier.domain.sleeper import Sleeper
 from notifier.domain.stamp import stamp
 from notifier.domain.subject import BurstKey, UserId
 from notifier.domain.throttle import Throttle
@@ -49,6 +51,7 @@ LIVES: dict[str, Sequence[str]] = {
     "claims": ["attempt", "owner", "claimed_at", "until", "reached"],
     "plans": ["blob"],
     "sendings": ["intent", "outcome"],
+    "sleepers": ["opened_at"],
     "throttles": ["tier", "rate", "reason", "who", "starts_at", "ends_at"],
     "holds": ["author", "accounts", "since", "event", "decision"],
     "dead_letters": ["stage", "cause", "body", "at"],
@@ -64,6 +67,8 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     ledger.plan([plan(KEY)])
     ledger.record([Entry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
     ledger.record([Entry(slice=piece(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
+    sleeper = Sleeper(burst=KEY, opened_at=START, until=START + TERM)
+    CassandraSleepers(cluster, clock, ledger.openings).lay([sleeper], START)
     claim = claims.claim(piece(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)

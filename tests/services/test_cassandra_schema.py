@@ -237,7 +237,7 @@ LIKE = {
     Kept(TIERS, 8 * DAY): "marks_of_burst sendings",
     Kept(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
     Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
-    Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts",
+    Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts sleepers",
     Kept(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
     Kept("8 HOURS", 7 * DAY): "sealed",
     Kept("8 HOURS", 7 * DAY + 3600): "seals",

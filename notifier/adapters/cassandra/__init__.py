@@ -30,6 +30,7 @@ from notifier.adapters.cassandra.seals import CassandraSeals
 from notifier.adapters.cassandra.sent import CassandraSent
 from notifier.adapters.cassandra.session import Access, Cluster
 from notifier.adapters.cassandra.sets import CassandraMemberSets
+from notifier.adapters.cassandra.sleepers import CassandraSleepers
 from notifier.adapters.cassandra.spared import CassandraSpared
 from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
@@ -63,6 +64,7 @@ __all__ = [
     "CassandraRetractions",
     "CassandraSeals",
     "CassandraSent",
+    "CassandraSleepers",
     "CassandraSpared",
     "CassandraStays",
     "CassandraThrottles",

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.openings import OpenBursts
 from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ledger import Account, Claim, Entry, account
 from notifier.domain.plan import Plan
@@ -27,7 +27,7 @@ class CassandraLedger:
         self._cluster = cluster
         self._clock = clock
         self._cells = Cells(cluster)
-        self._open = OpenBursts(cluster, clock)
+        self.openings = OpenBursts(cluster, clock)
 
     def plan(self, plans: Sequence[Plan]) -> None:
         # Listed before it is planned, so that no crash leaves a plan that nobody works off. What is listed without a
@@ -38,13 +38,13 @@ class CassandraLedger:
         now = self._clock.now()
         planned = self._plans([plan.burst for plan in plans])
         new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
-        self._open.add(new)
+        self.openings.add(new)
         rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
         if None in self._cluster.decide_each((_PLAN, row) for row in rows):
             raise StoreUnavailable("Whether a plan was written isn't known yet.")
 
     def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        return self._open.all() if since is None else self._open.since(since)
+        return self.openings.all() if since is None else self.openings.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
         # Plain reads. A plan never changes, so one that is found is true; one that isn't is looked for at SERIAL, as
@@ -65,7 +65,8 @@ class CassandraLedger:
         return self._cells.record(entries)
 
     def close(self, bursts: Collection[BurstKey]) -> None:
-        self._open.drop(self._plans(bursts).values())
+        plans = self._plans(bursts).values()
+        self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
     def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
         found = self._cluster.ask_each(_PLANNED, map(_key, bursts), profile=profile)

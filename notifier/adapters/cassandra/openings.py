@@ -9,17 +9,18 @@ from threading import Lock
 from notifier.adapters.cassandra.parts import hour_of
 from notifier.adapters.cassandra.remembered import LISTED_FOR, SLOT, Remembered
 from notifier.adapters.cassandra.session import Cluster
-from notifier.codec.moments import to_ms
+from notifier.codec.moments import to_ms, to_us
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.plan import Plan
+from notifier.domain.sleeper import Sleeper
 from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.clock import Clock
 
 _ADD_SLOT = "INSERT INTO open_slots (hour, slot) VALUES (?, ?)"
 _SLOTS = "SELECT hour, slot FROM open_slots WHERE hour IN ?"
-_ADD = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?, ?)"
+_ADD = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
-_DROP = "DELETE FROM open_bursts WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
+_DROP = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 AHEAD = timedelta(seconds=5)
 """So far the clock of whoever opens a burst may be ahead, and a look at the latest still finds it."""
@@ -29,8 +30,16 @@ ADDED = 4_096
 """Slots that are known to be noted."""
 
 
+Place = tuple[int, BurstKey]
+"""A burst's opening and key."""
+
+
 class OpenBursts:
-    """A whole look would ask for 23,040 slots every second, and pass the tombstones of a week: it asks for what is not
+    """Each write says by its timestamp when it was decided, so that of two the one that was decided later stands,
+    whoever is late or has another clock: what was laid down and woke is listed since its waking, which is after the
+    moment at which anybody laid it down.
+
+    A whole look would ask for 23,040 slots every second, and pass the tombstones of a week: it asks for what is not
     remembered. What another process lists later than `LATE` is found within the minute.
     """
 
@@ -40,26 +49,33 @@ class OpenBursts:
         self._added: set[int] = set()
         self._remembered = Remembered()
         self._looking = Lock()
-        self._places: Sequence[tuple[int, BurstKey]] = ()
+        self._places: Sequence[Place] = ()
 
     def add(self, plans: Sequence[Plan]) -> None:
-        slots = {to_ms(plan.opened_at) // SLOT for plan in plans}
+        at = to_us(self._clock.now())
+        self._list([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
+
+    def back(self, sleepers: Sequence[Sleeper]) -> None:
+        self._list([(to_ms(one.opened_at), one.burst, to_us(one.until)) for one in sleepers])
+
+    def drop(self, places: Iterable[Place], at: datetime) -> None:
+        """Wherever they are listed: of two that would have planned a burst, one may have listed another opening."""
+        gone = set(places)
+        gone |= {place for place in self._places if place[1] in {burst for _, burst in gone}}
+        self._cluster.ask_each(_DROP, [(to_us(at), *_row(*place)) for place in gone])
+
+    def _list(self, rows: Sequence[tuple[int, BurstKey, int]]) -> None:
+        slots = {ms // SLOT for ms, _, _ in rows}
         # The slot first: one that is noted and empty is looked at in vain, one that isn't noted would never be.
         try:
             self._cluster.ask_each(_ADD_SLOT, [(hour_of(slot * SLOT), slot) for slot in slots - self._added])
             self._added = slots if len(self._added) > ADDED else self._added | slots
-            self._cluster.ask_each(_ADD, [_row(to_ms(plan.opened_at), plan.burst) for plan in plans])
+            self._cluster.ask_each(_ADD, [(*_row(ms, burst), at) for ms, burst, at in rows])
         except StoreUnavailable:
             self._added = set()  # who comes back may have forgotten what he had said to have
             raise
         finally:
             self._remembered.touch(slots)
-
-    def drop(self, plans: Iterable[Plan]) -> None:
-        """Wherever they are listed: of two that would have planned a burst, one may have listed another opening."""
-        places = {(to_ms(plan.opened_at), plan.burst) for plan in plans}
-        places |= {place for place in self._places if place[1] in {burst for _, burst in places}}
-        self._cluster.ask_each(_DROP, [_row(*place) for place in places])
 
     def since(self, moment: datetime) -> Sequence[BurstKey]:
         now = self._clock.now()
@@ -89,7 +105,7 @@ class OpenBursts:
             found[hour].append(slot)
         return found
 
-    def _look(self, moments: Mapping[int, int]) -> Sequence[tuple[int, BurstKey]]:
+    def _look(self, moments: Mapping[int, int]) -> Sequence[Place]:
         """Into each slot, from its moment on; oldest first."""
         looks = defaultdict[int, list[int]](list)
         for slot, moment in moments.items():

@@ -27,6 +27,7 @@ from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.sqlite.seals import SqliteSeals
 from notifier.adapters.sqlite.sent import SqliteSent
 from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.sleepers import SqliteSleepers
 from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
@@ -63,6 +64,7 @@ __all__ = [
     "SqliteRetractions",
     "SqliteSeals",
     "SqliteSent",
+    "SqliteSleepers",
     "SqliteSpared",
     "SqliteStays",
     "SqliteThrottles",

@@ -99,7 +99,7 @@ class Stage:
     def rest(self, within: float) -> None:
         """Returns once no burst has work left, alerts included."""
         deadline = time.monotonic() + within
-        while self.ports.ledger.open():
+        while self.ports.ledger.open() or self.ports.sleepers.count():
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"There is work left after {within:g} s.")
             time.sleep(SETTLES_EVERY)

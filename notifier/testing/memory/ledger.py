@@ -5,6 +5,7 @@ from datetime import datetime
 
 from notifier.domain.ledger import Account, Entry, Fact, account
 from notifier.domain.plan import Plan
+from notifier.domain.sleeper import Sleeper
 from notifier.domain.slice import Slice
 from notifier.domain.subject import BurstKey
 from notifier.testing.memory.claims import MemoryClaims
@@ -15,6 +16,8 @@ class MemoryLedger:
         self._claims = claims
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
+        self.asleep: dict[BurstKey, Sleeper] = {}
+        """MemorySleepers' own."""
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], Entry]] = {}
         self._read: dict[BurstKey, tuple[object, Account]] = {}
 
@@ -36,6 +39,13 @@ class MemoryLedger:
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         self._open.difference_update(bursts)
+
+    def reopen(self, burst: BurstKey) -> None:
+        self._open.add(burst)
+
+    def unsettled(self) -> Sequence[BurstKey]:
+        """Open or asleep."""
+        return [*self.open(), *sorted(self.asleep.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
         """Every burst that ever had a plan."""

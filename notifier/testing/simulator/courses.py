@@ -40,7 +40,7 @@ PAST_A_LEASE = timedelta(seconds=9)
 """Of a partition."""
 
 IDLE = {
-    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "throttles.since"),
+    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "sleepers.wake", "throttles.since"),
     *("pressure.level", "report.tell"),
     *("holds.waiting", "holds.count"),
     *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),

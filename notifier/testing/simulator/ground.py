@@ -38,6 +38,7 @@ from notifier.testing.memory.retractions import MemoryRetractions
 from notifier.testing.memory.seals import MemorySeals
 from notifier.testing.memory.sent import MemorySent
 from notifier.testing.memory.sets import MemoryMemberSets
+from notifier.testing.memory.sleepers import MemorySleepers
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
@@ -121,6 +122,7 @@ class Ground:
         self.retractions = MemoryRetractions(self.bursts)
         self.claims = MemoryClaims()
         self.ledger = MemoryLedger(self.claims)
+        self.sleepers = MemorySleepers(self.ledger)
         self.seals = MemorySeals(self.clock)
         self.inbox = MemoryInbox(self.seals)
         self.stays = MemoryStays()
@@ -128,8 +130,7 @@ class Ground:
         self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.traces = MemoryTraces(self.holds, self.dead_letters)
-        self.sent = MemorySent()
-        self.leases = MemoryLeases()
+        self.sent, self.leases = MemorySent(), MemoryLeases()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory)
         self.follows = MemoryFollows(self.people)
@@ -161,7 +162,7 @@ class Ground:
 
     def skip(self) -> None:
         """Goes on to the moment for which all work waits, if it does: nobody sees a night out step by step."""
-        now, accounts = self.clock.now(), self.ledger.read(self.ledger.open()).values()
+        now, accounts = self.clock.now(), self.ledger.read(self.ledger.unsettled()).values()
         left = [one for account in accounts for one in account.standings.values() if not one.ended]
         if not left or self._pending() or not all(one.waits(now) for one in left):
             return
@@ -175,7 +176,7 @@ class Ground:
 
     def at_rest(self) -> bool:
         """No work is left in the store or in a queue."""
-        return not (self._pending() or self.ledger.open())
+        return not (self._pending() or self.ledger.unsettled())
 
     def _pending(self) -> bool:
         return bool(any(self.queue.waiting.values()) or self.log.uncommitted() or self.heads.unpublished(1))

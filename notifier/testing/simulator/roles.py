@@ -181,6 +181,7 @@ class Roles:
             recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
+            sleepers=store("sleepers"),
             claims=OwnClaims(store("claims"), self.ringing),
             seals=tapped(OwnSeals(g.seals, self.watching, owner), "seals", Part.STORE, gate),
             inbox=store("inbox"),

@@ -117,7 +117,7 @@ class World:
             yield f"{left} records aren't committed"
         yield from (f"the index lacks {key}, which Redis refused" for key in sorted(self.ground.unannounced))
         yield from (f"{subject} has an unpublished head" for subject in self.ground.heads.unpublished(9))
-        for burst, account in self.ground.ledger.read(self.ground.ledger.open()).items():
+        for burst, account in self.ground.ledger.read(self.ground.ledger.unsettled()).items():
             yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
             if account.settled:
                 yield f"{burst} is settled and still open"

@@ -109,7 +109,7 @@ class Stage:
     def wrong(self) -> list[str]:
         """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
-        while not drained(self.ports.ledger, self.ports.bursts, waiting):
+        while not drained(self.ports.ledger, self.ports.sleepers, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
                 return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
             time.sleep(LOOKS_EVERY)

@@ -1,0 +1,200 @@
+"""A burst of which only sleepers are left costs the dispatcher nothing, and is told all the same when they wake."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from notifier.domain.audience import Tier
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.sleeper import FAR, Sleeper
+from notifier.domain.subject import BurstKey
+from notifier.flow.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
+from notifier.testing.memory.claims import MemoryClaims
+from notifier.testing.memory.ledger import MemoryLedger
+from notifier.testing.memory.sleepers import MemorySleepers
+from tests.contracts.made import plan
+from tests.flow.stage import NOVA, Stage
+from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard, mentions
+from tests.flow.test_backlog import Counted
+
+MORNING = NIGHT
+"""After the opening of the first."""
+
+
+def night(bursts: int = 3) -> Stage:
+    """All have been told who are awake."""
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    mentions(stage, bursts)
+    return stage
+
+
+def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1) -> None:
+    for _ in range(number):
+        dispatcher()
+        stage.work()
+        stage.pass_time(seconds=seconds)
+
+
+def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_they_wake() -> None:
+    stage = night()
+    assert list(stage.ground.ledger.open()) == []
+    assert stage.ground.sleepers.count() == 3
+    ledger = Counted(stage.ground.ledger)
+    dispatcher = stage.system(ledger=ledger).dispatcher()
+    rounds(stage, dispatcher, 20)
+    assert (sum(ledger.asked), dispatcher.backlog.accounts) == (0, {})
+    stage.ground.clock.advance(MORNING)
+    rounds(stage, dispatcher, 30)
+    assert heard(stage, "kim") == [3]
+    assert stage.ground.ledger.unsettled() == []
+
+
+def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.mention("nova")
+    morning, dispatcher = stage.ground.clock.now() + MORNING, stage.system().dispatcher()
+    rounds(stage, dispatcher, 5)
+    stage.ground.clock.advance(morning - timedelta(seconds=1) - stage.ground.clock.now())
+    rounds(stage, dispatcher, 1)
+    assert stage.ground.sleepers.count() == 1
+    rounds(stage, dispatcher, 1)
+    assert (stage.ground.sleepers.count(), heard(stage, "kim")) == (0, [0])
+
+
+def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
+    stage = night(1)
+    successor = stage.system().dispatcher()
+    morning = stage.ground.clock.now() + MORNING
+    stage.ground.clock.advance(MORNING - timedelta(minutes=10))
+    successor()
+    assert stage.ground.sleepers.count() == 1
+    while stage.ground.clock.now() < morning + LOOKED_FOR_EVERY:
+        rounds(stage, successor, 1)
+    rounds(stage, successor, 5)
+    assert heard(stage, "kim") == [0]
+
+
+def test_what_goes_on_soon_stays_at_hand() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.clock.advance(NIGHT - FAR)
+    stage.mention("nova")
+    stage.deliver_others()
+    [key] = [key for key in stage.ground.ledger.open() if key.subject == NOVA]
+    assert stage.ground.sleepers.count() == 0
+    assert key in stage.ground.ledger.open()
+    stage.deliver(rounds=90)
+    assert heard(stage, "kim") == [0]
+
+
+def test_a_burst_with_other_work_left_does_not_sleep() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.throttle(Tier.P2, seconds=600)
+    stage.mention("nova")
+    stage.deliver_others()
+    assert stage.ground.sleepers.count() == 0
+    assert any(key.subject == NOVA for key in stage.ground.ledger.open())
+
+
+def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round() -> None:
+    stage, ledger = Stage(), MemoryLedger(MemoryClaims())
+    clock, sleepers, counted = stage.ground.clock, MemorySleepers(ledger), Counted(ledger)
+    plans = [plan(BurstKey(NOVA, n), opened_at=clock.now() - timedelta(hours=1)) for n in range(1, 101)]
+    ledger.plan(plans)
+    until = clock.now() + timedelta(hours=1)
+    sleepers.lay([Sleeper(burst=p.burst, opened_at=p.opened_at, until=until) for p in plans], clock.now())
+    dispatcher = stage.system(ledger=counted, sleepers=sleepers).dispatcher()
+    clock.advance(timedelta(hours=1))
+    for _ in range(4):
+        dispatcher()
+        clock.advance(timedelta(milliseconds=20))
+    assert sum(counted.asked) == 100
+    assert max(counted.asked) <= WOKEN_AT_ONCE
+    assert len(dispatcher.backlog.accounts) == 100
+
+
+@dataclass
+class Failing:
+    """Dies in the middle of a call: in both lists is what it had to do with."""
+
+    sleepers: MemorySleepers
+    ledger: MemoryLedger
+    at: str
+    died: list[str] = field(default_factory=list)
+
+    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+        self.sleepers.lay(sleepers, now)
+        if self.at == "lay" and not self.died:
+            for one in sleepers:
+                self.ledger.reopen(one.burst)
+            self._die("lay")
+
+    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+        before = dict(self.ledger.asleep)
+        woken = self.sleepers.wake(now, most)
+        if self.at == "wake" and woken and not self.died:
+            self.ledger.asleep.update({key: before[key] for key in woken})
+            self._die("wake")
+        return woken
+
+    def _die(self, at: str) -> None:
+        self.died.append(at)
+        raise StoreUnavailable("for a test")
+
+
+@pytest.mark.parametrize("at", ["lay", "wake"])
+def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: str) -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    dying = Failing(stage.ground.sleepers, stage.ground.ledger, at)
+    morning = stage.ground.clock.now() + MORNING
+    dispatcher: Any = None
+
+    def some(number: int) -> None:
+        nonlocal dispatcher
+        for _ in range(number):
+            dispatcher = dispatcher or stage.system(sleepers=dying).dispatcher()
+            try:
+                dispatcher()
+            except StoreUnavailable:
+                dispatcher = None
+            stage.work()
+            stage.pass_time(seconds=1)
+
+    stage.mention("nova")
+    some(10)
+    assert list(stage.ground.ledger.open()) == []
+    stage.ground.clock.advance(morning - stage.ground.clock.now())
+    some(80)
+    assert (dying.died, heard(stage, "kim")) == ([at], [0])
+    assert stage.ground.ledger.unsettled() == []
+
+
+def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    system = stage.system()
+    reconciler = system.reconciler()
+    stage.mention("nova")
+    reconciler()
+    stage.deliver_others()
+    assert stage.ground.sleepers.count() == 1
+    stage.pass_time(seconds=11)
+    reconciler()
+    assert system.metrics.unbalanced._value.get() == 0
+
+
+def test_the_overview_tells_of_sleepers_apart_from_those_with_work_left() -> None:
+    stage = night()
+    overview = stage.system().overview()
+    snapshot = overview()
+    assert (snapshot.open_bursts, snapshot.sleeping_bursts) == (0, 3)
+    assert snapshot.running is not None
+    assert snapshot.running.waits_until is not None
+    assert overview.watched == frozenset()
