@@ -176,7 +176,8 @@ class Backlog:
 
 
 def _moves(standing: Standing, now: datetime) -> bool:
-    return bool(standing.dispatched) and not standing.ended and not standing.waits(now)
+    """What has waited since it was queued last is in nobody's hands."""
+    return standing.busy_until() is not None and not standing.ended and not standing.waits(now)
 
 
 def _left(account: Account, now: datetime) -> Counter[Pool]:

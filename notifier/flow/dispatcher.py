@@ -39,8 +39,8 @@ READ_AT_ONCE = 256
 WOKEN_AT_ONCE = 32
 """Of sleepers, in a round: all of a quarter of an hour may wake at one moment, and to read so many takes 30 ms, for
 which whatever is new waits."""
-LOOKED_FOR_EVERY = timedelta(minutes=1)
-"""What this process laid down it wakes in time; what others did, when their leadership ended, within this."""
+LOOKED_FOR_EVERY = timedelta(seconds=10)
+"""What this process laid down it wakes in time; what others did, before their leadership ended, within this."""
 TOLD_EVERY = timedelta(seconds=1)
 TOLD_FOR = timedelta(seconds=5)
 """How far the pools are behind; whoever asks later learns that nobody says."""

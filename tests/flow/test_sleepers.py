@@ -1,6 +1,6 @@
 """A burst of which only sleepers are left costs the dispatcher nothing, and is told all the same when they wake."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +9,10 @@ import pytest
 
 from notifier.domain.audience import Tier
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import Entry, Fact
+from notifier.domain.plan import Plan
 from notifier.domain.sleeper import FAR, Sleeper
+from notifier.domain.slice import Step
 from notifier.domain.subject import BurstKey
 from notifier.flow.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
 from notifier.testing.memory.claims import MemoryClaims
@@ -102,21 +105,35 @@ def test_a_burst_with_other_work_left_does_not_sleep() -> None:
     assert any(key.subject == NOVA for key in stage.ground.ledger.open())
 
 
-def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round() -> None:
+def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[Entry]:
+    """Its rows stand, and each of its phones' slices was queued once and has let go."""
+    for piece in plan.slices():
+        if piece.step is Step.ROWS:
+            yield Entry(slice=piece, fact=Fact.DONE, at=now)
+        else:
+            yield Entry(slice=piece, fact=Fact.DISPATCHED, n=1, at=now)
+            yield Entry(slice=piece, fact=Fact.WAITS, n=1, at=until)
+
+
+def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_until_its_turn_comes() -> None:
     stage, ledger = Stage(), MemoryLedger(MemoryClaims())
     clock, sleepers, counted = stage.ground.clock, MemorySleepers(ledger), Counted(ledger)
-    plans = [plan(BurstKey(NOVA, n), opened_at=clock.now() - timedelta(hours=1)) for n in range(1, 101)]
+    began = clock.now()
+    until = began + timedelta(hours=2)
+    plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
     ledger.plan(plans)
-    until = clock.now() + timedelta(hours=1)
-    sleepers.lay([Sleeper(burst=p.burst, opened_at=p.opened_at, until=until) for p in plans], clock.now())
+    ledger.record([entry for each in plans for entry in waiting(each, until, began)])
+    sleepers.lay([Sleeper(burst=each.burst, opened_at=began, until=until) for each in plans], began)
     dispatcher = stage.system(ledger=counted, sleepers=sleepers).dispatcher()
-    clock.advance(timedelta(hours=1))
-    for _ in range(4):
+    clock.advance(timedelta(hours=2))
+    for _ in range(13):
         dispatcher()
         clock.advance(timedelta(milliseconds=20))
-    assert sum(counted.asked) == 100
-    assert max(counted.asked) <= WOKEN_AT_ONCE
-    assert len(dispatcher.backlog.accounts) == 100
+    assert len(dispatcher.backlog.accounts) == 400
+    moving = len(dispatcher.backlog.moving)
+    assert 0 < moving < 100
+    assert max(counted.asked) <= WOKEN_AT_ONCE + moving
+    assert sum(counted.asked) <= 400 + 3 * moving
 
 
 @dataclass
