@@ -30,7 +30,7 @@ BELONGINGS = (
     ),
     *(
         f"run/{name}"
-        for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading", "fakes.toml")
+        for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading", "push.toml")
     ),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )

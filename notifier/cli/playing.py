@@ -17,7 +17,7 @@ from notifier.cli.output import print_json
 from notifier.cli.ready import replace_file
 from notifier.config import variable
 from notifier.domain.device import Platform
-from notifier.domain.errors import Environment, NotifierError, PortTaken, Unwritable
+from notifier.domain.errors import Environment, FileUnwritable, NotifierError, PortTaken
 
 if TYPE_CHECKING:
     from notifier.testing.providers.behaviour import Behaviour
@@ -44,7 +44,7 @@ class Playing:
     as_json: bool
 
     def run(self, platform: Platform, stopping: Signal) -> None:
-        """Until it is told to stop. Raises UsageError, PortTaken, Unwritable or Environment."""
+        """Until it is told to stop. Raises UsageError, PortTaken, FileUnwritable or Environment."""
         plays = behaviour(self.script, platform)
         _require_certificate(self.certificate)
         with playing_at(platform, plays, port=self.port, out=self.out, certificate=self.certificate) as one:
@@ -101,7 +101,7 @@ def behaviour(script: str, platform: Platform) -> "Behaviour":
 def playing_at(
     platform: Platform, plays: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
-    """Raises PortTaken, Unwritable or Environment."""
+    """Raises PortTaken, FileUnwritable or Environment."""
     from notifier.testing.providers.hosting import hosted
 
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def _trouble(error: OSError, port: int, out: Path | None) -> NotifierError:
     if error.errno == EADDRINUSE:
         return PortTaken(f"It is 127.0.0.1:{port}.")
     if error.filename is not None:
-        return Unwritable(f"{out}: {error.strerror}.")
+        return FileUnwritable(f"It is {out}: {error.strerror}.")
     return Environment(f"It can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
 
 
@@ -125,7 +125,7 @@ def _require_certificate(file: Path | None) -> None:
 
     try:
         if file is not None:
-            secure(file, "h2")
+            secure(file)
     except OSError as error:
         raise click.UsageError(f"--certificate {file} can't be used: {error.strerror or error}.") from error
 

@@ -1,30 +1,51 @@
 """What the doctor finds of alerts on phones: by which credentials they are sent, and whether those can be used."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from notifier.cli.findings import Finding, Level
-from notifier.config import Push
+from notifier.config import Push, variable
 from notifier.domain.device import Platform
 from notifier.domain.errors import BadSetting
-from notifier.profiles.providers import CREDENTIALS, credentials
+from notifier.profiles.providers import CREDENTIALS, credentials, require_credentials
+
+CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
+"""Verbs of `notifier fake`."""
 
 
 def push_findings(push: Push) -> Iterator[Finding]:
     """Reads files, and asks no provider: `notifier push test` does."""
     for platform in Platform:
-        yield _finding(push, platform)
+        try:
+            require_credentials(push, [platform])
+            yield _finding(push, platform)
+        except BadSetting as error:
+            remedy = f"Nobody is alerted by {platform} until that is mended."
+            yield Finding(name=f"push {platform}", level=Level.FAIL, detail=error.detail, remedy=remedy)
 
 
 def _finding(push: Push, platform: Platform) -> Finding:
-    name = f"push {platform}"
+    """Raises BadSetting."""
+    name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
-        try:
-            return Finding(name=name, detail=f"With {credentials(push, platform)}.")
-        except BadSetting as error:
-            remedy = f"Nobody is alerted by {platform} until {CREDENTIALS[platform]} is mended."
-            return Finding(name=name, level=Level.FAIL, detail=error.detail, remedy=remedy)
+        return Finding(name=name, detail=f"With {credentials(push, platform)}.")
+    fake = push.of(platform).fake
+    if push.is_faked(platform) and fake and not _listens(fake):
+        remedy = f"Run it (`notifier fake {CALLED[platform]}`), or take {variable('push', platform, 'fake')} away."
+        return Finding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
-        runs = f"at {push.of(platform).fake}" if push.of(platform).fake else "of the next `notifier up`"
-        return Finding(name=name, detail=f"A fake {runs} takes its alerts; {CREDENTIALS[platform]} sends them.")
+        runs = f"at {fake}" if fake else "of the next `notifier up`"
+        return Finding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
     remedy = f"Set {CREDENTIALS[platform]}, or let a fake take them."
     return Finding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
+
+
+def _listens(origin: str) -> bool:
+    """It is on this machine."""
+    at = urlsplit(origin)
+    try:
+        with socket.create_connection((at.hostname or "", at.port or {"http": 80}.get(at.scheme, 443)), timeout=1.0):
+            return True
+    except OSError:
+        return False

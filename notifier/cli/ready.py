@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from notifier.domain.errors import NotRunning, Unwritable
+from notifier.domain.errors import FileUnwritable, NotRunning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ def ready_path(data: Path) -> Path:
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Raises Unwritable."""
+    """Raises FileUnwritable."""
     replace_file(path, json.dumps(asdict(ready), indent=2) + "\n")
 
 
 def replace_file(path: Path, text: str) -> None:
     """Whoever reads finds the old file or the new one, never half; ours alone to read: it may hold a key.
 
-    Raises Unwritable.
+    Raises FileUnwritable.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -45,7 +45,7 @@ def replace_file(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        raise Unwritable(f"{path}: {error.strerror}.") from error
+        raise FileUnwritable(f"It is {path}: {error.strerror}.") from error
 
 
 def read_ready(data: Path) -> Ready:

@@ -20,7 +20,7 @@ from notifier.cli.children import Child, last_line, starter
 from notifier.cli.copies import OF_IMPORTS, Copies, copies
 from notifier.cli.counters import share
 from notifier.cli.fake import ROLE
-from notifier.cli.fakes import Fakes, left_behind
+from notifier.cli.fakes import Fakes, left_behind, require_script
 from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.playing import behaviour
@@ -112,6 +112,7 @@ def up(
     if left_behind(settings.data):
         settings = settings_for(data, **given)
     settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
+    require_script(settings.push)
     require_credentials(settings.push)
     tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
     prepare(settings.data)
@@ -250,8 +251,8 @@ class Upkeep:
         if not self.announced:
             self.announced = True
             self.says(ready, monotonic() - self.began)
-            if self.fakes.ports:
-                click.echo(f"  alerts {self.fakes.sentence}")
+            for sentence in self.fakes.sentences:
+                click.echo(f"  alerts {sentence}")
 
 
 def banner(ready: Ready, seconds: float) -> None:

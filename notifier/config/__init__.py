@@ -11,7 +11,7 @@ from notifier.config.environment import (
 from notifier.config.issuer import Issuer
 from notifier.config.limits import Limits
 from notifier.config.push import Push
-from notifier.config.reading import OF_FAKES, RUNNING
+from notifier.config.reading import OF_PUSH, RUNNING
 from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
@@ -26,7 +26,7 @@ __all__ = [
     "CELEBRITY_THRESHOLD",
     "HYSTERESIS",
     "MOST_STREAMS",
-    "OF_FAKES",
+    "OF_PUSH",
     "PREFIX",
     "PROFILES",
     "RUNNING",

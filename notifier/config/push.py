@@ -1,13 +1,16 @@
 """The settings of alerts on phones: who gets one and how many, by which keys, and what takes them without any."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
 from notifier.config.issuer import is_loopback
-from notifier.config.rule import setting, variable
+from notifier.config.rule import Named, named, setting, variable
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.caps import Caps
 from notifier.domain.device import Platform
@@ -21,8 +24,13 @@ LIBRARIES = ("notifier", "firebase-admin")
 FAKES = ("auto", "on", "off")
 SLOWEST = 20
 """Alerts in a minute: of fewer a worker who is alone, at a tenth, would never send one."""
+A_FILE = "a file"
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """A bundle's id."""
+
+
+NEEDS_MORE = ("push.web.loopback",)
+"""Is refused where the settings don't let everybody in."""
 
 
 def _count(default: int, means: str, *, least: int = 0) -> int:
@@ -71,7 +79,7 @@ def _fake() -> str:
 
 
 def _file(means: str) -> str:
-    found: str = setting("", must="a file", means=means)
+    found: str = setting("", must=A_FILE, means=means)
     return found
 
 
@@ -126,6 +134,10 @@ class Fcm:
     def configured(self) -> bool:
         return bool(self.account)
 
+    @property
+    def is_by_google(self) -> bool:
+        return self.library == LIBRARIES[1]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
@@ -171,7 +183,8 @@ class Push:
     tiers: str = setting(
         "p0,p1",
         must=f"empty, or of {', '.join(TIERS)} with commas between them",
-        means="whose phones ring, by the tier in which a burst has them; none: nobody's",
+        means="whose phones ring unasked, by the tier in which a burst has them; none: nobody's. Who asked for alerts"
+        " gets them in every tier ([audiences](audiences.md#who-is-alerted))",
         holds=lambda text: not text or set(text.split(",")) <= set(TIERS),
     )
     hourly: int = _count(5, "alerts of one person in an hour; 0: no limit")
@@ -213,12 +226,21 @@ class Push:
     @property
     def alone(self) -> Self:
         """With fakes for everybody, and none that somebody else runs."""
-        return replace(
-            self,
-            fakes="on",
-            apns=replace(self.apns, fake=""),
-            fcm=replace(self.fcm, fake=""),
-            web=replace(self.web, fake=""),
+        return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
+
+    def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
+        """With those at other places than it says."""
+        own = {str(each): replace(self.of(each), fake=origin) for each, origin in origins.items()}
+        return replace(self, **own)  # type: ignore[arg-type]  # each is its field's own kind
+
+    @property
+    def told(self) -> str:
+        """As a file of settings, for others of this machine: what isn't their default, by paths from everywhere."""
+        found = [(one, reduce(getattr, one.path[1:], self)) for one in named(type(self), ("push",))]
+        return "".join(
+            f"{one.key} = {_toml(one, value)}\n"
+            for one, value in found
+            if value != one.default and one.key not in NEEDS_MORE
         )
 
     def is_real(self, platform: Platform) -> bool:
@@ -233,3 +255,8 @@ class Push:
     @property
     def caps(self) -> Caps:
         return Caps(hourly=self.hourly, daily=self.daily)
+
+
+def _toml(one: Named, value: object) -> str:
+    """JSON's texts, numbers and words are TOML's as well."""
+    return json.dumps(str(Path(str(value)).absolute()) if one.rule.must == A_FILE else value, ensure_ascii=False)

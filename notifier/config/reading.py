@@ -23,9 +23,8 @@ unless another file is named."""
 RUNNING = Path("run/profile")
 """In the data folder: which profile `notifier up` runs on it."""
 
-OF_FAKES = Path("run/fakes.toml")
-"""In the data folder: where the fakes of providers are that `notifier up` runs on it, for its roles and what is typed
-beside it."""
+OF_PUSH = Path("run/push.toml")
+"""In the data folder: how the `notifier up` that runs on it sends alerts, for its roles and what is typed beside it."""
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ def read(tree: type[T], environment: Mapping[str, str] | None, given: Mapping[st
     file = _file(found, said)
     if file is not None:
         said = {**_from_file(file, tree), **said}
-    said = {**_of_fakes(_folder(said) / OF_FAKES, tree), **said}
+    said = {**_of_push(_folder(said) / OF_PUSH, tree), **said}
     grown: T = _grown(tree, said, ())
     return grown
 
@@ -64,7 +63,7 @@ def _running(tree: type, said: Mapping[tuple[str, ...], Any]) -> str | None:
     return found if of_profile.rule.holds(found) else None
 
 
-def _of_fakes(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
+def _of_push(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
     with suppress(OSError):  # a folder that is none of ours to look into
         if path.exists():
             return _from_file(path, tree)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from random import random
 
@@ -68,10 +69,12 @@ def credentials(push: Push, platform: Platform) -> str:
 
 
 def require_credentials(push: Push, platforms: Iterable[Platform] = Platform) -> None:
-    """Returns where all that are set can be used. Raises BadSetting."""
+    """Returns where all that are set can be used, by what is to use them. Raises BadSetting."""
     for platform in platforms:
         if push.is_real(platform):
             credentials(push, platform)
+        if platform is Platform.FCM and push.fcm.is_by_google and (push.is_real(platform) or push.is_faked(platform)):
+            _require_library()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +108,8 @@ class _Making:
             case Platform.APNS:
                 own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
                 return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in Environment}, opened)
-            case Platform.FCM if push.fcm.library == "firebase-admin":
-                return self._by_google(push.fcm.origin or ORIGIN, opened)
+            case Platform.FCM if push.fcm.is_by_google:
+                return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
             case Platform.FCM:
                 return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
             case Platform.WEB:
@@ -120,6 +123,8 @@ class _Making:
             case Platform.APNS:
                 # Without topics: the fixture's app is none of theirs.
                 return self._apns(development.apple(), dict.fromkeys(Environment, fake), opened, named=False)
+            case Platform.FCM if self.push.fcm.is_by_google:
+                return self._by_google(development.google_file(fake + development.TOKEN_PATH), fake, opened)
             case Platform.FCM:
                 return self._fcm(development.google(fake), fake, opened)
             case Platform.WEB:
@@ -145,14 +150,11 @@ class _Making:
         tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
         return Fcm(tokens=tokens, origin=origin)
 
-    def _by_google(self, origin: str, opened: ExitStack) -> Provider:
-        """Its library is an extra. Raises BadSetting."""
-        try:
-            from notifier.adapters.push.firebase import FirebaseAdmin
-        except ModuleNotFoundError as error:
-            name = variable("push", "fcm", "library")
-            raise BadSetting(f"{name} needs more: pip install 'notifier[firebase-admin]' ({error}).") from error
-        account = _read(self.push.fcm.account, "fcm", "account")
+    def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
+        """Raises BadSetting."""
+        _require_library()
+        from notifier.adapters.push.firebase import FirebaseAdmin
+
         tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
         opened.callback(tokens.close)
         return Fcm(tokens=tokens, origin=origin)
@@ -168,6 +170,13 @@ class _Making:
     def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
         resolver = guarded(addresses, services)
         return _closed(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
+
+
+def _require_library() -> None:
+    """It is an extra. Raises BadSetting."""
+    if find_spec("firebase_admin") is None:
+        name = variable("push", "fcm", "library")
+        raise BadSetting(f"{name} needs more than is installed: pip install 'notifier[firebase-admin]'.")
 
 
 def _closed(transport: Http2Transport, opened: ExitStack) -> Transport:

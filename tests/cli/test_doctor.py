@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,11 +13,17 @@ import pytest
 from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.findings import Level, python_finding, room_finding, sqlite_finding
+from notifier.cli.findings import Finding, Level, python_finding, room_finding, sqlite_finding
 from notifier.cli.folder_findings import activity_finding, bursts_finding
+from notifier.cli.push_findings import push_findings
+from notifier.config import Push
+from notifier.config.push import Apns, Web
+from notifier.domain.device import Platform
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.sleeper import Sleeper
 from notifier.ports.deadletters import DeadLetter
+from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
+from notifier.testing.providers.hosting import hosted
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.flow.failing import Refusing
@@ -162,3 +169,27 @@ def test_bursts_of_sleepers_are_told_apart_from_those_with_work_left() -> None:
     stage.ground.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
     found = bursts_finding(stage.ports)
     assert (found.detail, found.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
+
+
+def test_a_fake_that_is_sent_to_and_doesn_t_listen_is_a_warning_with_the_way_to_run_it() -> None:
+    with hosted(Platform.WEB) as one:
+        found = _of_push(web=Web(fake=one.origin))["push web"]
+        assert (found.level, one.origin in found.detail) == (Level.OK, True)
+    found = _of_push(web=Web(fake=one.origin))["push web"]
+    assert (found.level, found.detail) == (Level.WARN, f"No fake listens at {one.origin}.")
+    assert found.remedy == "Run it (`notifier fake webpush`), or take NOTIFIER_PUSH_WEB_FAKE away."
+
+
+def test_credentials_that_can_t_be_used_fail_for_their_platform_alone(tmp_path: Path) -> None:
+    key = tmp_path / "AuthKey.p8"
+    key.write_text("no key")
+    found = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
+    assert [each.level for each in found.values()] == [Level.FAIL, Level.OK, Level.OK]
+    assert "is not PEM" in found["push apns"].detail
+    key.write_bytes(pem(apple_key()))
+    [apns, *_] = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID)).values()
+    assert apns.detail == f"With the key {KEY_ID} of the team {TEAM_ID}."
+
+
+def _of_push(**sections: Any) -> Mapping[str, Finding]:
+    return {each.name: each for each in push_findings(Push(**sections))}

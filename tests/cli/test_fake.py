@@ -76,7 +76,11 @@ def test_a_port_that_is_taken_and_files_that_can_t_be_used_are_told(notifier: No
         done = notifier("fake", "apns", "--port", port)
     assert (done.exit_code, port in done.stderr) == (3, True)
     done = notifier("fake", "apns", "--out", str(tmp_path / "nowhere" / "alerts.ndjson"))
-    assert (done.exit_code, "nowhere" in done.stderr) == (3, True)
+    assert done.exit_code == 3
+    assert (
+        done.stderr
+        == f"The file can't be written. It is {tmp_path}/nowhere/alerts.ndjson: No such file or directory.\n"
+    )
     (tmp_path / "no.pem").write_text("no certificate")
     done = notifier("fake", "apns", "--certificate", str(tmp_path / "no.pem"))
     assert (done.exit_code, "--certificate" in done.stderr) == (2, True)
@@ -87,4 +91,13 @@ def test_a_script_of_up_that_can_t_be_played_is_wrong_usage_and_makes_no_folder(
 ) -> None:
     done = notifier("up", "--data", str(tmp_path / "folder"), "--fake-script", "gone=many")
     assert (done.exit_code, done.stderr.splitlines()[-1].endswith("See `notifier up --help`.")) == (2, True)
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize("script", ["gone=many", "after=10s", ",", "stall=0s"])
+def test_one_that_a_setting_names_is_refused_by_its_name_and_makes_no_folder_either(
+    notifier: Notifier, tmp_path: Path, script: str
+) -> None:
+    done = notifier("up", "--data", str(tmp_path / "folder"), env={"NOTIFIER_PUSH_FAKE_SCRIPT": script})
+    assert (done.exit_code, "NOTIFIER_PUSH_FAKE_SCRIPT: The script can't be played" in done.stderr) == (3, True)
     assert not (tmp_path / "folder").exists()

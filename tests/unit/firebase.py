@@ -60,12 +60,12 @@ def another(**other: timedelta) -> Line:
 
     stack = ExitStack()
     server = stack.enter_context(serving(asked))
-    account = service_account(server.http1 + urlsplit(TOKEN_URI).path)
-    admin = FirebaseAdmin.open(account, clock=SystemClock(), chance=lambda: 0.0, origin=server.http1, **other)
+    account = service_account(server.origin + urlsplit(TOKEN_URI).path)
+    admin = FirebaseAdmin.open(account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **other)
     # Whatever the account's file says, google-auth signs for this audience.
     grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
     found = Line(
-        origin=server.http1,
+        origin=server.origin,
         admin=admin,
         grants=grants,
         asked=lambda post: Reply(status=500),

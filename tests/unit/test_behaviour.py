@@ -48,6 +48,13 @@ def test_a_word_may_be_for_one_of_them_alone() -> None:
     assert {each.conduct.latency for each in (apns, fcm, web)} == {SECOND}
 
 
+def test_when_something_begins_may_be_said_of_all_and_the_thing_of_one() -> None:
+    apns, web = (read("after=10s,apns.stall", platform) for platform in (Platform.APNS, Platform.WEB))
+    assert apns.stalls == Span(after=10 * SECOND, lasting=FOR_EVER)
+    assert not web.stalls.holds(11 * SECOND)
+    assert read(" ") == read("")
+
+
 @pytest.mark.parametrize(
     ("script", "says"),
     [
@@ -60,6 +67,13 @@ def test_a_word_may_be_for_one_of_them_alone() -> None:
         ("stahl", "'stahl' is no word of a script; there are gone"),
         ("pager.stall", "there are apns, fcm, web"),
         ("stall,stall=3s", "said twice of apns"),
+        (",", "a comma with no word beside it"),
+        ("gone=2%,", "a comma with no word beside it"),
+        ("stall=0s", "stall is written stall, for ever, or stall=30s"),
+        ("limited=0ms", "limited is written limited=30s"),
+        ("down=0.0s", "down is written down=30s"),
+        ("after=10s", "'after=10s' says when limited, down or stall begins, and there is none"),
+        ("gone=2%,fcm.after=1m,web.stall", "'fcm.after=1m' says when"),
     ],
 )
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.WEB])

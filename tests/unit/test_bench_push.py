@@ -68,7 +68,7 @@ def test_each_post_has_its_own_device_and_id() -> None:
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.part)
 def test_each_of_our_senders_has_every_alert_accepted_and_an_error_where_one_is_not(rival: Rival) -> None:
     with serving(answers) as server, closing(Http2Transport(clear=True)) as transport:
-        place = Place(origin=server.origin, http1=server.http1, authority=Path())
+        place = Place(origin=server.origin, authority=Path())
         sender, given = rival.sender(place, transport), devices(rival.address, place, 50)
         sent(sender, alert(), given)
         assert server.tally.acted_upon == 50 + (rival.part == "fcm")  # one more asked for a token

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.http2 import Limits
 from notifier.adapters.push.development import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
@@ -20,9 +21,11 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.domain.subject import Member, UserId
 from notifier.ports.providers import Provider
-from notifier.profiles.providers import CONNECTIONS, providers, require_credentials
+from notifier.profiles.providers import CONNECTIONS, credentials, providers, require_credentials
 from notifier.testing.alerted import rang
 from notifier.testing.authority import Authority
+from notifier.testing.http2.server import serving
+from notifier.testing.providers import FakePushService
 from notifier.testing.providers.arrivals import Arrivals
 from notifier.testing.providers.behaviour import Behaviour
 from notifier.testing.providers.credentials import pem, service_account
@@ -230,6 +233,38 @@ def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: 
         assert sorted(sent, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
         assert [receipt for _, receipt in found[Platform.WEB].send(alert(), [near])] == [Accepted()]
         assert (phones.rang, browsers.rang) == (1, 1)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_google_s_own_library_sends_to_a_fake_and_by_an_account(real: bool, tmp_path: Path) -> None:
+    file = tmp_path / "account.json"
+    with ExitStack() as stack:
+        one = stack.enter_context(hosted(Platform.FCM))
+        file.write_bytes(service_account(f"{one.origin}/token"))
+        whose = Fcm(account=str(file), origin=one.origin) if real else Fcm(fake=one.origin)
+        push = Push(fcm=replace(whose, library="firebase-admin"))
+        require_credentials(push)
+        found = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
+        assert [receipt for _, receipt in found.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
+        assert (one.rang, one.tally.most_streams) == (2, 0), "it speaks HTTP/1.1"
+
+
+def test_browsers_that_subscribed_with_a_key_of_one_s_own_are_sent_to_by_it(tmp_path: Path) -> None:
+    files = [tmp_path / "web.pem", tmp_path / "other.pem"]
+    for file in files:
+        file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
+    keys = [Push(web=Web(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
+    public = credentials(keys[0], Platform.WEB).rpartition(", ")[2]
+    service = FakePushService(clock=SystemClock())
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(service.answer))
+        service.origin = server.origin
+        device = Device(member=Member(7), address=service.subscribe(public).subscription, registered_at=AGO)
+        for push, kind in zip(keys, (Accepted, ConfigError), strict=True):
+            provider = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)[Platform.WEB]
+            [(_, receipt)] = provider.send(alert(), [device])
+            assert isinstance(receipt, kind), receipt
+    assert service.phones.rang == 1
 
 
 def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path: Path) -> None:

@@ -1,16 +1,21 @@
-"""The server speaks HTTP/1.1, too: it takes requests however they are cut, and bears what is none."""
+"""The server speaks HTTP/1.1, too, at the same port: it takes requests however they are cut, and bears what is none."""
 
+import gc
 import http.client
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from notifier.adapters.http2.frames import PREFACE, SETTINGS
 from notifier.ports.http2 import Post, Reply, Silence
+from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.server import Server, serving
 
@@ -32,7 +37,7 @@ def server() -> Iterator[Server]:
 
 
 def connected(server: Server) -> socket.socket:
-    place = urlsplit(server.http1)
+    place = urlsplit(server.origin)
     return socket.create_connection((place.hostname, place.port), timeout=10)
 
 
@@ -73,9 +78,60 @@ def test_who_is_not_to_be_answered_is_hung_up_on(server: Server) -> None:
 
 def test_answers_take_as_long_as_they_are_told_to(server: Server) -> None:
     server.behave(Conduct(latency=timedelta(milliseconds=50)))
-    line = http.client.HTTPConnection(urlsplit(server.http1).netloc, timeout=10)
+    line = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
     with closing(line):
         began = time.monotonic()
         line.request("POST", "/send", b"body", {"TTL": "60", "Host": "push.example"})
         assert line.getresponse().read() == b"{}"
         assert time.monotonic() - began >= 0.05
+
+
+def test_a_connection_is_cut_at_a_request_without_an_answer_or_ended_behind_one_and_says_so() -> None:
+    with serving(answers, Conduct(cut_after=2)) as server, closing(connected(server)) as link:
+        link.sendall(2 * REQUEST)
+        assert read(link, 2 * len(OK)) == OK
+        assert server.tally.acted_upon == 2
+    with serving(answers, Conduct(goaway_after=2)) as server, closing(connected(server)) as link:
+        link.sendall(2 * REQUEST)
+        said = read(link, 10_000)
+        assert (said.count(b"200 OK"), said.count(b"connection: close")) == (2, 1)
+
+
+def test_who_speaks_http2_is_answered_so_however_its_first_bytes_are_cut(server: Server) -> None:
+    for at in range(1, 5):
+        with closing(connected(server)) as link:
+            link.sendall(PREFACE[:at])
+            link.sendall(PREFACE[at:])
+            assert read(link, 9)[3] == SETTINGS
+
+
+@pytest.mark.parametrize(("offers", "first"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
+def test_with_tls_each_has_what_was_agreed_on(tmp_path: Path, offers: list[str], first: bytes) -> None:
+    authority = Authority.made(tmp_path, "ours")
+    trusting = ssl.create_default_context(cafile=str(authority.file))
+    trusting.check_hostname = False
+    if offers:
+        trusting.set_alpn_protocols(offers)
+    with (
+        serving(lambda post: Reply(status=200, body=b"{}"), certificate=authority.server()) as server,
+        closing(trusting.wrap_socket(connected(server))) as link,
+    ):
+        link.sendall(first)
+        said = read(link, len(OK) if first else 9)
+    assert said == OK if first else said[3] == SETTINGS
+
+
+def test_who_says_nothing_is_hung_up_on_as_the_server_ends() -> None:
+    with serving(answers) as server, closing(connected(server)) as other:
+        silent = connected(server)
+        other.sendall(REQUEST)
+        assert read(other, len(OK)) == OK
+    with closing(silent):
+        assert read(silent, 1) == b""
+
+
+def test_who_connects_as_the_server_ends_leaves_no_socket_open() -> None:
+    for _ in range(30):
+        with serving(answers) as server:
+            connected(server).close()
+    gc.collect()  # of a socket that is still open this makes a warning, which fails the test

@@ -141,3 +141,26 @@ def test_a_fake_on_this_machine_may_do_without_https() -> None:
 def test_other_members_of_the_file_are_nobody_s_business() -> None:
     assert ServiceAccount.read(service_account(universe_domain="googleapis.com", client_id="7")).project == "made-up"
     assert json.loads(service_account())["token_uri"] == "https://oauth2.googleapis.com/token"
+
+
+WITHOUT = """
+import sys
+sys.modules["firebase_admin"] = None  # as where it isn't installed
+from notifier.config import Settings
+from notifier.domain.errors import BadSetting
+from notifier.profiles.providers import require_credentials
+for mode in ("off", "auto"):
+    said = {"NOTIFIER_PUSH_FCM_LIBRARY": "firebase-admin", "NOTIFIER_PUSH_FAKES": mode}
+    try:
+        require_credentials(Settings.read(said).push)
+        print(mode, "needs nothing")
+    except BadSetting as error:
+        print(mode, error.detail)
+"""
+
+
+def test_google_s_library_is_asked_for_where_it_would_send_and_isn_t_installed() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, check=True)
+    off, auto = done.stdout.splitlines()
+    assert off == "off needs nothing"
+    assert auto.startswith("auto NOTIFIER_PUSH_FCM_LIBRARY needs more than is installed: pip install")

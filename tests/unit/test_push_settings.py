@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import OF_FAKES, Settings
+from notifier.config import OF_PUSH, Settings
 from notifier.config.push import Apns, Fcm, Push, Web
 from notifier.domain.audience import Tier
 from notifier.domain.device import Platform
@@ -101,7 +101,7 @@ def test_push_services_of_this_machine_count_in_development() -> None:
 
 
 def test_where_up_runs_fakes_stands_behind_whatever_else_is_said(tmp_path: Path) -> None:
-    file = tmp_path / OF_FAKES
+    file = tmp_path / OF_PUSH
     file.parent.mkdir()
     file.write_text('[push.fcm]\nfake = "http://127.0.0.1:1"\n[push.web]\nfake = "http://127.0.0.1:2"\n')
     found = Settings.read({"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_WEB_FAKE": "http://127.0.0.1:3"}).push

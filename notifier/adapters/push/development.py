@@ -1,9 +1,10 @@
 """Credentials that everybody knows: the fakes of providers take them, no provider does, and they open nothing."""
 
+import json
 from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from notifier.adapters.push.es256 import base64url
 from notifier.adapters.push.provider_token import AppleKey
@@ -67,6 +68,19 @@ def google(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
         token_path=TOKEN_PATH,
         audience=TOKEN_ORIGIN + TOKEN_PATH,
     )
+
+
+def google_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> bytes:
+    """The same account, as Google hands it out."""
+    file = {
+        "type": "service_account",
+        "project_id": PROJECT,
+        "private_key_id": GOOGLE_KEY_ID,
+        "private_key": google_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        "client_email": EMAIL,
+        "token_uri": token_uri,
+    }
+    return json.dumps(file).encode()
 
 
 def web() -> Vapid:

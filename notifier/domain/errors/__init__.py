@@ -12,8 +12,10 @@ NotifierError
 │   ├── IssuerUnavailable
 ├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
 ├── Environment                 this machine or folder can't run it (CLI exit code 3)
-│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  Unwritable  NoData  NotRunning
+│   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
+│   ├── Unwritable
+│   │   └── FileUnwritable
 ├── Poison                      a record or blob that will never be readable (dead letters)
 └── RuleFailed                  a platform's own rule of tiers, asked for a shard (dead letters)
 """
@@ -22,6 +24,7 @@ from notifier.domain.errors.environment import (
     BadSetting,
     DataLocked,
     Environment,
+    FileUnwritable,
     NoData,
     NotEmpty,
     NotOurs,
@@ -93,6 +96,7 @@ __all__ = [
     "DataLocked",
     "Environment",
     "EventConflict",
+    "FileUnwritable",
     "Forbidden",
     "ForeignDevice",
     "Full",

@@ -45,6 +45,12 @@ class Unwritable(Environment):
     code = "unwritable"
 
 
+class FileUnwritable(Unwritable):
+    """The file can't be written."""
+
+    code = "file_unwritable"
+
+
 class PortTaken(Environment):
     """The port is taken by another program; choose another with --port, or 0 for any."""
 

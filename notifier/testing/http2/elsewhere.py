@@ -25,7 +25,6 @@ def accepts(post: Post) -> Reply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
     origin: str
-    http1: str
     _pipe: "Pipe[Any, Any]"
 
     def behave(self, conduct: Conduct) -> None:
@@ -50,8 +49,7 @@ def elsewhere(
     process.start()
     theirs.close()
     try:
-        origin, http1 = ours.recv()
-        yield Elsewhere(origin=origin, http1=http1, _pipe=ours)
+        yield Elsewhere(origin=ours.recv(), _pipe=ours)
     finally:
         ours.close()
         process.join()
@@ -61,7 +59,7 @@ def _host(pipe: "Pipe[Any, Any]", asked: Asked, conduct: Conduct, certificate: P
     """Until the other end of the pipe is closed, also by the death of whoever holds it."""
     os.setsid()  # Ctrl-C is for whoever started us
     with serving(asked, conduct, certificate=certificate) as server:
-        pipe.send((server.origin, server.http1))
+        pipe.send(server.origin)
         while True:
             try:
                 word = pipe.recv()

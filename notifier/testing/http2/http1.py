@@ -1,6 +1,7 @@
 """The same server for those who speak HTTP/1.1: one request after another, as libraries of others send them."""
 
 import asyncio
+from dataclasses import replace
 from http import HTTPStatus
 
 from notifier.ports.http2 import Post, Reply, Silence
@@ -12,11 +13,12 @@ PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Http1(asyncio.Protocol):
-    """Of its conduct it keeps latency and stalls. A Silence ends the connection: there is no word for it here."""
+    """Of its conduct it keeps latency, stalls, and when a connection ends. Silence has no word here: it ends, too."""
 
     def __init__(self, house: House) -> None:
         self._house = house
         self._got = bytearray()
+        self._came = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -65,8 +67,11 @@ class Http1(asyncio.Protocol):
     def _act(self, post: Post) -> None:
         house = self._house
         house.tally.acted_upon += 1
+        self._came += 1
         answer = house.answer(post)
-        if isinstance(answer, Silence):
+        if isinstance(answer, Reply) and self._came == house.conduct.goaway_after:
+            answer = replace(answer, headers={**answer.headers, "connection": "close"})
+        if isinstance(answer, Silence) or self._came == house.conduct.cut_after:
             self._transport.close()
         elif house.conduct.latency:
             pause = house.conduct.latency.total_seconds()
@@ -77,7 +82,7 @@ class Http1(asyncio.Protocol):
     def _say(self, reply: Reply) -> None:
         if not self._transport.is_closing():
             self._transport.write(written(reply))
-        if reply.status < 200:  # after which its client waits for the answer itself
+        if reply.status < 200 or "connection" in reply.headers:  # after a 1xx its client waits for the answer itself
             self._transport.close()
 
 

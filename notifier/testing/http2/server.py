@@ -1,4 +1,5 @@
-"""An HTTP/2 server on the loopback: in a thread of its own for a test, or in a process of its own for a measurement."""
+"""An HTTP/2 server on the loopback, that speaks HTTP/1.1 as well: in a thread of its own for a test, or in a process of
+its own for a measurement."""
 
 import asyncio
 import ssl
@@ -11,8 +12,8 @@ from threading import Thread
 from typing import Any
 
 from notifier.testing.http2.conduct import Conduct
-from notifier.testing.http2.connection import Asked, Connection, House, Tally
-from notifier.testing.http2.http1 import Http1
+from notifier.testing.http2.connection import Asked, House, Tally
+from notifier.testing.http2.either import Either
 
 HOST = "127.0.0.1"
 
@@ -20,8 +21,7 @@ HOST = "127.0.0.1"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     origin: str
-    http1: str
-    """The origin for those who speak that; nobody but they can use it."""
+    """For whoever speaks HTTP/2, or HTTP/1.1."""
     _house: House
     _loop: asyncio.AbstractEventLoop
 
@@ -59,7 +59,7 @@ def serving(
 ) -> Iterator[Server]:
     """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
     house = House(asked=asked, conduct=conduct)
-    ready: Future[tuple[int, int]] = Future()
+    ready: Future[int] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
     serve = _serve(house, certificate, done, ready, port=port)
@@ -67,15 +67,14 @@ def serving(
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        origin, http1 = (f"{scheme}://{HOST}:{number}" for number in ready.result())
-        yield Server(origin=origin, http1=http1, _house=house, _loop=loop)
+        yield Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
         thread.join()
 
 
-def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[tuple[int, int]]") -> None:
+def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[int]") -> None:
     try:
         loop.run_until_complete(serve)
     except BaseException as error:
@@ -87,27 +86,35 @@ def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], read
 
 
 async def _serve(
-    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[tuple[int, int]]", *, port: int
+    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
 ) -> None:
     loop = asyncio.get_running_loop()
-    context, plain = (secure(certificate, protocol) if certificate else None for protocol in ("h2", "http/1.1"))
-    server = await loop.create_server(lambda: Connection(house), HOST, port, ssl=context)
-    other = await loop.create_server(lambda: Http1(house), HOST, 0, ssl=plain)
+    context = secure(certificate) if certificate else None
+    server = await loop.create_server(lambda: Either(house), HOST, port, ssl=context)
     try:
-        ready.set_result((server.sockets[0].getsockname()[1], other.sockets[0].getsockname()[1]))
+        ready.set_result(server.sockets[0].getsockname()[1])
         await done.wait()
     finally:
-        for each in (server, other):
-            each.close()
+        # A server that is closed fails whoever it has just let in, and leaves their socket open.
+        for listening in server.sockets:
+            loop.remove_reader(listening.fileno())
+        await _begun()
+        server.close()
         for connection in [*house.connections]:
             connection.abort()
-        for each in (server, other):
-            await each.wait_closed()
+        await server.wait_closed()
+        await asyncio.sleep(0)  # in which the sockets of those that were aborted are closed
 
 
-def secure(certificate: Path, protocol: str) -> ssl.SSLContext:
+async def _begun() -> None:
+    """Who has connected a moment ago is a connection by now, and can be ended as one."""
+    if beginning := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(beginning, timeout=1.0)
+
+
+def secure(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate)
-    context.set_alpn_protocols([protocol])
+    context.set_alpn_protocols(["h2", "http/1.1"])
     return context

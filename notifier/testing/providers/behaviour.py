@@ -15,6 +15,8 @@ STREAMS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Plat
 """What they take at once on a connection, as far as it is known: Apple's varies, and is at most that."""
 MOST_COUNT = 1_000_000_000
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
+BEGIN = ("limited", "down", "stall")
+"""What `after` is of."""
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
@@ -31,12 +33,15 @@ class Behaviour:
         """Words with commas between them; one that begins with `apns.`, `fcm.` or `web.` is for that fake alone. Raises
         ValueError, in words for people, whichever fake it is for."""
         said = {own: dict[str, Any]() for own in Platform}
-        for word in filter(None, map(str.strip, text.split(","))):
+        words = [word.strip() for word in text.split(",")] if text.strip() else []
+        for word in words:
             platforms, name, value = _word(word)
             for one in platforms:
                 if name in said[one]:
                     raise ValueError(f"{name} is said twice of {one}.")
                 said[one][name] = value
+        for late in (word for word in words if word.partition("=")[0].endswith("after")):
+            _require_begun(late, said)
         return cls._of(said[platform], platform)
 
     @classmethod
@@ -55,7 +60,15 @@ class Behaviour:
         )
 
 
+def _require_begun(late: str, said: Mapping[Platform, Mapping[str, Any]]) -> None:
+    """Raises ValueError where nothing begins then. A word for all of them may be meant for one."""
+    if not any(set(BEGIN) & set(said[one]) for one in _word(late)[0]):
+        raise ValueError(f"{late!r} says when {', '.join(BEGIN[:-1])} or {BEGIN[-1]} begins, and there is none.")
+
+
 def _word(word: str) -> tuple[list[Platform], str, Any]:
+    if not word:
+        raise ValueError(f"there is a comma with no word beside it; it is written as {EXAMPLE}.")
     said, _, value = word.partition("=")
     whose, dot, name = said.rpartition(".")
     if dot and whose not in set(Platform):
@@ -83,8 +96,14 @@ def _span(text: str) -> timedelta:
     return min(timedelta(**{_UNITS[found[2]]: float(found[1])}), FOR_EVER)
 
 
-def _span_or_ever(text: str) -> timedelta:
-    return _span(text) if text else FOR_EVER
+def _while(text: str) -> timedelta:
+    if not (found := _span(text)):
+        raise ValueError
+    return found
+
+
+def _while_or_ever(text: str) -> timedelta:
+    return _while(text) if text else FOR_EVER
 
 
 def _count(text: str) -> int:
@@ -96,9 +115,9 @@ def _count(text: str) -> int:
 WORDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "gone": (_share, "gone=2%"),
     "elsewhere": (_share, "elsewhere=1%"),
-    "limited": (_span, "limited=30s"),
-    "down": (_span, "down=30s"),
-    "stall": (_span_or_ever, "stall, for ever, or stall=30s"),
+    "limited": (_while, "limited=30s"),
+    "down": (_while, "down=30s"),
+    "stall": (_while_or_ever, "stall, for ever, or stall=30s"),
     "goaway": (_count, "goaway=1000"),
     "cut": (_count, "cut=500"),
     "streams": (_count, "streams=1"),

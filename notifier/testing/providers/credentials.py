@@ -14,6 +14,7 @@ from notifier.adapters.push.development import (
     TOKEN_ORIGIN,
     TOKEN_PATH,
     elliptic_key,
+    google_file,
     google_key,
 )
 
@@ -44,12 +45,4 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
 
 def service_account(token_uri: str = TOKEN_URI, **other: object) -> bytes:
     """The file, with whatever a test wants otherwise."""
-    file = {
-        "type": "service_account",
-        "project_id": PROJECT,
-        "private_key_id": GOOGLE_KEY_ID,
-        "private_key": pem(google_key()).decode(),
-        "client_email": EMAIL,
-        "token_uri": token_uri,
-    }
-    return json.dumps(file | other).encode()
+    return json.dumps(json.loads(google_file(token_uri)) | other).encode()

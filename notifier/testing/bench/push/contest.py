@@ -56,7 +56,7 @@ def _part(rival: Rival, pythons: Pythons) -> Part:
         python = pythons(rival.environment)
         authority = Authority.made(folder, "authority")
         with elsewhere(answers, certificate=authority.server()) as server:
-            place = Place(origin=server.origin, http1=server.http1, authority=authority.file)
+            place = Place(origin=server.origin, authority=authority.file)
             guest = Guest(
                 python=python,
                 place=rival.place,

@@ -47,7 +47,6 @@ class Place:
     """Where the server of the bench listens, and who vouches for it."""
 
     origin: str
-    http1: str
     authority: Path
 
 

@@ -53,14 +53,14 @@ def _aioapns(place: Place, alert: Alert) -> Mapping[str, Any]:
 
 
 def _firebase_admin(place: Place, alert: Alert) -> Mapping[str, Any]:
-    account = json.loads(service_account(f"{place.http1}/token"))
-    return {"origin": place.origin, "http1": place.http1, "account": account, **_shown(alert)}
+    account = json.loads(service_account(f"{place.origin}/token"))
+    return {"origin": place.origin, "account": account, **_shown(alert)}
 
 
 def _pywebpush(place: Place, alert: Alert) -> Mapping[str, Any]:
     keys = [{"p256dh": _base64(one.key), "auth": _base64(one.secret)} for one in ours.subscriptions()]
     who = {"key": pem(apple_key()).decode(), "subject": SUBJECT}
-    return {"origin": place.http1, "authority": str(place.authority), **who, "keys": keys, **_shown(alert)}
+    return {"origin": place.origin, "authority": str(place.authority), **who, "keys": keys, **_shown(alert)}
 
 
 def _base64(raw: bytes) -> str:

@@ -11,12 +11,12 @@ TOGETHER = 500
 
 
 class Firebase:
-    def __init__(self, origin: str, http1: str, account: dict[str, Any], **alert: Any) -> None:
+    def __init__(self, origin: str, account: dict[str, Any], **alert: Any) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # of tokens, at each message
         from firebase_admin import messaging
 
         self._alert, self._messaging = alert, messaging
-        self._app, self._app_of_async = (_app(name, place, account) for name, place in (("1", http1), ("2", origin)))
+        self._app, self._app_of_async = (_app(name, origin, account) for name in ("1", "2"))
         self._loop = asyncio.new_event_loop()  # one for all: its client can't be used in another
 
     def send(self, numbers: range, way: str) -> int:
