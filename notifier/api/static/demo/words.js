@@ -26,8 +26,8 @@ export const PEOPLE = {
 export const RINGS = {
   vip: "Rings first, within seconds.",
   active: "Rings right behind the VIPs.",
-  occasional: "Bulk: @nova’s bursts wake no phone.",
-  away: "No row, no alert: it is all there when the inbox is opened.",
+  occasional: "Rings for one’s own mentions. @nova’s are bulk here, and wake no phone.",
+  away: "Rings for one’s own mentions. @nova’s have no row here, and wake no phone.",
 };
 export const PLATFORMS = { apns: "APNs", fcm: "FCM", web: "Web Push" };
 
