@@ -132,7 +132,7 @@ def _to_be_told(case: Case, platform: Platform) -> Alerting:
 
 
 def _stands_for(case: Case, first: Window) -> int:
-    return next((n for n, people in first.away.items() if holds(people, case.member)), 1)
+    return 1 + len(first.tells(case.member))
 
 
 def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting:

@@ -7,7 +7,7 @@ import msgspec
 from notifier.codec.stored import pack, unpack
 from notifier.domain.bits import decode, encode
 from notifier.domain.device import DeviceId
-from notifier.domain.sending import Fate, Missed, Try, Why, Window
+from notifier.domain.sending import Fate, Missed, Olders, Try, Why, Window
 from notifier.domain.subject import Member
 
 
@@ -29,7 +29,7 @@ class _Missed(msgspec.Struct, array_like=True):
 class _Intent(msgspec.Struct, array_like=True):
     at: datetime
     people: bytes
-    away: dict[int, bytes]
+    away: tuple[tuple[Olders, bytes], ...]
     silent: dict[Why, bytes]
     again: tuple[_Try, ...]
 
@@ -43,7 +43,7 @@ def pack_intent(window: Window) -> bytes:
         _Intent(
             at=window.at,
             people=encode(window.people),
-            away={many: encode(bits) for many, bits in window.away.items()},
+            away=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
             silent={why: encode(bits) for why, bits in window.silent.items()},
             again=tuple(map(_try, window.again)),
         )
@@ -62,7 +62,7 @@ def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
         n=n,
         at=found.at,
         people=decode(found.people),
-        away={many: decode(blob) for many, blob in found.away.items()},
+        away={olders: decode(blob) for olders, blob in found.away},
         silent={why: decode(blob) for why, blob in found.silent.items()},
         again=tuple(map(_tried, found.again)),
         missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),

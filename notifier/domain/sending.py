@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from notifier.domain.audience import Tier
 from notifier.domain.backoff import backoff
-from notifier.domain.bits import Bits, nobody
+from notifier.domain.bits import Bits, holds, nobody
 from notifier.domain.device import DeviceId, Platform
 from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.subject import BurstKey, Member
@@ -38,7 +38,11 @@ class Why(StrEnum):
     SAME_TWEET = "same_tweet"
     """Another account's followers were told of the very tweet, this person among them."""
     COLLAPSED = "collapsed"
-    """A later burst of the subject tells of this one, too."""
+    """The alert of a later burst of the subject, which was sent by then, tells of this one, too."""
+
+
+Olders = tuple[int, ...]
+"""Older bursts of a subject, by their numbers, from the oldest on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class Try:
     tries: int = 0
     """That came to nothing."""
     away: int = 0
-    """Of a summary, for how many bursts it stands; 0 is the alert of the burst."""
+    """Of what is late, for how many bursts it stands, its own among them; 0 is the alert of the burst in time."""
 
 
 class Fate(StrEnum):
@@ -86,8 +90,8 @@ class Window:
     """When it was written; nothing of it was sent before."""
     people: Bits = field(default_factory=nobody)
     """Whose devices are sent to for the first time."""
-    away: Mapping[int, Bits] = field(default_factory=dict)
-    """Those of them who get a summary, by the number of bursts for which it stands."""
+    away: Mapping[Olders, Bits] = field(default_factory=dict)
+    """Those of them whose alert is a summary, by the older bursts of which it tells, too; nobody is in two of them."""
     silent: Mapping[Why, Bits] = field(default_factory=dict)
     """Those of them to whom nothing is sent."""
     again: tuple[Try, ...] = ()
@@ -102,6 +106,10 @@ class Window:
             found = found & ~bits
         return found
 
+    def tells(self, member: Member) -> Olders:
+        """The older bursts of which this member's alert tells, too."""
+        return next((olders for olders, bits in self.away.items() if holds(bits, member)), ())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
@@ -111,10 +119,6 @@ class Progress:
     """Everybody who is in a window."""
     told: Bits = field(default_factory=nobody)
     """Of them, to whom something was sent."""
-    summed: Bits = field(default_factory=nobody)
-    """Of them, who got one alert for what was late, this burst among it."""
-    collapsed: Bits = field(default_factory=nobody)
-    """Whom a later burst tells of this one."""
     broken: tuple[Window, ...] = ()
     """On their way when their worker was."""
     waiting: Mapping[DeviceId, Missed] = field(default_factory=dict)
@@ -127,13 +131,10 @@ NOTHING_SENT = Progress()
 
 def progress(windows: Sequence[Window]) -> Progress:
     """Of one sending, in their order."""
-    intended, told, summed, collapsed = nobody(), nobody(), nobody(), nobody()
+    intended, told = nobody(), nobody()
     waiting: dict[DeviceId, Missed] = {}
     for window in windows:
         intended, told = intended | window.people, told | window.told
-        collapsed = collapsed | window.silent.get(Why.COLLAPSED, nobody())
-        for bits in window.away.values():
-            summed = summed | bits
         for tried in window.again:
             waiting.pop(tried.device, None)
         for missed in window.missed or ():
@@ -142,8 +143,6 @@ def progress(windows: Sequence[Window]) -> Progress:
     return Progress(
         intended=intended,
         told=told,
-        summed=summed,
-        collapsed=collapsed,
         broken=tuple(window for window in windows if window.missed is None),
         waiting=waiting,
         windows=max((window.n + 1 for window in windows), default=0),

@@ -1,97 +1,136 @@
-"""Away: alerts of one subject that came too late become one, "while you were away", of the newest of them."""
+"""Away: alerts of one subject that came too late become one, "while you were away", of the newest that is told.
 
-from collections.abc import Mapping, Sequence
+An alert names the older bursts of which it tells, person by person, in the window that stands before it is sent. An
+older one is collapsed once such a window names it, and never for what is still to come: the newer one may find that its
+person has seen it, or is told no more, or has no phone here. While that isn't known the older one waits.
+
+A wait ends. Nobody waits for an older one, so the newest of all that are late waits for none, and each that is waited
+for has a turn soon, by which it has told its people, or left them alone, or waits for a newer one itself; then the next
+older one is the newest. And no slice outlives its day.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from notifier.domain.bits import Bits, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.device import Platform
-from notifier.domain.sending import NOTHING_SENT, Progress, progress
+from notifier.domain.lateness import REACH, Lot, Shards, coming, covered, owing, pause, stale
+from notifier.domain.ledger import Account
+from notifier.domain.seal import Seal
+from notifier.domain.sending import Olders, Window, progress
+from notifier.domain.slice import Slice
 from notifier.domain.subject import BurstKey
-from notifier.ports.bursts import Bursts
+from notifier.flow.neighbours import Neighbours
+from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sent, Spared
 from notifier.ports.seals import Seals
-
-STALE = timedelta(minutes=15)
-"""After its opening; what rings later is no news."""
-REACH = timedelta(hours=24)
-"""A night, or a day without a provider."""
-MOST = 32
-"""Bursts of the subject that are looked at before and behind one: more than its budget of fan-outs allows in a day."""
-
-
-def stale(burst: Burst, now: datetime) -> bool:
-    return now > burst.opened_at + STALE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summed:
-    """Of those to whom a late burst would be told."""
+    """Of a shard's people to whom a burst would be told."""
 
     collapsed: Bits = field(default_factory=nobody)
-    """A newer one, as late, tells of this one."""
-    counts: Mapping[int, Bits] = field(default_factory=dict)
-    """The others, by the number of bursts for which this one speaks: itself, and older ones that weren't told."""
+    """A newer one told of it."""
+    held: Bits = field(default_factory=nobody)
+    """Not in this turn: a newer one may be about to."""
+    tells: Mapping[Olders, Bits] = field(default_factory=dict)
+    """Of the others those whose alert tells of older ones, too."""
 
 
 IN_TIME = Summed()
 
+Lots = Mapping[int, Lot]
+"""By shard."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away:
-    """Whoever asks, and however late, learns the same while nothing else is told: what is noted of the others counts as
-    what is still to be."""
-
-    bursts: Bursts
+    neighbours: Neighbours
+    ledger: Ledger
     seals: Seals
     sent: Sent
     spared: Spared
 
-    def __call__(self, burst: Burst, platform: Platform, shard: int, people: Bits, now: datetime) -> Summed:
-        if not people.any() or not stale(burst, now):
-            return IN_TIME
-        newer, older = self._others(burst, now)
-        collapsed = nobody()
-        for other in newer:
-            found, left = self._of(other, platform, shard, now)
-            collapsed = collapsed | (people & (left & ~found.collapsed | found.summed))
-        return Summed(collapsed=collapsed, counts=self._counts(older, platform, shard, people & ~collapsed, now))
+    def __call__(
+        self, burst: Burst, platform: Platform, people: Mapping[int, Bits], now: datetime, going: Callable[[], None]
+    ) -> Mapping[int, Summed]:
+        """Of shards; those that it leaves out have nothing that is late. Calls `going` from burst to burst."""
+        lots = {shard: Lot(left=bits) for shard, bits in people.items() if bits.any()}
+        if not lots or not stale(burst, now):
+            return {}
+        for other in self.neighbours.newer(burst):
+            going()
+            self._heed(burst, other, platform, _left(lots), now)
+        for other in self.neighbours.older(burst, now - REACH) if _left(lots) else ():
+            going()
+            self._tell(other, platform, _left(lots), now)
+        return {shard: _summed(lot) for shard, lot in lots.items()}
 
-    def _others(self, burst: Burst, now: datetime) -> tuple[Sequence[Burst], Sequence[Burst]]:
-        """Newer ones that are late, too, and older ones, from the newest on."""
-        own = burst.key
-        near = [BurstKey(own.subject, seq) for seq in range(max(1, own.seq - MOST), own.seq + MOST + 1)]
-        found = self.bursts.read(near)
-        others = sorted((found[key] for key in near if key in found and key != own), key=lambda one: one.key.seq)
-        told = [other for other in others if not other.silent and abs(other.opened_at - burst.opened_at) < REACH]
-        newer = [other for other in told if other.key.seq > own.seq and stale(other, now)]
-        return newer, [other for other in reversed(told) if other.key.seq < own.seq]
+    def again_at(self, piece: Slice, now: datetime) -> datetime:
+        """When a slice that waits for newer ones asks again; the later, the more often it has waited."""
+        return now + pause(self.ledger.read([piece.burst])[piece.burst].standings[piece].waited)
 
-    def _counts(
-        self, older: Sequence[Burst], platform: Platform, shard: int, people: Bits, now: datetime
-    ) -> Mapping[int, Bits]:
-        """Back to the last that was told."""
-        alive, more = people, [people]  # those for whom it speaks of more than so many
-        for other in older:
-            found, left = self._of(other, platform, shard, now)
-            alive = alive & ~found.told
-            if not alive.any():
-                break
-            hit: Bits = alive & left
-            more.append(nobody())
-            for n in range(len(more) - 1, 0, -1):
-                more[n] = more[n] | (more[n - 1] & hit)
-        exact = [bits & ~above for bits, above in zip(more, [*more[1:], nobody()], strict=True)]
-        return {n: bits for n, bits in enumerate(exact, start=1) if bits.any()}
+    def _heed(self, burst: Burst, other: Burst, platform: Platform, lots: Lots, now: datetime) -> None:
+        """A newer one."""
+        seals = self._seals(other, lots)
+        # The ledger before the windows: of a slice that has ended by then they say all. Read the other way round, one
+        # that tells of this burst between the two reads would be found over, and in no window.
+        soon = self._open(other, seals, lambda account: coming(account, platform, now)) if stale(other, now) else {}
+        windows = self._windows(other.key, platform, seals)
+        to_come = dict[int, Bits]()
+        for shard, seal in seals.items():
+            lot, found = lots[shard], windows.get(shard, ())
+            lot.hear(found)
+            lot.collapse(lot.told_of(burst.key.seq))
+            to_come[shard] = covered(seal, soon) & lot.left & ~progress(found).intended
+        for shard, bits in self._unspared(other, to_come, now).items():
+            lots[shard].hold(bits)
 
-    def _of(self, other: Burst, platform: Platform, shard: int, now: datetime) -> tuple[Progress, Bits]:
-        """How far it is in the shard, whatever tier people had then, and to whom it is still to be told, by itself or
-        by a newer one: whoever has dealt with it since is told of it by none."""
-        seal = self.seals.read(other.key, [shard]).get(shard)
-        if seal is None:
-            return NOTHING_SENT, nobody()
-        windows = self.sent.read(other.key, platform, [shard]).values()
-        found = progress([window for of in windows for window in of])
-        left: Bits = seal.push & (found.collapsed | ~found.intended)
-        return found, left & ~self.spared.read(other, [shard], now)[shard].never if left.any() else left
+    def _tell(self, other: Burst, platform: Platform, lots: Lots, now: datetime) -> None:
+        """An older one: of which this alert tells whoever was still to be told of it, by itself."""
+        seals = self._seals(other, lots)
+        windows, untold = self._windows(other.key, platform, seals), dict[int, Bits]()
+        for shard, seal in seals.items():
+            lot, found = lots[shard], windows.get(shard, ())
+            lot.hear(found)
+            bits = seal.push & lot.left & ~progress(found).intended & ~lot.told_of(other.key.seq)
+            if bits.any():
+                untold[shard] = bits
+        owed = self._open(other, untold, lambda account: owing(account, platform))
+        untold = {shard: bits & covered(seals[shard], owed) for shard, bits in untold.items()}
+        for shard, bits in self._unspared(other, untold, now).items():
+            lots[shard].tell(other.key.seq, bits)
+
+    def _seals(self, other: Burst, lots: Lots) -> Mapping[int, Seal]:
+        """Of the shards in which it was for any of these; where it isn't sealed yet nobody was told of it."""
+        found = self.seals.read(other.key, lots) if lots else {}
+        return {shard: seal for shard, seal in found.items() if (seal.push & lots[shard].left).any()}
+
+    def _open(self, other: Burst, shards: Collection[int], which: Callable[[Account], Shards]) -> Shards:
+        """Of one that was taken back nothing more is told."""
+        account = self.ledger.read([other.key]).get(other.key) if shards and not other.silent else None
+        return which(account) if account else {}
+
+    def _windows(self, key: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[int, Sequence[Window]]:
+        """Of all tiers: people may have been in another one then."""
+        found = dict[int, list[Window]]()
+        for sending, windows in self.sent.read(key, platform, shards).items() if shards else ():
+            found.setdefault(sending.shard, []).extend(windows)
+        return found
+
+    def _unspared(self, other: Burst, people: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
+        some = {shard: bits for shard, bits in people.items() if bits.any()}
+        spare = self.spared.read(other, some, now) if some else {}
+        return {shard: bits & ~spare[shard].never for shard, bits in some.items()}
+
+
+def _left(lots: Lots) -> Lots:
+    return {shard: lot for shard, lot in lots.items() if lot.left.any()}
+
+
+def _summed(lot: Lot) -> Summed:
+    tells = {olders: bits for olders, bits in lot.tells.items() if olders}
+    return Summed(collapsed=lot.collapsed, held=lot.held, tells=tells)

@@ -10,9 +10,10 @@ from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobod
 from notifier.domain.burst import Burst
 from notifier.domain.caps import Ruling
 from notifier.domain.device import Device
-from notifier.domain.sending import Missed, Progress, Sending, Try, Why, Window, in_doubt, is_over
+from notifier.domain.lateness import stale
+from notifier.domain.sending import Missed, Olders, Progress, Sending, Try, Why, Window, in_doubt, is_over
 from notifier.domain.subject import Member
-from notifier.flow.away import Away, Summed
+from notifier.flow.away import IN_TIME, Summed
 from notifier.flow.capping import Capping
 from notifier.ports.devices import Devices
 from notifier.ports.push import Spare
@@ -50,7 +51,7 @@ class Part:
         kept = {call.device.id for call in calls}
         again = tuple(tried for tried in self.window.again if tried.device in kept)
         mask = from_offsets(range(end % SHARD_MEMBERS + 1))
-        return replace(self, window=replace(_within(self.window, mask), again=again), calls=calls)
+        return replace(self, window=replace(_masked(self.window, mask), again=again), calls=calls)
 
     def without(self, people: Collection[Member]) -> "Part":
         """With none of their calls; they are in its window no more, and so are still to be told."""
@@ -59,7 +60,7 @@ class Part:
         calls = [call for call in self.calls if call.tried.member not in people]
         out = {call.device.id for call in self.calls if call.tried.member in people}
         again = tuple(tried for tried in self.window.again if tried.device not in out)
-        return replace(self, window=replace(_within(self.window, ~_bits(people)), again=again), calls=calls)
+        return replace(self, window=replace(_masked(self.window, ~_bits(people)), again=again), calls=calls)
 
     @property
     def empty(self) -> bool:
@@ -74,6 +75,7 @@ class Shard:
     alerted: Bits
     """Whom it is for, by its seal."""
     spare: Spare
+    summed: Summed = IN_TIME
 
     @property
     def pending(self) -> Bits:
@@ -83,7 +85,7 @@ class Shard:
 
     @property
     def fresh(self) -> Bits:
-        found: Bits = self.pending & ~self.spare.asleep
+        found: Bits = self.pending & ~self.spare.asleep & ~self.summed.held
         return found
 
     def later(self, now: datetime) -> Iterator[datetime]:
@@ -101,24 +103,23 @@ class Shard:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
     devices: Devices
-    away: Away
     capping: Capping
     at_once: int = AT_ONCE
 
     def __call__(self, burst: Burst, shard: Shard, now: datetime) -> Iterator[Part]:
         """What was on its way at a crash first, then what is to be tried again, then whoever wasn't told yet."""
         numbers = iter(range(shard.progress.windows, 1 << 31))
-        yield from (self._broken(shard, window, now) for window in shard.progress.broken)
+        yield from (self._broken(burst, shard, window, now) for window in shard.progress.broken)
         yield from self._due(shard, now, lambda: next(numbers))
         yield from self._fresh(burst, shard, now, lambda: next(numbers))
 
-    def _broken(self, shard: Shard, window: Window, now: datetime) -> Part:
+    def _broken(self, burst: Burst, shard: Shard, window: Window, now: datetime) -> Part:
         """All of it may have arrived, and any of it may not: to each of its devices it is a try without an answer. Sent
         again right here it would wake whoever sleeps by now, and ring for ever where each worker dies over it."""
         tries, people = [*window.again], window.told & ~shard.spare.never
         if people.any():
             reached = self.devices.reached(shard.sending.platform, shard.sending.shard, people)
-            tries += [_first(device, window, window.at) for device in reached]
+            tries += [_first(burst, device, window) for device in reached]
         missed = tuple(in_doubt(tried, now) for tried in tries)
         return Part(sending=shard.sending, window=replace(window, missed=missed), calls=(), written=True)
 
@@ -145,13 +146,12 @@ class Calls:
         people, at = shard.fresh, shard.sending
         if not people.any():
             return
-        summed = self.away(burst, at.platform, at.shard, people, now)
         for devices in _by_person(self.devices.reached(at.platform, at.shard, people), self.at_once):
             members = {device.member for device in devices}
-            window = self._window(burst, summed, members, number(), now)
+            window = self._window(burst, shard.summed, members, number(), now)
             told = window.told
             calls = [
-                Call(device=device, tried=_first(device, window, now))
+                Call(device=device, tried=_first(burst, device, window))
                 for device in devices
                 if holds(told, device.member)
             ]
@@ -166,8 +166,8 @@ class Calls:
         for ruling, why in _WHY.items():
             if capped := {member for member in members if rulings.get(member) is ruling}:
                 silent[why] = _bits(capped)
-        away = {n: bits & people for n, bits in summed.counts.items() if (bits & people).any()}
-        return Window(n=n, at=now, people=people, away=away, silent=silent)
+        window = Window(n=n, at=now, people=people, silent=silent)
+        return replace(window, away=_within(summed.tells, window.told))
 
 
 def _by_person(devices: Iterable[Device], most: int) -> Iterator[Sequence[Device]]:
@@ -182,12 +182,14 @@ def _by_person(devices: Iterable[Device], most: int) -> Iterator[Sequence[Device
         yield part
 
 
-def _first(device: Device, window: Window, now: datetime) -> Try:
-    return Try(device=device.id, member=device.member, first=now, away=_away(window, device.member))
+def _first(burst: Burst, device: Device, window: Window) -> Try:
+    away = 1 + len(window.tells(device.member)) if stale(burst, window.at) else 0
+    return Try(device=device.id, member=device.member, first=window.at, away=away)
 
 
-def _away(window: Window, member: Member) -> int:
-    return next((n for n, bits in window.away.items() if holds(bits, member)), 0)
+def _within(tells: Mapping[Olders, Bits], people: Bits) -> Mapping[Olders, Bits]:
+    found = {olders: bits & people for olders, bits in tells.items()}
+    return {olders: bits for olders, bits in found.items() if bits.any()}
 
 
 def _bits(members: Iterable[Member]) -> Bits:
@@ -195,10 +197,10 @@ def _bits(members: Iterable[Member]) -> Bits:
     return from_offsets(places) if places else nobody()
 
 
-def _within(window: Window, mask: Bits) -> Window:
+def _masked(window: Window, mask: Bits) -> Window:
     return replace(
         window,
         people=window.people & mask,
-        away={n: bits & mask for n, bits in window.away.items()},
+        away=_within(window.away, mask),
         silent={why: bits & mask for why, bits in window.silent.items()},
     )

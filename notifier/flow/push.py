@@ -1,7 +1,7 @@
 """Push: after the rows, one alert for those of a slice who had a device when it was sealed and may still be told."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.bits import count
@@ -10,6 +10,7 @@ from notifier.domain.device import Platform
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.sending import NOTHING_SENT, Sending, Window, progress
 from notifier.domain.slice import Slice
+from notifier.flow.away import IN_TIME, Away
 from notifier.flow.breakers import Breakers
 from notifier.flow.calls import AT_ONCE, Calls, Part, Shard
 from notifier.flow.pacing import Pacing
@@ -45,6 +46,7 @@ class Push:
     seals: Seals
     spared: Spared
     sent: Sent
+    away: Away
     calls: Calls
     ringing: Ringing
     breakers: Breakers
@@ -64,7 +66,7 @@ class Push:
                 tally.later.clear()
                 break
             shards = self._shards(burst, piece, piece.shards[start : start + SHARDS_AT_ONCE], tally)
-            if not self._ring(burst, shards, hold, tally):
+            if not self._ring(burst, self._summed(burst, piece, shards, hold, tally), hold, tally):
                 break
         if tally.later:
             return Entry(slice=piece, fact=Fact.WAITS, at=min(tally.later))
@@ -85,6 +87,16 @@ class Push:
             tally.people += count(done.told)
             tally.later.extend(shards[-1].later(now))
         return shards
+
+    def _summed(
+        self, burst: Burst, piece: Slice, shards: Sequence[Shard], hold: Hold, tally: _Tally
+    ) -> Sequence[Shard]:
+        """With what is late. Where a newer burst may come first the slice waits, and holds no worker meanwhile."""
+        now, people = self.clock.now(), {shard.sending.shard: shard.fresh for shard in shards}
+        found = self.away(burst, piece.step.platform, people, now, hold.going)
+        if any(of.held.any() for of in found.values()):
+            tally.later.append(self.away.again_at(piece, now))
+        return [replace(shard, summed=found.get(shard.sending.shard, IN_TIME)) for shard in shards]
 
     def _ring(self, burst: Burst, shards: Iterable[Shard], hold: Hold, tally: _Tally) -> bool:
         """False where the rest is for later, or for nobody any more."""
@@ -110,7 +122,7 @@ class Push:
         """Of many shards with few people each one batch: a provider takes as long for one as for a thousand."""
         batch, size = list[Part](), 0
         for shard in shards:
-            hold.going()  # what is late asks for all that is late of its subject, shard by shard
+            hold.going()
             for part in self.calls(burst, shard, self.clock.now()):
                 batch.append(part)
                 size += len(part.calls)

@@ -11,9 +11,9 @@ from notifier.domain.audience import Tier
 from notifier.domain.burst import Burst
 from notifier.domain.device import Device, DeviceId, Platform
 from notifier.domain.errors import OUTAGES
+from notifier.domain.lateness import stale
 from notifier.domain.receipt import DropToken, Receipt, RetryAt
 from notifier.domain.sending import Fate, Missed, Window, is_over, later, missed
-from notifier.flow.away import stale
 from notifier.flow.breakers import Breakers, line_of
 from notifier.flow.calls import Call, Part
 from notifier.flow.pacing import Pacing

@@ -13,6 +13,7 @@ from notifier.flow.delivery import Delivery
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.easing import Easing
 from notifier.flow.mending import MendedSets
+from notifier.flow.neighbours import Neighbours
 from notifier.flow.pacing import Pacing
 from notifier.flow.push import Push
 from notifier.flow.rates import Rates
@@ -71,14 +72,16 @@ class Telling(Calling):
     def push(self) -> Push:
         p = self.ports
         breakers, pacing = Breakers(clock=p.clock, report=p.lines, metrics=self.metrics), self.pacing()
-        away = Away(bursts=p.bursts, seals=p.seals, sent=p.sent, spared=p.spared)
+        near = Neighbours(bursts=p.bursts)
+        away = Away(neighbours=near, ledger=p.ledger, seals=p.seals, sent=p.sent, spared=p.spared)
         capping = Capping(caps=p.caps, metrics=self.metrics, terms=self.settings.push.caps)
         return Push(
             bursts=p.bursts,
             seals=p.seals,
             spared=p.spared,
             sent=p.sent,
-            calls=Calls(devices=p.devices, away=away, capping=capping),
+            away=away,
+            calls=Calls(devices=p.devices, capping=capping),
             ringing=self.ringing(breakers, pacing),
             breakers=breakers,
             pacing=pacing,

@@ -108,7 +108,7 @@ def test_what_others_had_of_a_window_is_not_the_persons() -> None:
 
 
 def test_a_summary_says_for_how_many_bursts_it_stands() -> None:
-    found = told(case(window(away={3: people(BOB), 1: people(OTHER)})))
+    found = told(case(window(away={(4, 7): people(BOB), (7,): people(OTHER)})))
     assert (found.told, found.stands_for) == (Told.SENT, 3)
     assert "for 3 of the account" in alert_words(found)
 

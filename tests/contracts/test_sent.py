@@ -45,7 +45,7 @@ WHOLE = Window(
     n=0,
     at=START + timedelta(microseconds=123_456),
     people=from_offsets(range(2_000)),
-    away={2: from_offsets([1, 2]), 7: everybody()},
+    away={(7,): from_offsets([1, 2]), (1, 7, 1_000_000): everybody()},
     silent={Why.HOURLY: from_offsets([3]), Why.COLLAPSED: from_offsets(range(4, 9_000))},
     again=(TRIED, replace(TRIED, device=DeviceId("d3"))),
 )

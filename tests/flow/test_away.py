@@ -8,13 +8,13 @@ from notifier.codec.spares import spares
 from notifier.domain.alert import Mentioned, WhileAway
 from notifier.domain.audience import Tier
 from notifier.domain.burst import Burst
+from notifier.domain.lateness import STALE
 from notifier.domain.marks import Mark
 from notifier.domain.overall import OverallWish
 from notifier.domain.quiet import Hours
 from notifier.domain.receipt import RetryAt
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Member, UserId
-from notifier.flow.away import STALE
 from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage

@@ -11,6 +11,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.bits import Bits, from_offsets
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.lateness import STALE
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.marks import Mark
 from notifier.domain.outcome import Again
@@ -19,7 +20,6 @@ from notifier.domain.quiet import Hours
 from notifier.domain.slice import TERMS, Pool, Slice, Step
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.want import Volume
-from notifier.flow.away import STALE
 from notifier.flow.work import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger
