@@ -26,10 +26,13 @@ SEEDS = {
     "zombies": 4,
     "dialling": 1,
     "redialling": 1,
+    "nights": 3,
+    "mornings": 3,
 }
 """Of the courses; then the dice's own."""
 OWN = ("--seeds", "250")
 REASONS = {
+    "collapsed_into_a_pending_newer": "which is said to be collapsed, and isn't",
     "head_before_blob": "doesn't name shard",
     "loser_not_told": "the bitmap push has",
     "set_written_without_stamp": "the bitmap followers of",
@@ -54,6 +57,7 @@ TOLD_BY = {
         ("mark_before_send", "mark_after_send_without_intent", "retry_by_member", "sent_kept_in_redis_only"),
         "redialling",
     ),
+    "collapsed_into_a_pending_newer": "mornings",
     "parked_slices_forgotten": "pause",
     "head_before_blob": "first",
     "set_written_without_stamp": "zombies",

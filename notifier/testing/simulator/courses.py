@@ -8,7 +8,7 @@ from itertools import product
 from notifier.testing.simulator.days import some_days
 from notifier.testing.simulator.desk import a_hold
 from notifier.testing.simulator.dialling import dialling, redialling
-from notifier.testing.simulator.nights import nights
+from notifier.testing.simulator.nights import mornings, nights
 from notifier.testing.simulator.quarrel import a_quarrel
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
@@ -242,6 +242,7 @@ COURSES = {
     "dialling": dialling,
     "redialling": redialling,
     "nights": nights,
+    "mornings": mornings,
 }
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 from notifier.domain.slice import Pool
 from notifier.testing.simulator.dialling import ANSWERS, DEVICES, OWNERS
+from notifier.testing.simulator.handsets import ALL
 from notifier.testing.simulator.scene import AUTHORS, VIEWERS
 from notifier.testing.simulator.script import (
     Changed,
@@ -70,7 +71,8 @@ def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Scr
     crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
     taking_back = _taking_back(crossing, Random(f"retractions {seed}"))
     dialling = _dialling(_holding(taking_back, Random(f"holding {seed}")), Random(f"devices {seed}"))
-    return _sleeping(_answering(dialling, Random(f"answers {seed}")), Random(f"nights {seed}"))
+    sleeping = _sleeping(_answering(dialling, Random(f"answers {seed}")), Random(f"nights {seed}"))
+    return _reaching(sleeping, Random(f"providers {seed}"))
 
 
 def _parting(script: Script, random: Random) -> Script:
@@ -145,6 +147,14 @@ def _sleeping(script: Script, random: Random) -> Script:
     whats += random.choice(([], [(late, Changed(person=names[0], what="quiet:0-0"))]))
     whats += random.choice(([], [(late, Frozen(lasting=timedelta(minutes=random.choice((16, 61)))))]))
     return script.with_more(*(Happening(step=step, what=what) for step, what in whats))
+
+
+def _reaching(script: Script, random: Random) -> Script:
+    """In a tenth of the scripts, and in half of those in which some sleep, people have phones of several providers."""
+    sleepers = any(isinstance(one.what, Changed) and one.what.what.startswith("quiet") for one in script.happenings)
+    if script.devices or random.random() < (0.5 if sleepers else 0.9):
+        return script
+    return replace(script, platforms=ALL)
 
 
 def _crossing(script: Script, random: Random) -> Script:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.alert import Alert
+from notifier.domain.alert import Alert, WhileAway
 from notifier.domain.audience import Tier
 from notifier.domain.bits import holds, shard_of
 from notifier.domain.device import Device
@@ -19,6 +19,9 @@ from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.oracle import Marked
 from notifier.testing.simulator.sight import Sight, key_of
 
+LATE = timedelta(minutes=15)
+"""After its opening an alert is told with the older ones that are late, too."""
+
 Name = tuple[Tier, int, datetime]
 """Of a window, among those of one burst and shard."""
 
@@ -30,7 +33,10 @@ class Ringing:
     sight: Sight
     marked: dict[str, Marked] = field(default_factory=dict)
     """What people did with their lists: known here only once it stands in the store."""
-    taken: dict[str, frozenset[int]] = field(default_factory=dict)
+    taken: dict[tuple[str, BurstKey], frozenset[int]] = field(default_factory=dict)
+    """Whom each could alert as it took up its slice, awake or not: where it is late of the older bursts, too."""
+    awake: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Who was, as each of them took up its slice."""
     first: dict[tuple[BurstKey, Device], Name] = field(default_factory=dict)
     """The window in which each device was told for the first time."""
     taken_in: dict[tuple[BurstKey, Device], set[Name]] = field(default_factory=dict)
@@ -38,13 +44,18 @@ class Ringing:
     wrong: list[str] = field(default_factory=list)
 
     def takes(self, owner: str, burst: BurstKey) -> None:
-        self.taken[owner] = self._may(burst)
+        self.taken[owner, burst], self.awake[owner] = self._may(burst), self._awake()
+        by_key, now = self.sight.ground.bursts.by_key, self.sight.ground.clock.now()
+        if now > by_key[burst].opened_at + LATE:
+            older = (key for key in by_key if key.subject == burst.subject and key.seq < burst.seq)
+            self.taken |= {(owner, key): self._may(key) for key in older}
 
-    def rings(self, owner: str, burst: BurstKey, device: Device) -> None:
+    def rings(self, owner: str, alert: Alert, device: Device) -> None:
         """Nothing is sent that the store doesn't know of as on its way. Who was in a window is in no later one.
         What was taken is sent again as long as that isn't noted, or noted as in doubt, and no longer. Who could be
-        alerted neither at the start nor now must not be."""
-        member, going = device.member, self._going(burst, device)
+        alerted neither at the start nor now must not be. An alert stands for as many as its window names."""
+        burst, member = alert.burst, device.member
+        going = self._going(burst, device)
         if not going:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
         fresh = [name for name, window in going.items() if holds(window.told, member)]
@@ -52,10 +63,16 @@ class Ringing:
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
         if (taken := self.taken_in.get((burst, device))) and not taken & self._in_doubt(burst, device):
             self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
-        if member not in self.taken.get(owner, frozenset()) | self._may(burst):
-            self.wrong.append(
-                f"{member} was alerted of {burst} after having seen, muted or blocked, or once it was taken back"
-            )
+        if going and (many := _stands_for(alert)) not in {_noted(window, device) for window in going.values()}:
+            self.wrong.append(f"{member} was alerted of {burst} as one of {many}, which no window says")
+        olders = {seq for window in going.values() for seq in window.tells(member)}
+        if member not in self.awake.get(owner, frozenset()) | self._awake():
+            self.wrong.append(f"{member} was alerted of {burst} while asleep")
+        for key in (burst, *(BurstKey(burst.subject, seq) for seq in olders)):
+            if member not in self.taken.get((owner, key), frozenset()) | self._may(key):
+                self.wrong.append(
+                    f"{member} was alerted of {key} after having seen, muted or blocked, or once it was taken back"
+                )
 
     def takes_it(self, burst: BurstKey, device: Device) -> None:
         self.taken_in.setdefault((burst, device), set()).update(self._going(burst, device))
@@ -92,20 +109,31 @@ class Ringing:
             return frozenset()
         lives = self.sight.scene.lives()
         never = {p.member for p in lives if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
-        return self._may(burst, awake=False) - never
+        return self._may(burst) - never
 
-    def _may(self, burst: BurstKey, *, awake: bool = True) -> frozenset[int]:
+    def _awake(self) -> frozenset[int]:
+        now, possible = self.sight.ground.clock.now(), self.sight.scene.possible().values()
+        return frozenset(p.member for people in possible for p in people if not p.sleeps(now))
+
+    def _may(self, burst: BurstKey) -> frozenset[int]:
         oracle, now = self.sight.lenient(), self.sight.ground.clock.now()
         seen, possible = oracle.bursts[key_of(burst)], self.sight.scene.possible().values()
         return frozenset(
-            p.member
-            for people in possible
-            for p in people
-            if oracle.rings(p, seen, self._marked(p.name), now) and not (awake and p.sleeps(now))
+            p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)
         )
 
     def _marked(self, name: str) -> Marked:
         return self.marked.get(name, Marked())
+
+
+def _stands_for(alert: Alert) -> int:
+    return alert.news.count if isinstance(alert.news, WhileAway) else 1
+
+
+def _noted(window: Window, device: Device) -> int:
+    """For how many bursts its alert to the device stands."""
+    again = [tried.away for tried in window.again if tried.device == device.id]
+    return max(1, *again) if again else 1 + len(window.tells(device.member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +168,7 @@ class OwnPhones:
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         for device in devices:
-            self.ringing.rings(self.owner, alert.burst, device)
+            self.ringing.rings(self.owner, alert, device)
             receipt = self._ring(alert, device)
             if isinstance(receipt, Accepted):
                 self.ringing.takes_it(alert.burst, device)

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.domain.device import Platform
 from notifier.domain.slice import Pool
 from notifier.flow.preferences import Asking
 from notifier.flow.router import Router
@@ -23,7 +22,7 @@ from notifier.testing.simulator.owing import OwingPull
 from notifier.testing.simulator.process import Process
 from notifier.testing.simulator.ringing import OwnClaims, OwnPhones, Ringing
 from notifier.testing.simulator.scheduler import Scheduler
-from notifier.testing.simulator.script import Part
+from notifier.testing.simulator.script import Part, Script
 from notifier.testing.simulator.tap import tapped
 from notifier.testing.simulator.visits import driven
 from notifier.testing.simulator.watching import OwnSeals, OwnSets, Watching
@@ -79,11 +78,7 @@ class Roles:
     settings: Settings
     ringing: Ringing
     watching: Watching
-    graph: bool = False
-    takes_back: bool = False
-    devices: bool = False
-    anew: bool = False
-    """Sizes are read for each mention."""
+    script: Script
     metrics: Metrics = field(default_factory=Metrics)
 
     def system(self, process: Process) -> System:
@@ -104,7 +99,8 @@ class Roles:
 
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
-        some = {topics.FOLLOWS: self.graph, topics.RETRACTIONS: self.takes_back, topics.DEVICES: self.devices}
+        script = self.script
+        some = {topics.FOLLOWS: script.graph, topics.RETRACTIONS: script.takes_back, topics.DEVICES: script.devices}
         threads = {
             f"{name}/{loop}": self._loop(loop, self._pump(system, stream).step, POLLS_EVERY)
             for loop, stream in READS.items()
@@ -134,7 +130,9 @@ class Roles:
 
     def _pump(self, system: System, stream: str) -> Pump:
         made = pump(system, stream)
-        if self.anew and isinstance(made.stage, Router):  # what takes minutes else happens many times in a course
+        if self.script.resizes and isinstance(
+            made.stage, Router
+        ):  # what takes minutes else happens many times in a course
             made.stage = replace(made.stage, sizes=replace(made.stage.sizes, kept_for=timedelta(0)))
         return made
 
@@ -214,8 +212,8 @@ class Roles:
             lines=g.lines,  # nobody decides by it
             bus=cache("bus"),
             queue=tapped(g.queue, "queue", Part.QUEUE, gate),
-            providers={Platform.FCM: self._phones(owner)},
-            platforms=[Platform.FCM],
+            providers=dict.fromkeys(self.script.platforms, self._phones(owner)),
+            platforms=self.script.platforms,
             clock=g.clock,
             nonces=g.nonces,
             chance=lambda: 0.5,

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from notifier.domain.alert import alert, summary
-from notifier.domain.bits import members
+from notifier.domain.bits import holds, members
+from notifier.domain.device import Platform
 from notifier.domain.ledger import Account, Fact
 from notifier.domain.sending import Sending, Why, Window
 from notifier.domain.slice import Slice, Step
@@ -16,17 +17,16 @@ from notifier.testing.simulator.script import Failing, Fault, Killed, Outage, Pa
 from notifier.testing.simulator.sight import key_of
 from notifier.testing.simulator.world import World
 
-LATE = timedelta(minutes=15)
 CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
 """Alerts of a person, in any span of that length."""
 
-Told = Counter[tuple[BurstKey, Member]]
+Told = Counter[tuple[BurstKey, Member, Platform]]
 Windows = list[tuple[Sending, Window]]
 
 
 def rung(world: World) -> Iterator[str]:
     ground = world.ground
-    told: Told = Counter((sent.burst, device.member) for sent, device in ground.phones.arrived)
+    told: Told = Counter((sent.burst, device.member, device.platform) for sent, device in ground.phones.arrived)
     yield from world.ringing.wrong
     yield from _named(world)
     for account in ground.archive.accounts():
@@ -34,7 +34,7 @@ def rung(world: World) -> Iterator[str]:
     alerted = _alerted(world)
     yield from (
         f"{member} was alerted of {burst} without a seal"
-        for burst, member in sorted(told)
+        for burst, member, _ in sorted(told)
         if member not in alerted[burst]
     )
     windows: Windows = [(at, window) for at, some in ground.sent.windows.items() for window in some.values()]
@@ -50,8 +50,8 @@ def _named(world: World) -> Iterator[str]:
 
 
 def _done(world: World, account: Account, told: Told) -> Iterator[str]:
-    """Phones that are done rang for all whom nothing spared it, or it is noted of whom they didn't; what was left to
-    the pull path was late."""
+    """Phones that are done rang for all whom nothing spared it and who have one of that provider's, or it is noted of
+    whom they didn't; what was left to the pull path was late."""
     seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}
     always = world.ringing.always(account.plan.burst)
     for piece, standing in account.standings.items():
@@ -63,8 +63,10 @@ def _done(world: World, account: Account, told: Told) -> Iterator[str]:
             if standing.ended.fact is not Fact.DONE:
                 continue
             windows = _windows(world, piece, shard)
-            wanted = {Member(m) for m in members(seals[shard].alerted(piece.tier), shard)} & always
-            if unheard := {m for m in wanted if not told[piece.burst, m]} - _noted(windows, shard):
+            platform = piece.step.platform
+            reached = always & world.scene.reached_by(platform)
+            wanted = {Member(m) for m in members(seals[shard].alerted(piece.tier), shard)} & reached
+            if unheard := {m for m in wanted if not told[piece.burst, m, platform]} - _noted(windows, shard):
                 yield f"{piece} is done, and {sorted(unheard)} were not alerted"
             if any(window.missed is None for window in windows):
                 yield f"{piece} is done, and nobody knows what became of all it sent"
@@ -96,7 +98,11 @@ def _silent(world: World, windows: Windows, alerted: Mapping[BurstKey, set[Membe
         for why, bits in window.silent.items():
             for member in map(Member, members(bits, at.shard)):
                 others = [key for key in alerted if key != at.burst and member in alerted[key]]
-                if not _holds(world, why, at.burst, others, window.at):
+                if why is Why.COLLAPSED:
+                    so = _collapsed(world, at, member, window.at)
+                else:
+                    so = _holds(world, why, at.burst, others, window.at)
+                if not so:
                     yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
 
 
@@ -111,8 +117,18 @@ def _holds(world: World, why: Why, burst: BurstKey, others: list[BurstKey], now:
             own = tweets[key_of(burst)].tweets
             return any(set(own) & set(tweets[key_of(key)].tweets) for key in others)
         case Why.COLLAPSED:
-            newer = [key for key in others if key.subject == burst.subject and key.seq > burst.seq]
-            return any(opened[key] + LATE < now for key in newer)
+            return False
+
+
+def _collapsed(world: World, at: Sending, member: Member, now: datetime) -> bool:
+    """The alert of a newer burst to that person's phones of the provider was sent by then, and names this one."""
+    burst, by_key = at.burst, world.ground.bursts.by_key
+    for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
+        for windows in world.ground.sent.read(newer, at.platform, [at.shard]).values():
+            told = (one for one in windows if one.at <= now and holds(one.told, member))
+            if any(burst.seq in one.tells(member) for one in told):
+                return True
+    return False
 
 
 def _capped(world: World, windows: Windows) -> Iterator[str]:

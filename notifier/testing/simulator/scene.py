@@ -1,14 +1,14 @@
 """The scene: a dozen people in two shards, told to the system and to the oracle in the same breath."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from notifier.domain.activity import FOREVER
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, shard_of
-from notifier.domain.device import Device, DeviceWord, FirebaseToken, gone
+from notifier.domain.device import Platform
 from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import Kind, Member, Subject, UserId
@@ -21,6 +21,7 @@ from notifier.testing.memory.clock import START
 from notifier.testing.oracle import FOR_EVER, Person
 from notifier.testing.simulator.changes import AT_ONCE, quiet_of
 from notifier.testing.simulator.ground import Ground
+from notifier.testing.simulator.handsets import ONE, handsets, kept
 from notifier.testing.simulator.rumours import Rumours
 from notifier.testing.simulator.script import Changed
 
@@ -93,7 +94,15 @@ def _silent(person: Person, owner: str) -> bool:
 
 
 class Scene:
-    def __init__(self, ground: Ground, crowd: int, *, graph: bool = False, phones: bool = True) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        crowd: int,
+        platforms: Collection[Platform] = ONE,
+        *,
+        graph: bool = False,
+        phones: bool = True,
+    ) -> None:
         self.base = cast(crowd, phones=phones)
         """Without what the log has carried."""
         self.people = self.base
@@ -105,7 +114,7 @@ class Scene:
         """All sizes that each was ever said to have."""
         self.rumours = Rumours(ground)
         self._ground = ground
-        self._graph, self._phones = graph, phones
+        self._graph, self._phones, self._platforms = graph, phones, platforms
         ground.directory.enrol(
             [Account(user=UserId(p.name), member=Member(p.member), deleted=p.deleted) for p in self.people.values()]
         )
@@ -230,13 +239,12 @@ class Scene:
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
         if self._phones:
-            self._ground.devices.write([self._phone(p) for p in self.base.values()])
+            now, people = self._ground.clock.now(), self.base.values()
+            self._ground.devices.write([one for p in people for one in handsets(p, self._platforms, now)])
 
-    def _phone(self, person: Person) -> DeviceWord:
-        """One of each, as it stands from now on."""
-        member, address = Member(person.member), FirebaseToken(token=person.name)
-        device = Device(member=member, address=address, registered_at=self._ground.clock.now())
-        return device if person.push else gone(device)
+    def reached_by(self, platform: Platform) -> frozenset[int]:
+        """Whose phone rings by it, if they have one."""
+        return frozenset(p.member for p in self.base.values() if platform in kept(p.name, self._platforms))
 
     def _tell_subjects(self) -> None:
         living, known = [p for p in self.base.values() if not p.deleted], (*self.history, self.base)

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
+from notifier.domain.device import Platform
+from notifier.testing.simulator.handsets import ONE
+
 
 class Part(StrEnum):
     """What can be out of reach as a whole."""
@@ -204,6 +207,9 @@ class Script:
 
     devices: bool = False
     """Devices go through the log, and a switchboard makes a bitmap of who has one. Else it is so at once."""
+
+    platforms: tuple[Platform, ...] = ONE
+    """Providers. Where there are several, some people have a device of each, and others of another one alone."""
 
     desk: bool = False
     """There is an operator, who lets go again and again what is held."""

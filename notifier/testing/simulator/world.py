@@ -55,7 +55,7 @@ class World:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.ground = Ground()
-        self.scene = Scene(self.ground, script.crowd, graph=script.graph, phones=not script.devices)
+        self.scene = Scene(self.ground, script.crowd, script.platforms, graph=script.graph, phones=not script.devices)
         self.tweets: dict[str, Tweet] = {}
         self.accepted: set[str] = set()
         self.unsent: deque[tuple[str, bytes]] = deque()
@@ -73,17 +73,7 @@ class World:
         self.ringing = Ringing(self.sight)
         self.watching = Watching(self.scene, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
-        self.roles = Roles(
-            self.ground,
-            self.scheduler,
-            settings,
-            self.ringing,
-            self.watching,
-            graph=script.graph,
-            takes_back=script.takes_back,
-            devices=script.devices,
-            anew=script.resizes,
-        )
+        self.roles = Roles(self.ground, self.scheduler, settings, self.ringing, self.watching, script)
         reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
         self.visits = Visits(reads, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
