@@ -1,16 +1,19 @@
 """Devices go round among people between any two steps of a storm; who hears of it, or rings them, dies and sleeps."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from notifier.domain.alert import WhileAway
+from notifier.domain.bits import members
+from notifier.domain.device import Platform
 from notifier.domain.sending import Why
-from notifier.domain.subject import Member
+from notifier.domain.subject import Member, Subject
 from notifier.testing.simulator.courses import dies, fails, points, sleeps
 from notifier.testing.simulator.dialling import dialling, redialling
 from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.nights import nights
+from notifier.testing.simulator.nights import mornings, nights
 from notifier.testing.simulator.script import How, Script
 from notifier.testing.simulator.world import World
 
@@ -72,8 +75,28 @@ def test_whoever_slept_hears_of_a_night_once() -> None:
     assert any(Why.COLLAPSED in window.silent for window in windows)
 
 
+def test_phones_of_every_provider_ring_in_the_morning_and_nobody_is_told_of_anything_twice() -> None:
+    world = played(mornings())
+    phones = {device.platform for alert, device in world.ground.phones.arrived if isinstance(alert.news, WhileAway)}
+    assert phones == {*Platform}
+    told = Counter[tuple[Subject, int, Platform, int]]()
+    for at, some in world.ground.sent.windows.items():
+        for member, window in ((Member(m), one) for one in some.values() for m in members(one.told, at.shard)):
+            of = (at.burst.seq, *window.tells(member))
+            told.update((at.burst.subject, seq, at.platform, member) for seq in of)
+    assert told.total() > 10
+    assert [one for one, n in told.items() if n > 1] == []
+
+
+COURSES = {"nights": (nights, 59), "mornings": (mornings, 211)}
+"""With how many points from one that is struck to the next."""
+
+
 @pytest.mark.parametrize("strike", ["dies", "sleeps", "after"])
-def test_a_night_s_alerts_survive_whoever_rings_them(strike: str) -> None:
-    struck = list(points(nights(), STRIKES[strike], every=29, start=7 * [*STRIKES].index(strike), within="push-1"))
-    assert len(struck) > 10, "the course has hardly a point to strike at"
+@pytest.mark.parametrize("course", COURSES)
+def test_a_night_s_alerts_survive_whoever_rings_them(course: str, strike: str) -> None:
+    script, every = COURSES[course]
+    start = 7 * [*STRIKES].index(strike)
+    struck = list(points(script(), STRIKES[strike], every=every, start=start, within="push-1"))
+    assert len(struck) > 5, "the course has hardly a point to strike at"
     assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []

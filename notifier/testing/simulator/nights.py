@@ -17,11 +17,11 @@ def nights() -> Script:
         Happening(step=700, what=Changed(person="roy", what="quiet:0-0")),
         Happening(step=1_000, what=Frozen(lasting=timedelta(minutes=20))),
     ]
-    return Script(seed=1, steps=1_300, happenings=happenings, collapse=timedelta(0), platforms=ALL)
+    return Script(seed=1, steps=1_300, happenings=happenings, collapse=timedelta(0))
 
 
 def mornings() -> Script:
-    """The newest tweet is taken back, or what came at night is looked at, while phones ring for it."""
+    """The newest tweet is taken back, and what came at night is looked at, while phones of every provider ring."""
     happenings = [
         *_evening(),
         Happening(step=1_000, what=Frozen(lasting=timedelta(minutes=20))),
