@@ -1,0 +1,129 @@
+"""Who is late and waits for a newer burst: what a crash leaves in doubt, how often it asks, and what it reads."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.lateness import STALE
+from notifier.domain.ledger import Account
+from notifier.domain.outcome import Done
+from notifier.domain.sending import Sending, Why, Window
+from notifier.domain.slice import Pool
+from notifier.domain.subject import BurstKey
+from notifier.testing.simulator.script import Changed
+from tests.flow.sleeping import (
+    KIM,
+    ORION,
+    asleep,
+    gets_up,
+    heard,
+    mention,
+    windows,
+    work,
+)
+from tests.flow.stage import Stage
+
+
+class Unclosed:
+    """A worker's line to the store breaks behind the sends of its first window."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._sent, self.broken = stage.ground.sent, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sent, name)
+
+    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+        if not self.broken:
+            self.broken = True
+            raise StoreUnavailable
+        self._sent.close(windows)
+
+
+def test_what_a_summary_told_that_is_in_doubt_is_told_by_no_other() -> None:
+    stage = Stage()
+    asleep(stage)
+    mention(stage)
+    mention(stage)
+    gets_up(stage)
+    older, newer = stage.bursts()
+    sound = stage.ports
+    stage.ports = replace(sound, sent=Unclosed(stage))
+    work(stage, newer)
+    stage.ports = sound
+    work(stage, older)
+    [window] = windows(stage, older)
+    assert ([*window.silent], heard(stage)) == ([Why.COLLAPSED], [2])
+    stage.deliver(rounds=90)
+    assert heard(stage) == [2, 2]
+
+
+def test_who_waits_asks_less_and_less_often_and_is_told_in_the_end() -> None:
+    stage = Stage()
+    asleep(stage)
+    mention(stage)
+    mention(stage)
+    gets_up(stage)
+    older, _ = stage.bursts()
+    [piece] = [one for one in stage.ground.queue.waiting[Pool.FCM] if one.burst == older and one.first == 0]
+    before = account(stage, older).standings[piece].waited
+    for _ in range(20 * 60):
+        stage.dispatch()
+        work(stage, older)
+        stage.ground.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.ground.queue.waiting[Pool.FCM])]
+        stage.pass_time(seconds=1)
+    assert 15 < account(stage, older).standings[piece].waited - before < 35
+    assert heard(stage) == []
+    stage.deliver(rounds=120)
+    assert heard(stage) == [2]
+
+
+def account(stage: Stage, burst: BurstKey) -> Account:
+    return stage.ground.ledger.read([burst])[burst]
+
+
+class Counting:
+    """Seals, and of which shards of each burst they were asked at once."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._seals, self.asked = stage.ground.seals, list[tuple[BurstKey, tuple[int, ...]]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._seals, name)
+
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Any:
+        self.asked.append((burst, tuple(shards)))
+        return self._seals.read(burst, shards)
+
+
+def test_other_bursts_are_read_once_for_all_shards_of_a_slice() -> None:
+    stage = Stage()
+    for what in ("vip", "push", "idle:1"):
+        stage.scene.change(Changed(person="max", what=what))
+    asleep(stage, KIM, "max")
+    for n in range(3):
+        mention(stage, "orion", of=f"of orion {n}")
+    gets_up(stage)
+    oldest, older, newest = stage.bursts(ORION)
+    counting = Counting(stage)
+    stage.ports = replace(stage.ports, seals=counting)
+    work(stage, newest)
+    assert counting.asked == [(older, (0, 1)), (oldest, (0, 1))]
+
+
+def test_what_is_in_time_waits_for_nothing_and_asks_for_no_other() -> None:
+    stage = Stage()
+    mention(stage)
+    stage.mention("nova", of="newer")
+    counting = Counting(stage)
+    stage.ports = replace(stage.ports, seals=counting)
+    stage.dispatch()
+    stage.work(Pool.P0)
+    stage.pass_time(seconds=1)
+    stage.dispatch()
+    counting.asked.clear()
+    stage.pass_time(seconds=STALE.total_seconds() - 1 - 1)
+    outcomes = stage.work(Pool.FCM)
+    assert any(isinstance(outcome, Done) for outcome in outcomes)
+    assert (heard(stage), counting.asked) == ([1, 1], [])
