@@ -119,8 +119,9 @@ def late(draw: st.DrawFn) -> Account:
     for piece in found.slices():
         done = Entry(slice=piece, fact=Fact.DONE, at=NOON)
         waits = Entry(slice=piece, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
-        rows = piece.step is Step.ROWS
-        entries += [done] if draw(st.integers(0, 30 if rows else 3)) else [waits] if draw(st.integers(0, 9)) else []
+        rows = piece.step is Step.ROWS  # which wait for nobody
+        more = [waits] if not rows and draw(st.integers(0, 9)) else []
+        entries += [done] if draw(st.integers(0, 30 if rows else 3)) else more
     return account(found, entries, [])
 
 
