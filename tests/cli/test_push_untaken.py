@@ -25,7 +25,8 @@ from tests.cli.test_push_facts import (
 )
 from tests.unit.examples import MINUTE, NOON, entry
 
-NAP = Overall(quiet=Hours(start=time(11), end=time(12, 20)))
+NAP = Overall(quiet=Hours(start=time(11), end=time(12, 10)))
+"""Over at a quarter past, when people are looked for."""
 
 
 def test_what_nobody_took_yet_is_not_told_to_be_sent() -> None:
@@ -53,7 +54,7 @@ def test_who_was_held_back_waits_for_the_provider_and_was_sent_nothing() -> None
 def test_who_sleeps_by_now_is_sent_it_again_once_awake_within_its_half_hour() -> None:
     busy = window(missed=(missed(Fate.RETRY, after=MINUTE),))
     found = told(case(busy, overall=NAP))
-    assert (found.told, found.until) == (Told.AGAIN, NOON + 20 * MINUTE)
+    assert (found.told, found.until) == (Told.AGAIN, NOON + 15 * MINUTE)
     found = told(case(busy, overall=NIGHT))
     assert (found.told, found.until, [one.until for one in found.devices]) == (Told.TRIED, None, [None])
     assert f"and not again: {WORDS[Rule.QUIET_HOURS]}" in alert_words(found)

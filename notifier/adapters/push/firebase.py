@@ -61,6 +61,9 @@ class FirebaseAdmin:
     chance: Chance
     asking: Asking
     at_once: int = AT_ONCE
+    refused: str | None = None
+    """A token that is asked for anew before it ends. The library keeps it until then: without any, each of the threads
+    would ask for one."""
     _heard: _Heard = field(default_factory=_Heard)
 
     @classmethod
@@ -92,7 +95,7 @@ class FirebaseAdmin:
     def ensure(self) -> Receipt | None:
         """As ours: asks for a token where there is none that is still good, once, and not from each thread."""
         credential = self.app.credential.get_credential()
-        if credential.valid:
+        if credential.valid and credential.token != self.refused:
             return None
         now, chance = self.clock.now(), self.chance()
         try:
@@ -109,9 +112,7 @@ class FirebaseAdmin:
         return str(self.app.credential.get_credential().token)
 
     def forget(self, token: str) -> None:
-        credential = self.app.credential.get_credential()
-        if credential.token == token:
-            credential.token = None
+        self.refused = token
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
         with ThreadPoolExecutor(self.at_once) as threads:
