@@ -110,7 +110,7 @@ def _device_words(one: Noted) -> str:
 
 def _details(one: Noted) -> Iterable[str]:
     if one.reason:
-        yield one.reason
+        yield one.reason.removesuffix(".")
     if one.tries:
         yield "1 try" if one.tries == 1 else f"{one.tries} tries"
     if one.until is not None:

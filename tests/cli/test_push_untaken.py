@@ -60,3 +60,8 @@ def test_who_sleeps_by_now_is_sent_it_again_once_awake_within_its_half_hour() ->
     assert f"and not again: {WORDS[Rule.QUIET_HOURS]}" in alert_words(found)
     seen = told(seen_by(case(busy, overall=NIGHT)))
     assert (seen.told, seen.rule) == (Told.TRIED, Unpushed.SEEN)
+
+
+def test_a_reason_that_is_a_sentence_ends_within_ours() -> None:
+    clock = replace(missed(Fate.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
+    assert "clock is ahead, 1 try, again at " in alert_words(told(case(window(missed=(clock,)))))
