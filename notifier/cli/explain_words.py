@@ -57,7 +57,7 @@ NOTED: Mapping[Fate | None, str] = {
     Fate.RETRY: "didn't take it",
     Fate.HELD: "waits",
     Fate.UNKNOWN: "may have it",
-    Fate.DROPPED: "is dropped",
+    Fate.DROPPED: "is gone, says its provider",
     Fate.REFUSED: "was refused the alert",
     Fate.GIVEN_UP: "is given up",
     Fate.SPARED: "is told no more",
