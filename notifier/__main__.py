@@ -18,6 +18,9 @@ def run() -> None:
     # First of all: importing what a verb needs takes a second on a slow machine, and people change their minds in it.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants none heard
         signal.signal(signal.SIGINT, stopped)
+    # Whoever started it may have asked for no word of his own children's ends, which is inherited: then nobody could
+    # wait for a child here, nor tell why it ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         from notifier.cli import main
 

@@ -29,7 +29,7 @@ def _finding(push: Push, platform: Platform) -> Finding:
     """Raises BadSetting."""
     name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
-        return Finding(name=name, detail=f"With {credentials(push, platform)}.")
+        return _real(push, platform, f"With {credentials(push, platform)}.")
     fake = push.of(platform).fake
     if push.is_faked(platform) and fake and not _listens(fake):
         remedy = f"Run it (`notifier fake {CALLED[platform]}`), or take {variable('push', platform, 'fake')} away."
@@ -39,6 +39,15 @@ def _finding(push: Push, platform: Platform) -> Finding:
         return Finding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
     remedy = f"Set {CREDENTIALS[platform]}, or let a fake take them."
     return Finding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
+
+
+def _real(push: Push, platform: Platform, detail: str) -> Finding:
+    if platform is Platform.APNS and not push.apns.topics:
+        # Apple answers for another team's app as for a wrong key, and a device may say any.
+        detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
+        remedy = f"Name your apps: {variable('push', platform, 'topics')}."
+        return Finding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
+    return Finding(name=f"push {platform}", detail=detail)
 
 
 def _listens(origin: str) -> bool:

@@ -40,6 +40,8 @@ class ConfigError:
     """Not taken, because of who sends: a key, a token of our own, a project. No device is to blame."""
 
     reason: str
+    part: str = ""
+    """So it is for some of the provider's devices alone: a name for those, which is shown behind its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,9 @@ def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed
             return later(spent, Fate.RETRY, max(at, now + backoff(tried.tries, chance)), reason)
         case Unknown(reason=reason):
             return later(spent, Fate.UNKNOWN, now + backoff(tried.tries, chance), reason)
+        case ConfigError(reason=reason, part=part) if part:
+            # No breaker opens for them, as the provider is well, and so their tries have to end.
+            return later(spent, Fate.RETRY, now + backoff(tried.tries, chance), reason)
         case ConfigError(reason=reason):
             # No device is to blame, and it has cost it no try; the breaker says when there is another.
             return later(tried, Fate.RETRY, now + backoff(0, chance), reason)

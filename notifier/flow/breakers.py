@@ -12,6 +12,7 @@ from notifier.domain.breaker import (
     Breaker,
     Closed,
     Failed,
+    LeftAlone,
     Misconfigured,
     Open,
     Succeeded,
@@ -23,7 +24,7 @@ from notifier.domain.breaker import (
     room,
     told,
 )
-from notifier.domain.device import Device, Platform, WebSubscription
+from notifier.domain.device import AppleToken, Device, Environment, Platform, WebSubscription
 from notifier.domain.due import due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.receipt import ConfigError, Receipt, RetryAt, Unknown
@@ -49,7 +50,7 @@ class Breakers:
     terms: Terms = field(default_factory=Terms)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
     reported: dict[str, datetime] = field(default_factory=dict)
-    """When, of those that aren't closed."""
+    """When, of those that aren't closed; and of some of a line's that are refused while it is well."""
 
     def rests_until(self, line: str) -> datetime | None:
         """None where somebody may be let through now."""
@@ -77,6 +78,18 @@ class Breakers:
             self.reported.pop(line, None)
         self._keep(line, after)
         self._report(line, after, now)
+        if isinstance(receipt, ConfigError) and receipt.part:
+            self._tell_of_some(f"{line} {receipt.part}", receipt, now)
+
+    def _tell_of_some(self, part: str, receipt: ConfigError, now: datetime) -> None:
+        """As if their line had opened, though nobody is left alone: who is one of them is known by the answer alone."""
+        if due(self.reported.get(part), self.terms.rest, now):
+            LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
+            self.metrics.broken.labels(line_class(part)).inc()
+            self.reported[part] = now
+            with suppress(CacheUnavailable):  # fails open, as below
+                left = LeftAlone(until=now + self.terms.rest, reason=receipt.reason)
+                self.report.tell(part, left, self.terms.rest)
 
     def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
         left = left_alone(breaker, self.terms, now)
@@ -98,10 +111,18 @@ class Breakers:
 
 
 def line_of(device: Device) -> str:
-    """Apple's and Google's servers are one line each; of push services each host is one."""
-    if isinstance(device.address, WebSubscription):
-        return f"{Platform.WEB} {urlsplit(device.address.endpoint).netloc}"
-    return device.platform
+    """Apple's and Google's servers are one line each; of push services each host is one.
+
+    Apple's sandbox is a line of its own: a key may be good for one environment alone, and a device may say either. Who
+    registers one of the other must not stop everybody's alerts.
+    """
+    match device.address:
+        case WebSubscription(endpoint=endpoint):
+            return f"{Platform.WEB} {urlsplit(endpoint).netloc}"
+        case AppleToken(environment=Environment.SANDBOX):
+            return f"{Platform.APNS} {Environment.SANDBOX}"
+        case _:
+            return device.platform
 
 
 def line_class(line: str) -> str:
@@ -110,7 +131,7 @@ def line_class(line: str) -> str:
 
 def _what(receipt: Receipt) -> Told:
     match receipt:
-        case ConfigError(reason=reason):
+        case ConfigError(reason=reason, part=""):
             return Misconfigured(reason=reason)
         case RetryAt(alone=True):
             return Succeeded()

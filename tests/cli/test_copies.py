@@ -47,11 +47,11 @@ def test_what_the_roles_of_a_profile_import_leaves_nothing_that_a_fork_would_los
         seen = Path("/proc") / str(made.process.pid)
         assert len(list((seen / "task").iterdir())) == 1
         until(lambda: len(list((seen / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the copy is closed
-        assert caught(seen) == {signal.SIGINT}, "which is Python's own"
+        assert signals(seen, "SigCgt") == {signal.SIGINT}, "which is Python's own"
 
 
-def caught(process: Path) -> set[int]:
-    [mask] = [line.split()[1] for line in (process / "status").read_text().splitlines() if line.startswith("SigCgt")]
+def signals(process: Path, kind: str) -> set[int]:
+    [mask] = [line.split()[1] for line in (process / "status").read_text().splitlines() if line.startswith(kind)]
     return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
 
 
@@ -157,3 +157,20 @@ def test_so_has_one_where_nobody_makes_a_template(tmp_path: Path) -> None:
     alone = starter(["sing"], {}, tmp_path / "role.log", None)()
     assert isinstance(alone, subprocess.Popen)
     assert alone.wait(ENDS_WITHIN) == 2
+
+
+@pytest.mark.timeout(120)
+def test_who_is_started_by_somebody_who_hears_of_no_child_hears_of_his_own(tmp_path: Path) -> None:
+    """Which is inherited: nobody could wait for a child, or tell why it ended."""
+    deaf = [
+        "import os, signal, sys",
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+        "os.execv(sys.executable, sys.argv[1:])",
+    ]
+    words = [sys.executable, "-m", "notifier", "fake", "apns", "--ready-file", str(tmp_path / "ready.json")]
+    with subprocess.Popen([sys.executable, "-c", "; ".join(deaf), *words], stdout=subprocess.DEVNULL) as process:
+        until((tmp_path / "ready.json").exists, BEGINS_WITHIN)
+        ignored = signals(Path("/proc") / str(process.pid), "SigIgn")
+        process.terminate()
+        assert process.wait(ENDS_WITHIN) == 0
+    assert signal.SIGCHLD not in ignored

@@ -187,8 +187,17 @@ def test_credentials_that_can_t_be_used_fail_for_their_platform_alone(tmp_path: 
     assert [each.level for each in found.values()] == [Level.FAIL, Level.OK, Level.OK]
     assert "is not PEM" in found["push apns"].detail
     key.write_bytes(pem(apple_key()))
-    [apns, *_] = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID)).values()
+    [apns, *_] = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")).values()
     assert apns.detail == f"With the key {KEY_ID} of the team {TEAM_ID}."
+    assert apns.level is Level.OK
+
+
+def test_a_key_of_apple_s_without_the_names_of_our_apps_is_a_warning(tmp_path: Path) -> None:
+    key = tmp_path / "AuthKey.p8"
+    key.write_bytes(pem(apple_key()))
+    found = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
+    assert (found.level, found.remedy) == (Level.WARN, "Name your apps: NOTIFIER_PUSH_APNS_TOPICS.")
+    assert found.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
 
 
 def _of_push(**sections: Any) -> Mapping[str, Finding]:

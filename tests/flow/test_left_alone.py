@@ -10,10 +10,11 @@ from notifier.cli.findings import Level
 from notifier.cli.folder_findings import left_alone_finding
 from notifier.cli.ledger import facts
 from notifier.domain.breaker import LeftAlone, Terms
-from notifier.domain.device import WebSubscription
+from notifier.domain.device import AppleToken, Device, Environment, Platform, WebSubscription
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.receipt import Accepted, ConfigError, RetryAt
 from notifier.domain.slice import Pool
+from notifier.domain.subject import Member
 from notifier.flow.breakers import REPORTED_EVERY, Breakers, line_of
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
@@ -76,6 +77,24 @@ def test_what_is_said_of_one_device_alone_opens_nothing_and_shows_that_the_provi
     assert desk.breakers.lines == {}
 
 
+def test_a_part_of_a_provider_s_devices_is_told_of_and_the_others_are_sent_to() -> None:
+    desk, reason = Desk(), "THIRD_PARTY_AUTH_ERROR"
+    partly = ConfigError(reason=reason, part="third-party")
+    for _ in range(50):
+        desk.breakers.tells("fcm", partly)
+    assert (desk.breakers.lines, desk.breakers.rests_until("fcm")) == ({}, None)
+    assert desk.report.told() == {"fcm third-party": LeftAlone(until=START + REST, reason=reason)}
+    assert opened(desk) == 1
+    desk.clock.advance(REST)
+    assert desk.report.told() == {}
+    desk.breakers.tells("fcm", partly)
+    assert opened(desk) == 2
+
+
+def opened(desk: Desk) -> float | None:
+    return desk.breakers.metrics.registry.get_sample_value("notifier_push_breakers_opened_total", {"platform": "fcm"})
+
+
 def test_an_emptied_redis_knows_again_within_seconds_and_isn_t_asked_at_each_alert() -> None:
     desk = Desk()
     desk.breakers.tells("apns", WRONG)
@@ -100,6 +119,30 @@ def test_of_a_browser_s_endpoint_no_more_than_its_host_is_told() -> None:
     stage = Stage()
     address = WebSubscription(endpoint="https://push.example/a-secret", key=b"k", secret=b"s")
     assert line_of(replace(phone(stage, "lee"), address=address)) == "web push.example"
+
+
+def iphone(stage: Stage, name: str, environment: Environment) -> Device:
+    member, now = Member(stage.scene.people[name].member), stage.ground.clock.now()
+    address = AppleToken(token=f"{member:064x}", topic="com.example.app", environment=environment)
+    device = Device(member=member, address=address, registered_at=now - timedelta(days=1))
+    stage.ground.devices.write([device])
+    return device
+
+
+def test_an_environment_of_apple_s_that_refuses_our_key_stops_no_alert_of_the_other() -> None:
+    stage = Stage()
+    stage.ports = replace(stage.ports, providers={Platform.APNS: stage.ground.phones}, platforms=[Platform.APNS])
+    work = stage.system().work()
+    refused = iphone(stage, "kim", Environment.SANDBOX)  # who is asked first of all
+    others = [iphone(stage, name, Environment.PRODUCTION) for name in ("lee", "roy")]
+    stage.ground.phones.says[refused.id] = [ConfigError(reason="BadEnvironmentKeyInToken")] * 99
+    stage.mention("nova")
+    for _ in range(5):
+        stage.dispatch()
+        stage.work(by=work)
+        stage.pass_time(seconds=1)
+    assert {device.id for _, device in stage.ground.phones.arrived} == {device.id for device in others}
+    assert [*stage.ground.lines.told()] == ["apns sandbox"]
 
 
 @contextmanager

@@ -64,6 +64,14 @@ def test_who_sends_is_at_fault(status: int, code: str, details: list[Detail]) ->
     assert receipt.reason.startswith(str(details[0].get("errorCode", code)) if details else code)
 
 
+def test_only_the_project_s_keys_for_others_are_about_a_part_of_its_devices() -> None:
+    """Who has none for Apple still sends to Android."""
+    third, sends = (read(401, "UNAUTHENTICATED", *some) for some in ([own("THIRD_PARTY_AUTH_ERROR")], []))
+    assert isinstance(third, ConfigError)
+    assert isinstance(sends, ConfigError)
+    assert (third.part, sends.part) == ("third-party", "")
+
+
 INVALID = own("INVALID_ARGUMENT")
 NO_TOKEN = "The registration token is not a valid FCM registration token"
 

@@ -32,7 +32,11 @@ def test_a_mistake_of_ours_costs_no_try_and_no_time() -> None:
     assert (refused.fate, refused.tried) == (Fate.RETRY, NEW)
 
 
-@pytest.mark.parametrize("receipt", [RetryAt(at=NOON, reason="busy"), Unknown(reason="no answer")])
+PARTLY = ConfigError(reason="THIRD_PARTY_AUTH_ERROR", part="third-party")
+"""Nobody is left alone for it, so each costs a try."""
+
+
+@pytest.mark.parametrize("receipt", [RetryAt(at=NOON, reason="busy"), Unknown(reason="no answer"), PARTLY])
 def test_half_an_hour_begins_with_the_first_try_that_came_to_nothing(receipt: Receipt) -> None:
     first = noted(NEW, receipt, LATE)
     assert (first.tried.tries, first.tried.first, first.fate is Fate.GIVEN_UP) == (1, LATE, False)

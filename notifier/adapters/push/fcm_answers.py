@@ -37,10 +37,13 @@ DROPS: Mapping[str, str] = {
 CONFIGURES: Mapping[str, str] = {
     "UNAUTHENTICATED": "Google doesn't take our access token, nor a new one.",
     "PERMISSION_DENIED": "the service account may not send for this project, or its API is off.",
-    "THIRD_PARTY_AUTH_ERROR": "the project's own key of APNs or Web Push is wrong.",
+    "THIRD_PARTY_AUTH_ERROR": "the project's own key of APNs or Web Push is missing or wrong.",
     "NOT_FOUND": "there is no such project.",
 }
 """Whoever it was for: no device is to blame. With what to look at."""
+PARTS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
+"""Firebase reaches Apple's devices and browsers by keys that the project has for them. Android needs none, and whoever
+registers an iPhone's token must not stop everybody's alerts."""
 
 
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
@@ -54,7 +57,8 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     if code in DROPS or (reply.status == 400 and _blames_the_target(said)):
         return DropToken(reason=": ".join(filter(None, (code, DROPS.get(code)))))
     if code in CONFIGURES or reply.status in (401, 403, 404):
-        return ConfigError(reason=f"{code}: {CONFIGURES.get(code, 'Google refuses who sends.')}")
+        reason = f"{code}: {CONFIGURES.get(code, 'Google refuses who sends.')}"
+        return ConfigError(reason=reason, part=PARTS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
         unasked = now + QUOTA_REFILLS if reply.status == 429 else in_a_while(now, chance)
         alone = reply.status == 429 and _of_a_device(said)
