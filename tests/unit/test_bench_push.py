@@ -1,5 +1,7 @@
 """The bench of alerts measures what it says: what is told twice, lost or guessed is wrong, and all sides do send."""
 
+import json
+from base64 import urlsafe_b64decode
 from contextlib import closing
 from pathlib import Path
 
@@ -9,12 +11,13 @@ from notifier.adapters.http2 import Http2Transport
 from notifier.ports.http2 import Reply, Silence
 from notifier.testing.bench.push.contest import Round, figures
 from notifier.testing.bench.push.floor import AT_ONCE, Floor
-from notifier.testing.bench.push.ours import Place, alert, answers, devices, sent
+from notifier.testing.bench.push.ours import Place, alert, answers, devices, private, sent, subscriptions
 from notifier.testing.bench.push.partings import Arrived, parting, wrong
 from notifier.testing.bench.push.posts import posts
-from notifier.testing.bench.push.rivals import RIVALS, Rival
+from notifier.testing.bench.push.rivals import READ, RIVALS, Rival, letters
 from notifier.testing.bench.rounds import Cost, Spread
 from notifier.testing.http2.server import serving
+from notifier.testing.providers.aes128gcm import decrypted
 
 ACCEPTED = Reply(status=200)
 UNKNOWN, SAFE = (Silence(reason="cut", left=left) for left in (True, False))
@@ -102,3 +105,12 @@ def test_the_ratio_is_made_within_a_round_and_against_the_cheapest_way_of_it() -
 
 def test_ours_may_take_a_fifth_of_aioapns_an_eighth_of_firebase_admin_and_a_quarter_of_pywebpush() -> None:
     assert {rival.name: rival.share for rival in RIVALS} == {"aioapns": 5, "firebase-admin": 8, "pywebpush": 4}
+
+
+def test_the_letters_that_others_are_to_read_are_ours_one_for_each_browser(tmp_path: Path) -> None:
+    shown = alert()
+    given = letters(Place(origin="https://127.0.0.1:1", authority=tmp_path), shown)
+    bodies = [urlsafe_b64decode(one["body"] + "==") for one in given]
+    read = [decrypted(body, private(n), subscriptions()[n].secret) for n, body in enumerate(bodies)]
+    assert [json.loads(text)["title"] for text in read] == [shown.text] * READ
+    assert {one["authorization"].partition(" ")[0] for one in given} == {"vapid"}

@@ -7,6 +7,8 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
 from notifier.adapters.http2 import Limits
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
 from notifier.adapters.push.webpush import Vapid, WebPush
@@ -97,8 +99,12 @@ def browser(number: int, place: Place) -> Address:
 
 @cache
 def subscriptions() -> Sequence[WebSubscription]:
-    made = (Browser(endpoint="", private=apple_key(1 + n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
+    made = (Browser(endpoint="", private=private(n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
     return [one.subscription for one in made]
+
+
+def private(browser: int) -> EllipticCurvePrivateKey:
+    return apple_key(1 + browser)
 
 
 def devices(address: Callable[[int, Place], Address], place: Place, many: int) -> Sequence[Device]:

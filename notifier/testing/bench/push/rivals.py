@@ -2,18 +2,21 @@
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from notifier.domain.alert import KEPT, Alert
 from notifier.domain.device import Address
-from notifier.ports.http2 import Transport
+from notifier.ports.http2 import Post, Reply, Transport
 from notifier.ports.providers import Provider
 from notifier.testing.bench.push import ours
 from notifier.testing.bench.push.ours import SUBJECT, TOPIC, Place
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
+
+READ = 16
+"""Of our letters to browsers: before anything is measured, the libraries below pywebpush read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,34 @@ def _firebase_admin(place: Place, alert: Alert) -> Mapping[str, Any]:
 def _pywebpush(place: Place, alert: Alert) -> Mapping[str, Any]:
     keys = [{"p256dh": _base64(one.key), "auth": _base64(one.secret)} for one in ours.subscriptions()]
     who = {"key": pem(apple_key()).decode(), "subject": SUBJECT}
-    return {"origin": place.origin, "authority": str(place.authority), **who, "keys": keys, **_shown(alert)}
+    at = {"origin": place.origin, "authority": str(place.authority)}
+    return {**at, **who, "keys": keys, "letters": letters(place, alert), **_shown(alert)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A Transport that sends nothing."""
+
+    posts: list[Post] = field(default_factory=list)
+
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply]]:
+        for post in posts:
+            self.posts.append(post)
+            yield post, Reply(status=201)
+
+
+def letters(place: Place, alert: Alert) -> Sequence[Mapping[str, str]]:
+    """Ours, one to each of the first browsers, with the key that reads it."""
+    kept = _Kept()
+    ours.sent(ours.web(place, kept), alert, ours.devices(ours.browser, place, READ))
+    return [
+        {
+            "body": _base64(post.body),
+            "authorization": dict(post.headers)["authorization"],
+            "key": pem(ours.private(number)).decode(),
+        }
+        for number, post in enumerate(kept.posts)
+    ]
 
 
 def _base64(raw: bytes) -> str:

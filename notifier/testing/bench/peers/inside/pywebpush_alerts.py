@@ -1,11 +1,25 @@
-"""pywebpush with a session, so that connections are kept, and with a key that is read once: both spare it much."""
+"""pywebpush with a session, so that connections are kept, and with a key that is read once: both spare it much.
+
+First it reads letters of ours with what it writes its own by: the two agree, or nothing is measured.
+"""
 
 import json
+from base64 import urlsafe_b64decode
 from typing import Any
 
 
 class Pywebpush:
-    def __init__(self, origin: str, authority: str, key: str, subject: str, keys: list[dict[str, str]], **alert: Any):
+    def __init__(
+        self,
+        *,
+        origin: str,
+        authority: str,
+        key: str,
+        subject: str,
+        keys: list[dict[str, str]],
+        letters: list[dict[str, str]],
+        **alert: Any,
+    ):
         import requests
         from py_vapid import Vapid
 
@@ -14,6 +28,26 @@ class Pywebpush:
         self._session.trust_env = False
         self._key, self._subject, self._keys = Vapid.from_pem(key.encode()), subject, keys
         self._origin, self._alert = origin, alert
+        for keys_of, letter in zip(keys, letters, strict=False):  # there are more browsers than letters
+            self._read(letter, keys_of["auth"])
+
+    def _read(self, letter: dict[str, str], secret: str) -> None:
+        """By http_ece and py_vapid. Raises ValueError, or what they raise."""
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        from http_ece import decrypt
+        from py_vapid import Vapid02
+
+        content = decrypt(
+            _raw(letter["body"]),
+            private_key=load_pem_private_key(letter["key"].encode(), None),
+            auth_secret=_raw(secret),
+            version="aes128gcm",
+        )
+        # It takes what it writes itself, without the blank that RFC 8292 has behind the comma.
+        if not Vapid02.verify(letter["authorization"].replace(", ", ",")):
+            raise ValueError("py_vapid doesn't take the token of a letter of ours.")
+        if json.loads(content)["title"] != self._alert["text"]:
+            raise ValueError("http_ece reads something else in a letter of ours.")
 
     def send(self, numbers: range, way: str) -> int:
         from pywebpush import webpush
@@ -35,3 +69,7 @@ class Pywebpush:
 
     def close(self) -> None:
         self._session.close()
+
+
+def _raw(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
