@@ -1,7 +1,7 @@
 """Who rings which phones: by the credentials that are set, or a fake of this machine, the same in both profiles."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from notifier.adapters.push.fcm import ORIGIN
 from notifier.adapters.push.late import Late
 from notifier.adapters.push.rerouted import Rerouted
 from notifier.adapters.push.unconfigured import Unconfigured
-from notifier.adapters.push.webpush import Vapid, WebPush, guarded
+from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
 from notifier.config import Push, Settings, variable
 from notifier.domain.device import Environment, Platform
 from notifier.domain.endpoint import PushServices
@@ -114,7 +114,7 @@ class _Making:
                 return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
             case Platform.WEB:
                 services = push.web.services
-                return self._web(_vapid(push), services, self._guarded(services, opened))
+                return self._web(_vapid(push), services, self._guarded(services, opened), opened)
 
     def _faked(self, opened: ExitStack) -> Provider:
         """The very senders, with credentials that everybody knows."""
@@ -129,9 +129,8 @@ class _Making:
                 return self._fcm(development.google(fake), fake, opened)
             case Platform.WEB:
                 services = replace(self.push.web.services, loopback=True, production=False)
-                return self._web(
-                    development.web(), services, Rerouted(transport=self._guarded(services, opened), origin=fake)
-                )
+                near = Rerouted(transport=self._guarded(services, opened), origin=fake)
+                return self._web(development.web(), services, near, opened)
 
     def _apns(
         self, key: AppleKey, origins: Mapping[Environment, str], opened: ExitStack, *, named: bool = True
@@ -159,8 +158,9 @@ class _Making:
         opened.callback(tokens.close)
         return Fcm(tokens=tokens, origin=origin)
 
-    def _web(self, vapid: Vapid, services: PushServices, transport: Transport) -> Provider:
-        return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random)
+    def _web(self, vapid: Vapid, services: PushServices, transport: Transport, opened: ExitStack) -> Provider:
+        pairs = opened.enter_context(closing(Pairs()))
+        return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs)
 
     def _transport(self, *origins: str, opened: ExitStack) -> Transport:
         """In clear text where settings and files say so, who say it of this machine alone."""

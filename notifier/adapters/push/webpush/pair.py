@@ -1,7 +1,7 @@
 """A key pair for one message alone: whoever shares one, shares what encrypts (RFC 8291).
 
 Making one takes 27 µs of the 122 that a message takes, with its public half written out. Nothing of it depends on the
-message, so pairs could be made ahead; whoever waits for work waits in a queue that knows of no sender.
+message, so `pairs.py` makes them ahead.
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,50 @@
+"""Key pairs that are made ahead, while nothing is sent: one for each message, and never one for two."""
+
+from collections import deque
+from collections.abc import Callable
+from threading import Event, Thread
+
+from notifier.adapters.push.webpush.pair import Pair
+
+AHEAD = 2_000
+"""As many as a window has devices; 55 ms of a core, and some 2 MB."""
+RESTS_FOR = 0.05
+"""Seconds without a message, behind which nobody is taken to send: pairs that are made beside him take his time."""
+
+
+class Pairs:
+    """For one thread that sends, with another that makes them; to be closed, which ends that one."""
+
+    def __init__(self, make: Callable[[], Pair] = Pair.new, *, ahead: int = AHEAD, rests_for: float = RESTS_FOR):
+        self._make, self._ahead, self._rests_for = make, ahead, rests_for
+        self._made: deque[Pair] = deque()
+        self._taken, self._closing = Event(), Event()
+        self._thread = Thread(target=self._run, name="pairs", daemon=True)
+        self._thread.start()
+
+    def __call__(self) -> Pair:
+        """One that nobody else gets: made here and now where none is left, for nobody waits for the other thread."""
+        try:
+            pair = self._made.popleft()
+        except IndexError:
+            pair = self._make()
+        self._taken.set()
+        return pair
+
+    def close(self) -> None:
+        self._closing.set()
+        self._taken.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._fill()
+            self._taken.wait()
+            while self._taken.is_set():
+                self._taken.clear()
+                if self._closing.wait(self._rests_for):
+                    return
+
+    def _fill(self) -> None:
+        while len(self._made) < self._ahead and not self._taken.is_set():
+            self._made.append(self._make())
