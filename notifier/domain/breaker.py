@@ -18,6 +18,8 @@ class Terms:
     """In a row, until it opens: so few, because each stands for a person whose alert comes late."""
     rest: timedelta = timedelta(seconds=30)
     """Without a try, and for a try that tells nothing."""
+    longest: timedelta = timedelta(minutes=10)
+    """Of a rest that was asked for: who asks for more has lost his clock, or we would lose him."""
     successes: int = 3
     """In a row, until it closes; meanwhile no more are let through than are missing."""
 
@@ -32,6 +34,8 @@ class Closed:
 class Open:
     since: datetime
     reason: str
+    until: datetime | None = None
+    """What the last who failed was asked to wait for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,8 @@ class Failed:
     """It gave no answer, or said that it can't."""
 
     reason: str
+    until: datetime | None = None
+    """It asked not to be asked before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,9 @@ def told(breaker: Breaker, terms: Terms, what: Told, now: datetime) -> Breaker:
             return replace(breaker, trying=max(0, trying - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
-        case ((Closed() | HalfOpen()), (Failed(reason=reason) | Misconfigured(reason=reason))):
+        case ((Closed() | HalfOpen()), Failed(reason=reason, until=until)):
+            return Open(since=now, reason=reason, until=until)
+        case ((Closed() | HalfOpen()), Misconfigured(reason=reason)):
             return Open(since=now, reason=reason)
         case _:
             # Open: of what was sent before. It shows nothing new, and mustn't put the next try off.
@@ -115,7 +123,7 @@ class LeftAlone:
 def left_alone(breaker: Breaker, terms: Terms, now: datetime) -> LeftAlone | None:
     """None where somebody tries, or may."""
     if isinstance(breaker, Open) and _resting(breaker, terms, now):
-        return LeftAlone(until=breaker.since + terms.rest, reason=breaker.reason)
+        return LeftAlone(until=_rests_until(breaker, terms), reason=breaker.reason)
     return None
 
 
@@ -138,9 +146,15 @@ def again_at(breaker: Breaker, terms: Terms, now: datetime) -> datetime:
     """When who isn't let through may ask again; now where somebody may be."""
     if isinstance(breaker, Closed) or room(breaker, terms, now) != 0:
         return now
-    return breaker.since + terms.rest
+    return _rests_until(breaker, terms)
+
+
+def _rests_until(breaker: Open | HalfOpen, terms: Terms) -> datetime:
+    rested = breaker.since + terms.rest
+    asked_for = breaker.until if isinstance(breaker, Open) else None
+    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + terms.longest))
 
 
 def _resting(breaker: Open | HalfOpen, terms: Terms, now: datetime) -> bool:
     """A clock that was set back ends it, too."""
-    return breaker.since <= now < breaker.since + terms.rest
+    return breaker.since <= now < _rests_until(breaker, terms)

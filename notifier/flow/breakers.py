@@ -73,7 +73,8 @@ class Breakers:
         before, now = self.lines.get(line, CLOSED), self.clock.now()
         after = told(before, self.terms, _what(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
-            LOGGER.error("No alerts by %s for %g s: %s", line, self.terms.rest.total_seconds(), after.reason)
+            rest = again_at(after, self.terms, now) - now
+            LOGGER.error("No alerts by %s for %g s: %s", line, rest.total_seconds(), after.reason)
             self.metrics.broken.labels(line_class(line)).inc()
             self.reported.pop(line, None)
         self._keep(line, after)
@@ -135,7 +136,9 @@ def _what(receipt: Receipt) -> Told:
             return Misconfigured(reason=reason)
         case RetryAt(alone=True):
             return Succeeded()
-        case RetryAt(reason=reason) | Unknown(reason=reason):
+        case RetryAt(at=at, reason=reason):
+            return Failed(reason=reason, until=at)
+        case Unknown(reason=reason):
             return Failed(reason=reason)
         case _:
             return Succeeded()

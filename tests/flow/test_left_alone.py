@@ -23,6 +23,7 @@ from tests.flow.failing import Refusing
 from tests.flow.rings import phone
 from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
+from tests.unit.examples import MINUTE
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
 REST = Terms().rest
@@ -46,6 +47,14 @@ def test_the_line_that_opened_is_told_with_its_reason_until_somebody_may_try() -
     assert desk.breakers.asks("fcm")
     assert desk.breakers.rests_until("fcm") is None
     assert desk.report.told() == {}
+
+
+def test_who_asks_to_be_asked_later_is_left_alone_for_so_long_with_all_who_are_his() -> None:
+    desk, minutes = Desk(), 10 * MINUTE
+    for _ in range(5):
+        desk.breakers.tells("web push.example", RetryAt(at=START + minutes, reason="status 429"))
+    assert desk.breakers.rests_until("web push.example") == START + minutes
+    assert desk.breakers.rests_until("web other.example") is None
 
 
 def test_while_some_try_nobody_is_told_to_be_left_alone() -> None:

@@ -10,6 +10,7 @@ from notifier.domain.breaker import (
     Closed,
     Failed,
     HalfOpen,
+    LeftAlone,
     Misconfigured,
     Open,
     Succeeded,
@@ -17,10 +18,11 @@ from notifier.domain.breaker import (
     Told,
     again_at,
     asked,
+    left_alone,
     room,
     told,
 )
-from tests.unit.examples import NOON, SECOND
+from tests.unit.examples import MINUTE, NOON, SECOND
 
 TERMS = Terms()
 GOOD, BAD, OURS = Succeeded(), Failed(reason="503"), Misconfigured(reason="the key is gone")
@@ -117,6 +119,21 @@ def test_a_clock_that_was_set_back_by_hours_keeps_nobody_out() -> None:
     long_before = NOON - timedelta(hours=5)
     assert asked(OPENED, TERMS, long_before) == (HalfOpen(since=long_before, reason="503"), True)
     assert again_at(OPENED, TERMS, long_before) == long_before
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "rest"), [(SECOND, TERMS.rest), (5 * MINUTE, 5 * MINUTE), (timedelta(days=1), TERMS.longest)]
+)
+def test_who_asks_for_a_longer_rest_has_it_within_reason(asked_for: timedelta, rest: timedelta) -> None:
+    """For himself alone: the next one who only fails is left alone for the usual time."""
+    opened = after(CLOSED, *[BAD] * 4, Failed(reason="429", until=NOON + asked_for))
+    over = NOON + rest
+    assert again_at(opened, TERMS, over - SECOND) == over
+    assert left_alone(opened, TERMS, NOON) == LeftAlone(until=over, reason="429")
+    assert let_through(opened, 4, over - SECOND)[1] == [False] * 4
+    half, through = let_through(opened, 4, over)
+    assert through == [True] * 3 + [False]
+    assert again_at(after(half, BAD, now=over), TERMS, over) == over + TERMS.rest
 
 
 def test_closed_it_holds_up_nobody() -> None:
