@@ -1,11 +1,16 @@
-"""Windows of sendings as the stores keep them: what was intended, and what was missed of it once it is known."""
+"""Windows of sendings as the stores keep them: what was intended, and what was missed of it once it is known.
 
+Workers of the version before read them, too, and theirs are read here: a place keeps its meaning, and what is new
+stands behind, where whoever doesn't know it passes it over. A window that can't be read costs its slice its life.
+"""
+
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
 from notifier.codec.stored import pack, unpack
-from notifier.domain.bits import decode, encode
+from notifier.domain.bits import Bits, decode, encode, nobody
 from notifier.domain.device import DeviceId
 from notifier.domain.sending import Fate, Missed, Olders, Try, Why, Window
 from notifier.domain.subject import Member
@@ -24,14 +29,18 @@ class _Missed(msgspec.Struct, array_like=True):
     fate: Fate
     at: datetime | None
     reason: str
+    held: bool = False
+    """A retry of what was never sent; the version before has no other word for it."""
 
 
 class _Intent(msgspec.Struct, array_like=True):
     at: datetime
     people: bytes
-    away: tuple[tuple[Olders, bytes], ...]
+    away: dict[int, bytes]
+    """By the number of bursts for which an alert stands, as the version before reads it."""
     silent: dict[Why, bytes]
     again: tuple[_Try, ...]
+    tells: tuple[tuple[Olders, bytes], ...] = ()
 
 
 class _Outcome(msgspec.Struct, array_like=True):
@@ -43,16 +52,17 @@ def pack_intent(window: Window) -> bytes:
         _Intent(
             at=window.at,
             people=encode(window.people),
-            away=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
+            away={many: encode(bits) for many, bits in _by_number(window.away).items()},
             silent={why: encode(bits) for why, bits in window.silent.items()},
             again=tuple(map(_try, window.again)),
+            tells=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
         )
     )
 
 
 def pack_outcome(window: Window) -> bytes:
     """Of one that was sent: nothing missed is an outcome, too."""
-    return pack(_Outcome(tuple(_Missed(_try(one.tried), one.fate, one.at, one.reason) for one in window.missed or ())))
+    return pack(_Outcome(tuple(map(_packed, window.missed or ()))))
 
 
 def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
@@ -62,11 +72,24 @@ def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
         n=n,
         at=found.at,
         people=decode(found.people),
-        away={olders: decode(blob) for olders, blob in found.away},
+        away={olders: decode(blob) for olders, blob in found.tells},
         silent={why: decode(blob) for why, blob in found.silent.items()},
         again=tuple(map(_tried, found.again)),
         missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),
     )
+
+
+def _by_number(away: Mapping[Olders, Bits]) -> Mapping[int, Bits]:
+    found = dict[int, Bits]()
+    for olders, bits in away.items():
+        many = 1 + len(olders)
+        found[many] = found.get(many, nobody()) | bits
+    return found
+
+
+def _packed(one: Missed) -> _Missed:
+    held = one.fate is Fate.HELD
+    return _Missed(_try(one.tried), Fate.RETRY if held else one.fate, one.at, one.reason, held)
 
 
 def _try(one: Try) -> _Try:
@@ -78,4 +101,5 @@ def _tried(one: _Try) -> Try:
 
 
 def _missed(one: _Missed) -> Missed:
-    return Missed(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
+    fate = Fate.HELD if one.held else one.fate
+    return Missed(tried=_tried(one.tried), fate=fate, at=one.at, reason=one.reason)
