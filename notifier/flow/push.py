@@ -149,7 +149,7 @@ class Push:
         return self.breakers.rests_until(line) or self.clock.now() + NO_ROOM
 
     def _add(self, tally: _Tally, parts: Sequence[Part], closed: Sequence[Window]) -> None:
-        tally.rang = True
+        tally.rang = tally.rang or bool(parts)
         tally.people += sum(count(part.window.told) for part in parts if not part.written)
         tally.later.extend(one.at for window in closed for one in window.missed or () if one.at is not None)
 

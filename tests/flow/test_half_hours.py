@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from notifier.domain.bits import count
-from notifier.domain.breaker import Open
+from notifier.domain.breaker import Open, Terms
 from notifier.domain.device import Device, Platform, WebSubscription
 from notifier.domain.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.sending import TRIES, WORTH, Fate
-from notifier.domain.slice import Pool, Step
+from notifier.domain.slice import HAND_BACK_AFTER, Pool, Step
 from notifier.domain.subject import Member
 from notifier.flow.breakers import Breakers
 from notifier.flow.work import Work
@@ -189,3 +189,29 @@ def test_a_crash_leaves_nobody_in_doubt_who_could_not_be_asked(method: str, behi
     stage.deliver(rounds=60)
     assert times(stage, theirs) == 1
     assert times(stage, other) == (2 if (method, behind) == ("close", False) else 1)
+
+
+class Slow:
+    """A turn goes by over whoever is looked at."""
+
+    def __init__(self, stage: Stage, capping: Any) -> None:
+        self._stage, self._capping = stage, capping
+
+    def __call__(self, *of: Any) -> Any:
+        self._stage.pass_time(seconds=HAND_BACK_AFTER.total_seconds())
+        return self._capping(*of)
+
+
+def test_who_can_not_be_asked_takes_nobody_else_s_turn_however_long_it_takes_to_find_out() -> None:
+    stage, line = Stage(), f"web {AWAY}"
+    work = with_browsers(stage)
+    push: Any = work.doings[Step.WEB]
+    calls = replace(push.calls, at_once=1, capping=Slow(stage, push.calls.capping))
+    work = replace(work, doings={**work.doings, Step.WEB: replace(push, at_once=1, calls=calls)})
+    first, second = sorted(("kim", "roy"), key=lambda name: stage.scene.people[name].member)
+    theirs, other = browser(stage, first, AWAY), browser(stage, second, WELL)
+    breakers(work).terms = Terms(rest=timedelta(hours=9))
+    breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
+    stage.mention("nova")
+    rounds(stage, work, 20)
+    assert (times(stage, theirs), times(stage, other)) == (0, 1)
