@@ -73,8 +73,9 @@ class Dispatcher:
         if not self.leadership.held(now):
             self._forget()
             return 0
-        self._refresh(now)
+        # Whose moment has come is laid down no more: after a round that failed, some of them may be.
         self.backlog.wake(now)
+        self._refresh(now)
         self.rates.refresh(now)
         self.backlog.hold(self.rates.holding())
         queued = self._carry_out(self._decision(now), now)

@@ -1,6 +1,7 @@
 """A burst of which only sleepers are left costs the dispatcher nothing, and is told all the same when they wake."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -191,6 +192,43 @@ def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: st
     some(80)
     assert (dying.died, heard(stage, "kim")) == ([at], [0])
     assert stage.ground.ledger.unsettled() == []
+
+
+@dataclass
+class Refusing:
+    """Lays nobody down while it is `down`; how long before their waking it did so."""
+
+    sleepers: MemorySleepers
+    down: bool = True
+    ahead: list[timedelta] = field(default_factory=list)
+
+    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+        if self.down:
+            raise StoreUnavailable("for a test")
+        self.ahead += [one.until - now for one in sleepers]
+        self.sleepers.lay(sleepers, now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sleepers, name)
+
+
+def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it() -> None:
+    stage = Stage()
+    stage.ground.people.arrange(KIM, ASLEEP)
+    sleepers = Refusing(stage.ground.sleepers)
+    morning, dispatcher = stage.ground.clock.now() + MORNING, stage.system(sleepers=sleepers).dispatcher()
+    stage.mention("nova")
+    for _ in range(8):
+        with suppress(StoreUnavailable):
+            dispatcher()
+        stage.work()
+        stage.pass_time(seconds=1)
+    assert dispatcher.backlog.abed
+    stage.ground.clock.advance(morning + timedelta(seconds=1) - stage.ground.clock.now())
+    sleepers.down = False
+    rounds(stage, dispatcher, 30)
+    assert [ahead for ahead in sleepers.ahead if ahead <= timedelta()] == []
+    assert (heard(stage, "kim"), stage.ground.ledger.unsettled()) == ([0], [])
 
 
 def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
