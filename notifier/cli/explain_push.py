@@ -12,7 +12,6 @@ from notifier.domain.bits import holds, shard_of
 from notifier.domain.burst import Burst
 from notifier.domain.device import Device, Platform
 from notifier.domain.ledger import Account, Fact, Standing, State
-from notifier.domain.quiet import looked_for
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import PUSHED, Seal
 from notifier.domain.sending import Fate, Why, Window
@@ -178,8 +177,7 @@ def _again(case: Case, one: Noted) -> datetime | None:
 
 def _wakes(case: Case) -> datetime | None:
     """When the person is looked for; None who is awake."""
-    until = case.viewer.overall.asleep_until(case.now)
-    return None if until is None else looked_for(until)
+    return case.viewer.overall.looked_for_at(case.burst, case.now)
 
 
 _Told = tuple[Told, Reason, datetime | None]

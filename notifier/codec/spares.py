@@ -5,7 +5,6 @@ from datetime import datetime
 
 from notifier.domain.bits import SHARD_MEMBERS, from_offsets, nobody, shard_of
 from notifier.domain.overall import Asleep, Unwanted
-from notifier.domain.quiet import looked_for
 from notifier.domain.subject import Member
 from notifier.ports.push import Spare
 
@@ -29,9 +28,8 @@ def spares(
 
 def _spare(never: Collection[int], asleep: Mapping[int, datetime]) -> Spare:
     others = {place: until for place, until in asleep.items() if place not in never}
-    first = min(others.values(), default=None)
     return Spare(
         never=from_offsets(never) if never else nobody(),
         asleep=from_offsets(others) if others else nobody(),
-        until=looked_for(first) if first else None,
+        until=min(others.values(), default=None),
     )

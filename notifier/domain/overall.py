@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, nobody
 from notifier.domain.burst import Burst
-from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, quiet_until
+from notifier.domain.lateness import REACH
+from notifier.domain.quiet import NO_HOURS, UTC_ZONE, Hours, looked_for, quiet_until
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.subject import Kind, Member, Subject
 from notifier.domain.want import ALWAYS, Volume, Want, begins_anew, combined
@@ -83,6 +84,15 @@ class Overall:
         """When the quiet hours end that the person has now."""
         return quiet_until(self.zone, self.quiet, now)
 
+    def looked_for_at(self, burst: Burst, now: datetime) -> datetime | None:
+        """When an alert that sleep holds back now has its turn: at the waking itself where by the next quarter of an
+        hour the person sleeps again, or the alert is worth nothing any more."""
+        wakes = self.asleep_until(now)
+        if wakes is None:
+            return None
+        at = looked_for(wakes)
+        return wakes if at >= burst.opened_at + REACH or self.asleep_until(at) else at
+
 
 NOTHING_SAID = Overall()
 
@@ -146,13 +156,14 @@ class Asleep:
     """It would ring, but for the hour."""
 
     until: datetime
+    """When the person is looked for."""
 
 
 def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> Unwanted | Asleep | None:
     """How what is said of everything keeps the phone silent for it, if it does; `own` is the subject's own word."""
     if not overall.alerts or not _admits(overall, own, burst):
         return Unwanted()
-    until = overall.asleep_until(now)
+    until = overall.looked_for_at(burst, now)
     return None if until is None else Asleep(until=until)
 
 

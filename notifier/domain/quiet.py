@@ -24,7 +24,7 @@ GRID = timedelta(minutes=15)
 """Whoever wakes is looked for at a quarter of an hour: of a shard's people one wakes in nearly every minute, and each
 time a whole slice would be queued and looked through for one of them. Most quiet hours end at a quarter, and zones are
 apart by quarters: for these nobody waits. Any other's alert has waited through a night, is no news, and comes up to a
-quarter of an hour later still."""
+quarter of an hour later still. But nobody is passed over for it: see `Overall.looked_for_at`."""
 
 
 def known(zone: str) -> bool:

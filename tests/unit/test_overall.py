@@ -163,6 +163,30 @@ def test_no_phone_rings_of_who_wants_no_alerts_and_of_who_sleeps_once_the_night_
     assert pushable_awake(burst(), to, now=now) is (how != Unwanted())
 
 
+@pytest.mark.parametrize(
+    ("quiet", "after_opening", "at"),
+    [
+        (Hours(start=time(9), end=time(12, 40)), 0, 45),
+        (Hours(start=time(9), end=time(12, 45)), 0, 45),
+        # Awake for five minutes a day, and between two quarters.
+        (Hours(start=time(12, 35), end=time(12, 30)), 0, 30),
+        (Hours(start=time(12, 37), end=time(12, 32)), 0, 32),
+        # Its day is over at 12:43.
+        (Hours(start=time(9), end=time(12, 40)), 24 * 60 - 43, 40),
+        (Hours(start=time(9), end=time(12, 40)), 24 * 60 - 46, 45),
+    ],
+)
+def test_who_sleeps_is_looked_for_at_a_quarter_where_the_alert_is_worth_one_then_and_nobody_sleeps_again(
+    quiet: Hours, after_opening: int, at: int
+) -> None:
+    of = burst(opened_at=NOON - timedelta(minutes=after_opening))
+    assert Overall(quiet=quiet).looked_for_at(of, NOON) == NOON + timedelta(minutes=at)
+
+
+def test_who_is_awake_is_not_looked_for_later() -> None:
+    assert Overall(quiet=NIGHT).looked_for_at(burst(), NOON) is None
+
+
 def test_the_list_is_the_same_whatever_is_said_of_alerts() -> None:
     for overall in (Overall(push=False), TOKYO):
         assert denied(burst(), replace(viewer(), overall=overall), now=LATER) is None

@@ -26,6 +26,6 @@ class MemorySpared:
         asleep = [
             (member, Asleep(until=until))
             for member, viewer in known
-            if (until := viewer.overall.asleep_until(now)) is not None
+            if (until := viewer.overall.looked_for_at(burst, now)) is not None
         ]
         return spares(shards, chain(denied, gone), asleep)
