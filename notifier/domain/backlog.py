@@ -9,13 +9,15 @@ from itertools import islice
 from operator import itemgetter
 
 from notifier.domain.audience import Tier
+from notifier.domain.lateness import STALE
 from notifier.domain.ledger import Account, Entry, Standing
 from notifier.domain.sleeper import FAR, Sleeper
-from notifier.domain.slice import Pool, Step
+from notifier.domain.slice import PHONES, Pool, Step
 from notifier.domain.subject import BurstKey
 
 PARKED_AT_ONCE = 64
 """Bursts of a pool that a round marks as parked: some thousands a second."""
+RINGING = frozenset(map(Pool, PHONES))
 
 Place = tuple[datetime, BurstKey]
 Line = tuple[Pool, Tier]
@@ -38,6 +40,7 @@ class Behind:
 class Backlog:
     """An account moves while a queue or a worker may have a slice of it, and rests otherwise. Credits bound those that
     move; those that rest stand in lines, the oldest first, and no round needs more of a line than its pool has credits.
+    Of alerts that are late it needs the newest, which tell of the others.
     What waits for a moment stands in no line until then.
     """
 
@@ -130,11 +133,12 @@ class Backlog:
             resting = (self.accounts[key] for _, key in self._of(pool))
             self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
 
-    def candidates(self, most: Mapping[Pool, int]) -> Sequence[Account]:
+    def candidates(self, most: Mapping[Pool, int], now: datetime) -> Sequence[Account]:
         """Accounts enough to decide a round in which each pool starts at most so many slices."""
         chosen = dict.fromkeys(self.moving)
         for (pool, _), line in self.lines.items():
-            chosen |= dict.fromkeys(key for _, key in islice(line, most[pool]))
+            first = bisect_left(line, now - STALE, key=itemgetter(0)) if pool in RINGING else 0
+            chosen |= dict.fromkeys(key for _, key in line[max(0, first - most[pool]) : first + most[pool]])
         for unmarked in self.unmarked.values():
             chosen |= dict.fromkeys(islice(unmarked, PARKED_AT_ONCE))
         return [self.accounts[key] for key in chosen]

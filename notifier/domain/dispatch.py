@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience import Tier
+from notifier.domain.lateness import comes_late
 from notifier.domain.ledger import Account, Fact, Standing
 from notifier.domain.plan import PUSHED_TIERS, WIDEST, expected_share
 from notifier.domain.slice import PHONES, Pool, Slice, Step
@@ -113,7 +114,7 @@ def decide(
     ways = giving_way(accounts, now, allowances)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for account, standing in _fairly(candidates, purses[pool]):
+        for account, standing in _fairly(candidates, purses[pool], now):
             piece, purse = standing.slice, purses[pool]
             late = expired(account, piece, now)
             held = None if late else _held(piece, allowances)
@@ -203,16 +204,24 @@ def _sort(
         waiting[piece.pool].append((account, standing))
 
 
-def _fairly(candidates: list[tuple[Account, Standing]], purse: _Purse) -> Iterable[tuple[Account, Standing]]:
-    """Bursts take turns, the older first: a small one never waits for all of a large one."""
+def _fairly(
+    candidates: list[tuple[Account, Standing]], purse: _Purse, now: datetime
+) -> Iterable[tuple[Account, Standing]]:
+    """Bursts take turns, the older first: a small one never waits for all of a large one. Alerts that are late come
+    behind those in time, and the newest of them first: the older ones are told by it, and wait until it is."""
     turns: dict[object, int] = dict(purse.running)
     keyed = []
-    for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: c[0].plan.opened_at)):
+    for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: _place(c[0]))):
         turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
         # Of phones those of P0 come first, whosever burst; rows have a pool for each tier.
         rank = PUSHED_TIERS.index(standing.slice.tier)
-        keyed.append(((rank, turn, account.plan.opened_at, order), account, standing))
+        late = comes_late(account, standing.slice, now)
+        keyed.append(((rank, late, turn, -order if late else order), account, standing))
     return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
+
+
+def _place(account: Account) -> tuple[datetime, BurstKey]:
+    return account.plan.opened_at, account.plan.burst
 
 
 def _held(piece: Slice, allowances: Mapping[Tier, Allowance]) -> str | None:

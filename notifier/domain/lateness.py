@@ -13,7 +13,7 @@ from notifier.domain.ledger import Account, Fact, Standing
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import Seal
 from notifier.domain.sending import Olders, Window
-from notifier.domain.slice import TERMS, Pool, Step
+from notifier.domain.slice import TERMS, Pool, Slice, Step
 
 STALE = timedelta(minutes=15)
 """After its opening; what rings later is no news."""
@@ -30,6 +30,10 @@ Shards = Mapping[Tier, Collection[int]]
 
 def stale(burst: Burst, now: datetime) -> bool:
     return now > burst.opened_at + STALE
+
+
+def comes_late(account: Account, piece: Slice, now: datetime) -> bool:
+    return piece.step is not Step.ROWS and now > account.plan.opened_at + STALE
 
 
 def rings(burst: Burst) -> bool:

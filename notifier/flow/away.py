@@ -16,7 +16,7 @@ from datetime import datetime
 from notifier.domain.bits import Bits, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.device import Platform
-from notifier.domain.lateness import REACH, Lot, Shards, coming, covered, owing, pause, stale
+from notifier.domain.lateness import REACH, SOON, Lot, Shards, coming, covered, owing, pause, stale
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
 from notifier.domain.sending import Olders, Window, progress
@@ -78,7 +78,9 @@ class Away:
         seals = self._seals(other, lots)
         # The ledger before the windows: of a slice that has ended by then they say all. Read the other way round, one
         # that tells of this burst between the two reads would be found over, and in no window.
-        soon = self._open(other, seals, lambda account: coming(account, platform, now)) if stale(other, now) else {}
+        # One that is still in time, but not for long, may be late by the moment in which it tells.
+        late = stale(other, now + SOON)
+        soon = self._open(other, seals, lambda account: coming(account, platform, now)) if late else {}
         windows = self._windows(other.key, platform, seals)
         to_come = dict[int, Bits]()
         for shard, seal in seals.items():

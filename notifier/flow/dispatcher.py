@@ -93,7 +93,7 @@ class Dispatcher:
     def _decision(self, now: datetime) -> Decision:
         credits = self.rates.credits()
         return decide(
-            self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}),
+            self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}, now),
             now=now,
             credits=credits,
             allowances=self.rates.allowances,

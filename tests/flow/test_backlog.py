@@ -59,7 +59,7 @@ def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
     assert sum(ledger.asked) == 0
     assert None not in ledger.listed
     most = {pool: credit.slices for pool, credit in CREDITS.items()}
-    assert len(dispatcher.backlog.candidates(most)) == CREDITS[Pool.P2].slices
+    assert len(dispatcher.backlog.candidates(most, stage.ground.clock.now())) == CREDITS[Pool.P2].slices
 
 
 def test_a_new_leader_serves_the_newest_before_it_has_read_all_that_is_parked() -> None:

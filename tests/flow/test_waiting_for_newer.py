@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from notifier.domain.alert import WhileAway
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.lateness import STALE
 from notifier.domain.ledger import Account
@@ -14,6 +15,7 @@ from notifier.domain.subject import BurstKey
 from notifier.testing.simulator.script import Changed
 from tests.flow.sleeping import (
     KIM,
+    NIGHT,
     ORION,
     asleep,
     gets_up,
@@ -23,6 +25,9 @@ from tests.flow.sleeping import (
     work,
 )
 from tests.flow.stage import Stage
+
+MANY = 70
+"""Of whom each asks once a minute, in the end: more than there are turns in that time."""
 
 
 class Unclosed:
@@ -77,6 +82,41 @@ def test_who_waits_asks_less_and_less_often_and_is_told_in_the_end() -> None:
     assert heard(stage) == []
     stage.deliver(rounds=120)
     assert heard(stage) == [2]
+
+
+def test_a_newer_one_that_is_late_in_a_moment_is_waited_for_too() -> None:
+    stage = Stage()
+    asleep(stage)
+    mention(stage)
+    stage.ground.clock.advance(NIGHT - STALE)
+    stage.mention("nova", of="newer")
+    [older, _] = stage.bursts()
+    stage.deliver_others()
+    stage.pass_time(seconds=STALE.total_seconds() - 65)
+    stage.dispatch()
+    work(stage, older)
+    assert heard(stage) == []
+    stage.pass_time(seconds=70)
+    stage.deliver(rounds=300)
+    assert heard(stage) == [2]
+
+
+def test_however_many_wait_for_the_newest_it_has_its_turn_before_them() -> None:
+    stage, rang = Stage(), list[object]()
+    asleep(stage)
+    for _ in range(MANY):
+        mention(stage, KIM)
+    gets_up(stage)
+    waiting, one = stage.ground.queue.waiting, stage.system().work()
+    for _ in range(2 * MANY):
+        stage.dispatch()
+        turns = [*dict.fromkeys(waiting[Pool.FCM])]
+        for piece in turns[:1]:
+            one(piece)
+        waiting[Pool.FCM] = turns[1:]
+        stage.pass_time(seconds=1)
+        rang = [sent.news for sent, _ in stage.ground.phones.arrived]
+    assert rang == [WhileAway(count=MANY)]
 
 
 def account(stage: Stage, burst: BurstKey) -> Account:

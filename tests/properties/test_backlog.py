@@ -41,8 +41,8 @@ def decided(
     return decide(accounts, now=now, credits=purses, allowances=allowances, people_left=left)
 
 
-def few(backlog: Backlog, purses: Mapping[Pool, Credit]) -> Sequence[Account]:
-    return backlog.candidates({pool: credit.slices for pool, credit in purses.items()})
+def few(backlog: Backlog, purses: Mapping[Pool, Credit], now: datetime) -> Sequence[Account]:
+    return backlog.candidates({pool: credit.slices for pool, credit in purses.items()}, now)
 
 
 @given(many(), SECONDS, PURSES, ALLOWANCES, LEFT)
@@ -58,7 +58,7 @@ def test_a_few_are_decided_as_all_would_be(
     backlog.hold(holding(allowances))
     backlog.put(accounts, now)
     of_all = decided(accounts, now, purses, allowances, left)
-    of_few = decided(few(backlog, purses), now, purses, allowances, left)
+    of_few = decided(few(backlog, purses, now), now, purses, allowances, left)
     assert set(of_few.queue) == set(of_all.queue)
     assert set(of_few.park) == set(of_all.park)
 
