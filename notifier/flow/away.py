@@ -16,6 +16,7 @@ from datetime import datetime
 from notifier.domain.bits import Bits, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.device import Platform
+from notifier.domain.errors import Poison
 from notifier.domain.lateness import REACH, SOON, Lot, Shards, coming, covered, owing, pause, stale
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
@@ -112,8 +113,14 @@ class Away:
         return {shard: seal for shard, seal in found.items() if (seal.push & lots[shard].left).any()}
 
     def _open(self, other: Burst, shards: Collection[int], which: Callable[[Account], Shards]) -> Shards:
-        """Of one that was taken back nothing more is told."""
-        account = self.ledger.read([other.key]).get(other.key) if shards and not other.silent else None
+        """Of one that was taken back nothing more is told, and nothing of one whose account can't be read: it is never
+        dispatched, and nobody waits for it."""
+        if not shards or other.silent:
+            return {}
+        try:
+            account = self.ledger.read([other.key]).get(other.key)
+        except Poison:
+            return {}
         return which(account) if account else {}
 
     def _windows(self, key: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[int, Sequence[Window]]:

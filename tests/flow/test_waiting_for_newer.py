@@ -1,11 +1,13 @@
 """Who is late and waits for a newer burst: what a crash leaves in doubt, how often it asks, and what it reads."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from notifier.domain.alert import WhileAway
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.lateness import STALE
 from notifier.domain.ledger import Account
 from notifier.domain.outcome import Done
@@ -117,6 +119,34 @@ def test_however_many_wait_for_the_newest_it_has_its_turn_before_them() -> None:
         stage.pass_time(seconds=1)
         rang = [sent.news for sent, _ in stage.ground.phones.arrived]
     assert rang == [WhileAway(count=MANY)]
+
+
+class Unreadable:
+    """A ledger in which one account can't be read."""
+
+    def __init__(self, stage: Stage, burst: BurstKey) -> None:
+        self._ledger, self._burst = stage.ground.ledger, burst
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        if self._burst in keys:
+            raise Poison
+        return self._ledger.read(keys)
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_one_whose_account_can_t_be_read_keeps_nobody_waiting(broken: int) -> None:
+    stage = Stage()
+    asleep(stage)
+    mention(stage)
+    mention(stage)
+    gets_up(stage)
+    bursts = stage.bursts()
+    stage.ports = replace(stage.ports, ledger=Unreadable(stage, bursts[broken]))
+    work(stage, bursts[1 - broken])
+    assert heard(stage) == [1]
 
 
 def account(stage: Stage, burst: BurstKey) -> Account:
