@@ -17,7 +17,8 @@ from notifier.adapters.kafka.access import LEASE
 from notifier.ports.log import Consumer, EventLog
 from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
-from tests.contracts.member import Member, member
+from tests.contracts.member import Member
+from tests.contracts.members import member
 
 AGREE_WITHIN = 30.0
 """Seconds, on a busy machine."""

@@ -2,14 +2,15 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TextIO
+
+from psutil import NoSuchProcess, Process
 
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.domain.errors import LogUnavailable
@@ -22,7 +23,9 @@ ENDS_WITHIN = 10.0
 class Member:
     """A Consumer."""
 
-    process: "subprocess.Popen[str]"
+    process: Process
+    asks: TextIO
+    hears: TextIO
     group: str
     """As the broker knows it."""
 
@@ -48,39 +51,26 @@ class Member:
 
     def stop(self) -> None:
         """It neither polls nor tells anybody that it lives, until it is woken."""
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.suspend()
 
     def wake(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
+        self.process.resume()
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.wait(ENDS_WITHIN)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe:
-                pipe.close()
+        with suppress(NoSuchProcess):  # it was closed before
+            self.process.kill()
+            self.process.wait(ENDS_WITHIN)
+        for pipe in (self.asks, self.hears):
+            pipe.close()
 
     def _asked(self, *call: object) -> Any:
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps(call) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        self.asks.write(json.dumps(call) + "\n")
+        self.asks.flush()
+        answer = json.loads(self.hears.readline())
         if "away" in answer:
             raise LogUnavailable(answer["away"])
         assert "failed" not in answer, answer
         return answer["said"]
-
-
-def member(access: Access, client: str, stream: str, group: str, owner: str) -> Member:
-    words = [json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()]), client]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.contracts.member", *words, stream, group, owner],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return Member(process, access.group(stream, group))
 
 
 def answer(written: str, client: str, stream: str, group: str, owner: str) -> None:
@@ -104,7 +94,3 @@ def answer(written: str, client: str, stream: str, group: str, owner: str) -> No
         except Exception as error:
             print(json.dumps({"failed": repr(error)}), flush=True)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    answer(*sys.argv[1:])

@@ -19,7 +19,7 @@ from notifier.adapters.kafka.topics import migrate, plan
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.log import Consumer, Logged
 from tests.contracts.logs import InKafka, in_kafka
-from tests.contracts.member import member
+from tests.contracts.members import member
 from tests.contracts.reading import ALL, KEYS, LEASE, STREAM, append, commit, finish, keys, nothing, poll
 from tests.services.waiting import until
 
