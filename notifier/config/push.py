@@ -20,7 +20,8 @@ from notifier.domain.pace import TERMS, Terms
 
 MOST = 1_000_000_000
 """Beyond it nobody means a number."""
-LIBRARIES = ("notifier", "firebase-admin")
+OURS, GOOGLES = "notifier", "firebase-admin"
+LIBRARIES = (OURS, GOOGLES)
 FAKES = ("auto", "on", "off")
 SLOWEST = 20
 """Alerts in a minute: of fewer a worker who is alone, at a tenth, would never send one."""
@@ -120,7 +121,7 @@ class Fcm:
     account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
     origin: str = _origin("Google's server of FCM; none: Google's own")
     library: str = setting(
-        LIBRARIES[0],
+        OURS,
         must=" or ".join(LIBRARIES),
         means="whose tokens and connections carry alerts there; Google's is an extra, and slower:"
         ' `pip install "notifier[firebase-admin]"`',
@@ -136,7 +137,7 @@ class Fcm:
 
     @property
     def is_by_google(self) -> bool:
-        return self.library == LIBRARIES[1]
+        return self.library == GOOGLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from notifier.domain.bits import Bits, nobody
 from notifier.domain.burst import Burst
 from notifier.domain.device import Platform
 from notifier.domain.ledger import Account, Fact, Standing
+from notifier.domain.plan import Plan
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import Seal
 from notifier.domain.sending import Olders, Window
@@ -28,12 +29,12 @@ Shards = Mapping[Tier, Collection[int]]
 """Those that slices of a tier have."""
 
 
-def stale(burst: Burst, now: datetime) -> bool:
-    return now > burst.opened_at + STALE
+def stale(opened: Burst | Plan, now: datetime) -> bool:
+    return now > opened.opened_at + STALE
 
 
 def comes_late(account: Account, piece: Slice, now: datetime) -> bool:
-    return piece.step is not Step.ROWS and now > account.plan.opened_at + STALE
+    return piece.step is not Step.ROWS and stale(account.plan, now)
 
 
 def rings(burst: Burst) -> bool:
