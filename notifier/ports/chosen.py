@@ -36,6 +36,7 @@ from notifier.ports.sets import MemberSets
 from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
 from notifier.ports.traces import Traces
+from notifier.ports.viewer_lapses import ViewerLapses
 from notifier.ports.wants import Wants
 
 
@@ -49,6 +50,7 @@ class Ports:
     heads: Heads
     bursts: Bursts
     recent_bursts: RecentBursts
+    viewer_lapses: ViewerLapses
     retractions: Retractions
     ledger: Ledger
     sleepers: Sleepers

@@ -8,6 +8,7 @@ from typing import Any
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
     CassandraArchive,
+    CassandraBurstChanges,
     CassandraBursts,
     CassandraClaims,
     CassandraDeadLetters,
@@ -37,6 +38,7 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     CassandraTimeline,
     CassandraTraces,
+    CassandraViewerLapses,
     CassandraWants,
     Cluster,
     Phase,
@@ -176,6 +178,7 @@ class Clustered:
             heads=CassandraHeads(cluster),
             bursts=CassandraBursts(cluster, clock),
             recent_bursts=CassandraRecentBursts(cluster, clock),
+            viewer_lapses=CassandraViewerLapses(cluster, clock, nonces),
             ledger=ledger,
             sleepers=CassandraSleepers(cluster, clock, ledger.openings),
             claims=CassandraClaims(cluster),
@@ -225,6 +228,7 @@ class Clustered:
             people=CassandraPeople(reader, self._clock),
             preferences=CassandraPreferences(reader),
             timeline=CassandraTimeline(reader, self._clock),
+            burst_changes=CassandraBurstChanges(reader, self._clock, UuidNonces()),
             pull=RedisPullReader(cache, self._clock),
             activity=RedisActivity(cache),
             live=RedisLiveReader(cache),

@@ -28,6 +28,7 @@ from notifier.adapters.sqlite import (
     Files,
     Reader,
     SqliteArchive,
+    SqliteBurstChanges,
     SqliteBursts,
     SqliteClaims,
     SqliteDeadLetters,
@@ -58,6 +59,7 @@ from notifier.adapters.sqlite import (
     SqliteThrottles,
     SqliteTimeline,
     SqliteTraces,
+    SqliteViewerLapses,
     SqliteWants,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
@@ -155,6 +157,7 @@ class Embedded:
             heads=SqliteHeads(files.core),
             bursts=SqliteBursts(files.core),
             recent_bursts=SqliteRecentBursts(files.core),
+            viewer_lapses=SqliteViewerLapses(files.core),
             ledger=SqliteLedger(files.core),
             sleepers=SqliteSleepers(files.core),
             claims=SqliteClaims(files.core),
@@ -204,6 +207,7 @@ class Embedded:
             people=SqlitePeople(self._files.core, reader),
             preferences=SqlitePreferences(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),
+            burst_changes=SqliteBurstChanges(self._files.core, reader),
             pull=RedisPullReader(redis, self._clock),
             activity=RedisActivity(redis),
             live=RedisLiveReader(redis),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from notifier.flow.audit import Audit
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.ports.activity import Activity
+from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.bus import LiveReader
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
@@ -22,6 +23,7 @@ class Reads:
     people: People
     preferences: Preferences
     timeline: Timeline
+    burst_changes: BurstChanges
     pull: PullReader
     activity: Activity
     live: LiveReader

@@ -10,6 +10,7 @@ def reads_of(stage: Stage) -> Reads:
         people=stage.ground.people,
         preferences=stage.ground.preferences,
         timeline=stage.ground.timeline,
+        burst_changes=stage.ground.burst_changes,
         pull=stage.ground.pull,
         activity=MemoryActivity(),
         live=stage.ground.bus,

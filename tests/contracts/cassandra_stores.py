@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
+from notifier.adapters.cassandra.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
@@ -34,6 +35,7 @@ from notifier.adapters.cassandra.stays import CassandraStays
 from notifier.adapters.cassandra.throttles import CassandraThrottles
 from notifier.adapters.cassandra.traces import CassandraTraces
 from notifier.adapters.cassandra.wants import CassandraWants
+from notifier.adapters.system_clock import UuidNonces
 from notifier.codec.moments import to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, shard_of
 from notifier.domain.follow import LEFT
@@ -80,6 +82,8 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
+        changes=CassandraBurstChanges(Reader(cluster), clock, UuidNonces()),
+        lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
         seals=CassandraSeals(cluster, clock),

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from notifier.adapters.sqlite.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
@@ -35,6 +36,7 @@ from notifier.domain.follow import LEFT
 from notifier.domain.parting import Parting
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.want import NEVER, Volume, Word
+from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory
 from notifier.ports.follows import Follows
@@ -50,7 +52,9 @@ from notifier.ports.retractions import Retractions
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.ports.timeline import Timeline
+from notifier.ports.viewer_lapses import ViewerLapses
 from notifier.ports.wants import Wants
+from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, ManualClock
@@ -94,6 +98,8 @@ class Facts(Protocol):
 class Store:
     heads: Heads
     bursts: Bursts
+    changes: BurstChanges
+    lapses: ViewerLapses
     retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
@@ -137,6 +143,8 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
+        changes=MemoryBurstChanges(bursts),
+        lapses=MemoryViewerLapses(bursts),
         retractions=MemoryRetractions(bursts),
         recent=bursts,
         ledger=ledger,
@@ -166,6 +174,8 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     yield Store(
         heads=SqliteHeads(files.core),
         bursts=SqliteBursts(files.core),
+        changes=SqliteBurstChanges(files.core, reader),
+        lapses=SqliteViewerLapses(files.core),
         retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),

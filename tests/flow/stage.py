@@ -57,6 +57,7 @@ class Stage:
             heads=g.heads,
             bursts=g.bursts,
             recent_bursts=g.bursts,
+            viewer_lapses=g.viewer_lapses,
             retractions=g.retractions,
             ledger=g.ledger,
             sleepers=g.sleepers,

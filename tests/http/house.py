@@ -34,6 +34,7 @@ from notifier.system import Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours
 from notifier.testing.memory.archive import MemoryArchive
+from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets
@@ -113,6 +114,7 @@ class House:
             heads=MemoryHeads(),
             bursts=self.bursts,
             recent_bursts=self.bursts,
+            viewer_lapses=MemoryViewerLapses(self.bursts),
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
             sleepers=MemorySleepers(ledger),
@@ -158,6 +160,7 @@ class House:
             people=self.people,
             preferences=MemoryPreferences(self.people),
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
+            burst_changes=MemoryBurstChanges(self.bursts),
             pull=pull,
             activity=self.activity,
             live=self.bus,

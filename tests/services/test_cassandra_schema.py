@@ -55,9 +55,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tables(cluster: Cluster) -> set[str]:
-    found = cluster.execute(
-        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (cluster.access.keyspace,)
-    )
+    query = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+    found = cluster.execute(query, (cluster.access.keyspace,))
     return {row.table_name for row in found} - {"migrations"}
 
 
@@ -240,6 +239,7 @@ LIKE = {
     Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts sleepers",
     Kept(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
     Kept("8 HOURS", 7 * DAY): "sealed",
+    Kept("10 MINUTES", 600, 600): "burst_changes",
     Kept("8 HOURS", 7 * DAY + 3600): "seals",
     Kept(NARROW, 180 * DAY): "throttles",
     Kept(NARROW, 270 * DAY): "devices device_holders",

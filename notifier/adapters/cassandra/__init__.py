@@ -1,6 +1,7 @@
 """Cassandra: the durable store past one machine."""
 
 from notifier.adapters.cassandra.archive import CassandraArchive
+from notifier.adapters.cassandra.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.bursts import CassandraBursts
 from notifier.adapters.cassandra.claims import CassandraClaims
 from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
@@ -41,6 +42,7 @@ from notifier.adapters.cassandra.wants import CassandraWants
 __all__ = [
     "Access",
     "CassandraArchive",
+    "CassandraBurstChanges",
     "CassandraBursts",
     "CassandraClaims",
     "CassandraDeadLetters",
@@ -70,6 +72,7 @@ __all__ = [
     "CassandraThrottles",
     "CassandraTimeline",
     "CassandraTraces",
+    "CassandraViewerLapses",
     "CassandraWants",
     "Cluster",
     "Entry",

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
+from notifier.adapters.cassandra.burst_changes import Entry, put_entries
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.parts import hour_of, part_of_event, part_of_subject, run_of
 from notifier.adapters.cassandra.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
@@ -69,7 +70,8 @@ class CassandraBursts:
         lasting = [(s, life) for s in mentions if (life := seconds_until(end_of(s, opened), now)) > 0]
         # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
         # A burst that is there is found by all who look, and has its mentions, with the trails to them. The ids come
-        # last: a mention is known only once its burst is readable. What is changed is written until it was.
+        # last: a mention is known only once its burst is readable. So does the change feed: whoever reads of a change
+        # reads the burst as it is then. What is changed is written until it was.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
         parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
@@ -79,7 +81,8 @@ class CassandraBursts:
         self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
-        self._cluster.ask_all(together(_PUT_ID, some) for some in ids)
+        entries = [Entry.of(burst) for burst, _ in kept]
+        put_entries(self._cluster, self._clock, entries, (together(_PUT_ID, some) for some in ids))
         self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
         self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
 

@@ -15,6 +15,9 @@ DEADLINE = timedelta(seconds=2)
 WAITING = 2_000
 """Questions on their way; who came behind so many would be told of the deadline anyway."""
 
+AT_ONCE = 50
+"""Questions of one call on their way: thousands would take the places of all other calls."""
+
 
 class Reader:
     """Connects with the first question, so that it may be made before a fork."""
@@ -40,7 +43,13 @@ class Reader:
 
     async def each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
         """The answers to one question for each of the values, side by side, in their order."""
-        return await asyncio.gather(*(self(statement, some) for some in values))
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def ask(some: Sequence[object]) -> list[Any]:
+            async with room:
+                return await self(statement, some)
+
+        return await asyncio.gather(*map(ask, values))
 
     async def _asked(self, statement: str, values: tuple[object, ...]) -> list[Any]:
         # It blocks the first time: on a connection, and on a node that prepares.

@@ -40,10 +40,7 @@ class CassandraTimeline:
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        each = groupby(sorted(set(keys)), key=lambda key: (str(key.subject), run_of(key.seq)))
-        asked = [(*run, [key.seq for key in some]) for run, some in each]
-        found = [unpack(Burst, row.blob) for rows in await self._reader.each(_BURSTS, asked) for row in rows]
-        return {burst.key: burst for burst in found}
+        return await bursts_of(self._reader, keys)
 
     async def before(
         self,
@@ -99,6 +96,14 @@ class CassandraTimeline:
                     found.append((stored.opened_at, subject, seq, stored.blob))
             full = len(page) == wanted.limit
         return True
+
+
+async def bursts_of(reader: Reader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+    """Those that exist; one question for each subject and run."""
+    each = groupby(sorted(set(keys)), key=lambda key: (str(key.subject), run_of(key.seq)))
+    asked = [(*run, [key.seq for key in some]) for run, some in each]
+    found = [unpack(Burst, row.blob) for rows in await reader.each(_BURSTS, asked) for row in rows]
+    return {burst.key: burst for burst in found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The embedded store and log: SQLite files in one data folder, each with its own adapter per port."""
 
 from notifier.adapters.sqlite.archive import SqliteArchive
+from notifier.adapters.sqlite.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
@@ -40,6 +41,7 @@ __all__ = [
     "Files",
     "Reader",
     "SqliteArchive",
+    "SqliteBurstChanges",
     "SqliteBursts",
     "SqliteClaims",
     "SqliteDeadLetters",
@@ -70,5 +72,6 @@ __all__ = [
     "SqliteThrottles",
     "SqliteTimeline",
     "SqliteTraces",
+    "SqliteViewerLapses",
     "SqliteWants",
 ]

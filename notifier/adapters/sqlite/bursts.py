@@ -1,12 +1,12 @@
 """The canonical bursts, their mentions, and what became of events, in core.db."""
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from notifier.adapters.sqlite.burst_changes import put_changes
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.retractions import CHANGE, PUT_TRAIL, change, trails
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst
@@ -46,6 +46,7 @@ class SqliteBursts:
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
             c.executemany(CHANGE, [change(one, versions) for one in changed])
+            put_changes(c, versions)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._db.read() as c:
@@ -80,11 +81,6 @@ class SqliteRecentBursts:
         with self._db.read() as c:
             blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
         return [unpack(Burst, blob) for (blob,) in blobs]
-
-
-def wanted(keys: Iterable[BurstKey]) -> str:
-    """The keys as one parameter, however many they are."""
-    return json.dumps([(str(key.subject), key.seq) for key in keys])
 
 
 def _row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
-from notifier.adapters.sqlite.bursts import wanted
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.reader import Reader
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier

@@ -22,6 +22,8 @@ class MemoryBursts:
         self.mentions: dict[tuple[BurstKey, EventId], Mention] = {}
         self.changed: dict[tuple[BurstKey, EventId], int] = {}
         """By the version of which burst."""
+        self.changes: list[BurstKey | None] = []
+        """The change feed; None is a lapse of viewers."""
         self._outcomes: dict[Named, Outcome] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
@@ -41,6 +43,7 @@ class MemoryBursts:
             if self.changed.get((key, one.mention.event), 0) < versions[key]:
                 self.changed[key, one.mention.event] = versions[key]
                 self.mentions[key, one.mention.event] = one.mention
+        self.changes += [burst.key for burst in bursts]
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return {key: self.by_key[key] for key in keys if key in self.by_key}

@@ -10,6 +10,7 @@ from notifier.ports.clock import Clock
 from notifier.ports.log import Record
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.archive import MemoryArchive
+from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
@@ -119,11 +120,11 @@ class Ground:
         self.sets = MemoryMemberSets(self.directory)
         self.heads = MemoryHeads()
         self.bursts = WatchedBursts()
+        self.burst_changes, self.viewer_lapses = MemoryBurstChanges(self.bursts), MemoryViewerLapses(self.bursts)
         self.retractions = MemoryRetractions(self.bursts)
-        self.claims = MemoryClaims()
+        self.claims, self.seals = MemoryClaims(), MemorySeals(self.clock)
         self.ledger = MemoryLedger(self.claims)
         self.sleepers = MemorySleepers(self.ledger)
-        self.seals = MemorySeals(self.clock)
         self.inbox = MemoryInbox(self.seals)
         self.stays = MemoryStays()
         self.epochs = MemoryEpochs()

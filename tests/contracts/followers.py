@@ -1,0 +1,22 @@
+"""A follower of the change feed of bursts."""
+
+from asyncio import run
+
+from notifier.domain.burst import Burst
+from notifier.ports.burst_changes import BurstChanges, Position
+
+
+class Follower:
+    """Reads the feed as a cache does, from its end on."""
+
+    def __init__(self, changes: BurstChanges) -> None:
+        self._changes = changes
+        self.position: Position = run(changes.begin())
+        self.lapses = 0
+
+    def read(self) -> list[Burst]:
+        answer = run(self._changes.after(self.position))
+        assert answer is not None
+        self.position = answer.position
+        self.lapses += answer.viewers_lapsed
+        return list(answer.bursts)

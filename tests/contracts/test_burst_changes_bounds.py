@@ -1,0 +1,128 @@
+"""How far back the change feed goes, and what it bears: late writes, clocks that differ, files that were replaced."""
+
+from asyncio import run
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import chain, repeat
+
+import pytest
+
+from notifier.adapters.cassandra.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
+from notifier.adapters.cassandra.bursts import CassandraBursts
+from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.sqlite.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.bursts import SqliteBursts
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.system_clock import UuidNonces
+from notifier.domain.errors import StoreUnavailable
+from notifier.ports.burst_changes import CLOCKS_DIFFER
+from notifier.testing.memory.clock import START, ManualClock
+from tests.contracts.followers import Follower
+from tests.contracts.made import NOVA, ORION, burst
+
+MOMENT = timedelta(milliseconds=1)
+LATE = WRITTEN_WITHIN + MOMENT
+
+
+pytestmark = pytest.mark.timeout(180)
+
+
+class SlowWrites:
+    """A clock by which each interval between two readings lasts as long as is given; the last one for ever."""
+
+    def __init__(self, *intervals: timedelta, start: datetime = START) -> None:
+        self._now = start
+        self._intervals: Iterator[timedelta] = chain(intervals, repeat(intervals[-1]))
+
+    def now(self) -> datetime:
+        now, self._now = self._now, self._now + next(self._intervals)
+        return now
+
+
+def followed(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
+    return CassandraBurstChanges(Reader(cluster), clock, UuidNonces())
+
+
+@pytest.mark.parametrize("ahead", [CLOCKS_DIFFER, -CLOCKS_DIFFER])
+def test_writer_by_another_clock_is_followed(cluster: Cluster, ahead: timedelta) -> None:
+    ours, theirs = ManualClock(), ManualClock(START + ahead)
+    follower, bursts = Follower(followed(cluster, ours)), CassandraBursts(cluster, theirs)
+    for version in range(1, 30):
+        written = burst(version=version)
+        bursts.write([written], [])
+        assert follower.read() == [written]
+        assert follower.read() == []
+        for clock in (ours, theirs):
+            clock.advance(timedelta(seconds=1.1))
+
+
+@pytest.mark.parametrize("behind", [0, 9, 11, 120])
+def test_follower_that_slept_reads_all_buckets_since(cluster: Cluster, behind: int) -> None:
+    clock = ManualClock()
+    follower, bursts = Follower(followed(cluster, clock)), CassandraBursts(cluster, clock)
+    written = [burst(NOVA, seq) for seq in range(1, behind + 2)]
+    for one in written:
+        bursts.write([one], [])
+        clock.advance(timedelta(seconds=1))
+    assert follower.read() == written
+
+
+def test_row_whose_write_took_long_is_written_again(cluster: Cluster) -> None:
+    """The follower has read past the first row's time when the write returns: it finds the second one."""
+    clock = ManualClock()
+    follower = Follower(followed(cluster, clock))
+    # The write begins that much before the follower does, by a clock that is late as well.
+    slow = SlowWrites(timedelta(0), LATE, timedelta(0), start=START - LATE - CLOCKS_DIFFER)
+    CassandraBursts(cluster, slow).write([burst()], [])
+    clock.advance(MOMENT)
+    assert follower.read() == [burst()]
+
+
+def test_write_fails_when_each_row_takes_long(cluster: Cluster) -> None:
+    with pytest.raises(StoreUnavailable, match="change feed"):
+        CassandraBursts(cluster, SlowWrites(LATE)).write([burst()], [])
+    with pytest.raises(StoreUnavailable, match="change feed"):
+        run(CassandraBurstChanges(Reader(cluster), SlowWrites(LATE), UuidNonces()).lapse())
+
+
+def test_position_is_too_old_before_rows_expire(cluster: Cluster) -> None:
+    clock = ManualClock()
+    changes = followed(cluster, clock)
+    position = run(changes.begin())
+    clock.advance(OLDEST)
+    assert run(changes.after(position)) is not None
+    clock.advance(MOMENT)
+    assert run(changes.after(position)) is None
+
+
+def test_position_is_refused_when_the_clock_was_set_back(cluster: Cluster) -> None:
+    clock = ManualClock()
+    changes = followed(cluster, clock)
+    position = run(changes.begin())
+    clock.advance(-CLOCKS_DIFFER)
+    assert run(changes.after(position)) is not None
+    clock.advance(-MOMENT)
+    assert run(changes.after(position)) is None
+
+
+def test_sqlite_keeps_the_newest_changes(files: Files) -> None:
+    changes, bursts = SqliteBurstChanges(files.core), SqliteBursts(files.core)
+    first = run(changes.begin())
+    bursts.write([burst()], [])
+    second = run(changes.begin())
+    many = [burst(ORION, seq) for seq in range(1, 1_001)]
+    for _ in range(KEPT // len(many)):
+        bursts.write(many, [])
+    assert run(changes.after(first)) is not None
+    bursts.write(many, [])
+    assert run(changes.after(first)) is None
+    assert run(changes.after(second)) is None
+    with files.core.read() as c:
+        assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(many)
+
+
+def test_position_behind_the_end_is_refused_in_sqlite(files: Files) -> None:
+    """The file was replaced by an older copy of itself."""
+    SqliteBursts(files.core).write([burst()], [])
+    assert run(SqliteBurstChanges(files.core).after(SqlitePosition(2))) is None
