@@ -37,6 +37,7 @@ from notifier.ports.stays import Stays
 from notifier.ports.throttles import Throttles
 from notifier.ports.traces import Traces
 from notifier.ports.viewer_lapses import ViewerLapses
+from notifier.ports.viewer_versions import ViewerVersions
 from notifier.ports.wants import Wants
 
 
@@ -51,6 +52,7 @@ class Ports:
     bursts: Bursts
     recent_bursts: RecentBursts
     viewer_lapses: ViewerLapses
+    versions: ViewerVersions
     retractions: Retractions
     ledger: Ledger
     sleepers: Sleepers

@@ -1,12 +1,12 @@
 """The pull index: the newest bursts of every subject, in a cache that may be emptied at any moment."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.burst import Burst
-from notifier.domain.subject import Subject
+from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.timeline import Place
 
 FRESH_FOR = timedelta(seconds=3)
@@ -67,8 +67,29 @@ class Pulled:
     """When it was last compared with the store; a burst that became readable later may be missing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectList:
+    """What the index proves of one subject: all its bursts that opened at or after `complete_since`, newest first."""
+
+    complete_since: datetime
+    places: Sequence[tuple[datetime, BurstKey]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectLists:
+    """One consistent look at some subjects. Subjects of which the index proves nothing are left out."""
+
+    lists: Mapping[Subject, SubjectList]
+    as_of: datetime
+    """When the index was last compared with the store; a burst that became readable later may be missing."""
+
+
 class PullReader(Protocol):
     """Asynchronous. Raises CacheUnavailable."""
+
+    async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
+        """Return the list of each subject; None when the index was not compared lately and so proves nothing."""
+        ...
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         """All in one consistent look: an index emptied meanwhile proves nothing."""

@@ -9,6 +9,7 @@ from notifier.adapters.redis.listener import RedisLiveReader
 from notifier.adapters.redis.pacing import RedisCaps, RedisLineReport, RedisPaces, RedisTabReport
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
+from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions
 
 __all__ = [
     "RedisActiveHours",
@@ -17,6 +18,7 @@ __all__ = [
     "RedisBuckets",
     "RedisBus",
     "RedisCaps",
+    "RedisInboxVersions",
     "RedisLineReport",
     "RedisLiveReader",
     "RedisPaces",
@@ -25,6 +27,7 @@ __all__ = [
     "RedisPullReader",
     "RedisRecent",
     "RedisTabReport",
+    "RedisViewerVersions",
     "Server",
     "await_answer",
     "connect",

@@ -6,6 +6,7 @@ Of a cluster all words go to one node, which keeps their order; at a few thousan
 from collections.abc import Sequence
 
 from notifier.adapters.redis.client import Client
+from notifier.adapters.redis.viewer_versions import add_news
 from notifier.codec import pack
 from notifier.domain.burst import Burst
 from notifier.ports.bus import Marked, Missed, Word
@@ -27,6 +28,8 @@ class RedisBus:
 
     def publish(self, words: Sequence[Burst | Missed]) -> None:
         with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
+            # The news first: a page that is opened because of a live message must find the burst.
+            add_news(pipe, words)
             for word in words:
                 pipe.publish(*message(word))
             pipe.execute()

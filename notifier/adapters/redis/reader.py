@@ -9,7 +9,7 @@ from notifier.adapters.redis.client import AsyncClient
 from notifier.adapters.redis.layout import AS_OF, SINCE, Listed, by_part, fresh, key, moment, proven_since, read_list
 from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.clock import Clock
-from notifier.ports.pull import Pulled
+from notifier.ports.pull import Pulled, SubjectList, SubjectLists
 from notifier.ports.timeline import Place
 
 MOST = 512
@@ -24,13 +24,29 @@ class RedisPullReader:
         self._client = client
         self._clock = clock
 
-    async def news(self, subjects: Collection[Subject]) -> Pulled:
+    async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
+        parts, answers = await self._read(subjects)
+        if not answers or not all(fresh(as_of, self._clock.now()) for as_of, *_ in answers):
+            return None
+        found = {s: x for part, answer in zip(parts.values(), answers, strict=True) for s, x in _look(part, answer)}
+        lists = {subject: _list(subject, one) for subject, one in found.items()}
+        return SubjectLists(
+            lists={subject: one for subject, one in lists.items() if one is not None},
+            as_of=moment(min(float(as_of) for as_of, *_ in answers)),
+        )
+
+    async def _read(
+        self, subjects: Collection[Subject]
+    ) -> tuple[Mapping[int, Sequence[Subject]], Sequence[Sequence[bytes]]]:
         parts = by_part(subjects)
         with self._client.answered():
             async with self._client.pipeline(transaction=False) as pipe:
                 for part, found in parts.items():
                     pipe.hmget(key(part), [AS_OF, SINCE, *map(str, found)])
-                answers = await pipe.execute()
+                return parts, await pipe.execute()
+
+    async def news(self, subjects: Collection[Subject]) -> Pulled:
+        parts, answers = await self._read(subjects)
         now = self._clock.now()
         if not all(fresh(as_of, now) for as_of, *_ in answers):
             return Pulled(places=(), complete_since=None)
@@ -45,6 +61,15 @@ def _look(subjects: Sequence[Subject], answer: Sequence[bytes | None]) -> Iterat
     _, proof, *lists = answer
     for subject, packed in zip(subjects, lists, strict=True):
         yield subject, read_list(packed) if packed else proven_since(proof)
+
+
+def _list(subject: Subject, found: Listed | float) -> SubjectList | None:
+    since = found.since if isinstance(found, Listed) else found
+    if isinf(since):
+        return None
+    opened = enumerate(found.opened, start=found.first) if isinstance(found, Listed) else ()
+    places = [(moment(at), BurstKey(subject, seq)) for seq, at in opened if at >= since]
+    return SubjectList(complete_since=moment(since), places=places[::-1])
 
 
 def _proven(look: Look) -> Pulled:

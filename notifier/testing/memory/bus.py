@@ -14,6 +14,8 @@ class MemoryBus:
     """Both ports at once. For one loop, where anybody listens."""
 
     heard: list[Burst] = field(default_factory=list)
+    news: "list[Burst | Missed]" = field(default_factory=list)
+    """What processes that cache inboxes follow."""
     lines: "list[asyncio.Queue[Word | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
     """Nobody can begin to listen."""
@@ -25,6 +27,7 @@ class MemoryBus:
     def publish(self, words: Sequence[Burst | Missed]) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
+        self.news.extend(words)
         self.heard.extend(word for word in words if isinstance(word, Burst))
         self._say(words)
 

@@ -8,7 +8,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.clock import Clock
-from notifier.ports.pull import FRESH_FOR, Pulled
+from notifier.ports.pull import FRESH_FOR, Pulled, SubjectList, SubjectLists
 from notifier.ports.timeline import Place
 
 KEPT = 64
@@ -97,6 +97,19 @@ class MemoryPullIndex:
         self.since = max(self.since, since)
         self._settle(self.since)
         self.as_of = as_of
+
+    async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
+        now = self.clock.now()
+        if self.as_of is None or not now - FRESH_FOR <= self.as_of <= now:
+            return None
+        found = dict[Subject, SubjectList]()
+        for subject in subjects:
+            one = self.lists.get(subject, _List(NEVER if self.since is None else self.since, {}))
+            if one.since == NEVER:
+                continue
+            places = [(at, BurstKey(subject, seq)) for seq, at in sorted(one.opened.items()) if at >= one.since]
+            found[subject] = SubjectList(complete_since=one.since, places=places[::-1])
+        return SubjectLists(lists=found, as_of=self.as_of)
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         asked = set(subjects)

@@ -1,0 +1,21 @@
+-- Removes the mark of one change from scopes of viewers' facts; the last mark takes the version with it.
+--
+-- KEYS     the scopes' versions
+-- ARGV[1]  the name of the change
+-- ARGV[2]  milliseconds for which a change that never finishes is remembered
+
+for _, key in ipairs(KEYS) do
+  local value = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+  local left = '~'
+  if string.sub(value, 1, 1) == '~' then
+    for name in string.gmatch(string.sub(value, 2), '([^,]+),') do
+      if name ~= ARGV[1] then left = left .. name .. ',' end
+    end
+  end
+  if left == '~' then
+    redis.call('DEL', key)
+  else
+    redis.call('SET', key, left, 'PX', ARGV[2])
+  end
+end
+return #KEYS

@@ -1,0 +1,191 @@
+"""Versions of viewers' facts and the news of subjects in Redis, each look-up one round trip."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from zlib import crc32
+
+from redis.exceptions import ResponseError
+
+from notifier.adapters.redis.client import AsyncClient, Client
+from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
+from notifier.adapters.redis.exchange import Command, exchange
+from notifier.adapters.redis.scripts import Script
+from notifier.codec import pack, unpack
+from notifier.domain.burst import Burst
+from notifier.domain.errors import Poison
+from notifier.ports.bus import Missed
+from notifier.ports.viewer_versions import CHANGE_LASTS, LOOK_WITHIN, VERSION_KEPT, NewsPosition, Scope, VersionLook
+
+NEWS = "news"
+"""A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""
+NEWS_KEPT = 4_000
+"""Entries, about 4 MB. A process that looks again after more has gone by reads what it needs from the store."""
+MOST_NEWS = 1_000
+"""In one answer. Whoever is further behind loads anew: that costs less than to apply them."""
+PARTS = 32
+"""Hash tags: in a cluster one command reaches the versions of one part."""
+
+_BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def add_news(pipe: Any, words: Sequence[Burst | Missed]) -> None:
+    """Queue the commands that append to the news."""
+    for word in words:
+        fields = {_MISSED: b""} if isinstance(word, Missed) else {_BURST: pack(word)}
+        pipe.xadd(NEWS, fields, maxlen=NEWS_KEPT, approximate=True)
+
+
+def version_key(scope: Scope) -> str:
+    return f"version:{{{crc32(scope.encode()) % PARTS}}}:{scope}"
+
+
+class RedisViewerVersions:
+    """Thread-safe."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._cluster = is_cluster(client)
+
+    def begin(self, scopes: Collection[Scope], change: str) -> None:
+        self._send(_begin(_grouped(scopes, cluster=self._cluster), change))
+
+    def finish(self, scopes: Collection[Scope], change: str) -> None:
+        self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
+
+    def _send(self, calls: Iterable[Sequence[Any]]) -> None:
+        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
+            for call in calls:
+                pipe.eval(*call)
+            pipe.execute()
+
+
+class RedisInboxVersions:
+    """For one event loop; one look-up at a time."""
+
+    def __init__(self, client: AsyncClient, within: timedelta = LOOK_WITHIN) -> None:
+        self._client = client
+        self._cluster = is_cluster(client)
+        self._exchange = exchange(client, within.total_seconds())
+
+    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
+        groups = _grouped(scopes, cluster=self._cluster)
+        commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
+        newest = ("xrevrange", NEWS, "+", "-", "COUNT", 1)
+        commands.append(newest if after is None else ("xrange", NEWS, after, "+", "COUNT", MOST_NEWS + 1))
+        with self._client.answered():
+            *answers, entries = await self._exchange.ask(commands)
+            if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
+                await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
+            for answer in (*answers, entries):
+                if isinstance(answer, Exception):
+                    raise answer
+            if after is None and not entries:
+                entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), {})]
+        news, position = ((), _id(entries[-1])) if after is None else _read_news(entries, after)
+        versions, changing = _read_versions(groups, answers)
+        return VersionLook(
+            versions=versions,
+            changing=changing,
+            news=news,
+            position=position,
+            connection=self._exchange.connections,
+        )
+
+    async def close(self) -> None:
+        await self._exchange.close()
+
+    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+        groups = _grouped(scopes, cluster=self._cluster)
+        answers = await self._send(_plant(groups, version))
+        versions, changing = _read_versions(groups, answers)
+        return VersionLook(versions=versions, changing=changing)
+
+    async def begin(self, scopes: Collection[Scope], change: str) -> None:
+        await self._send(_begin(_grouped(scopes, cluster=self._cluster), change))
+
+    async def finish(self, scopes: Collection[Scope], change: str) -> None:
+        await self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
+
+    async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
+        with self._client.answered():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for call in calls:
+                    pipe.eval(*call)
+                return list(await pipe.execute())
+
+
+# The whole scripts, not their digests: they are short, and a server that has forgotten them is asked once, too.
+_BEGIN, _FINISH, _PLANT = Script.named("begin_change"), Script.named("finish_change"), Script.named("plant_version")
+
+
+def is_cluster(client: object) -> bool:
+    return isinstance(client, ClusterClient | AsyncClusterClient)
+
+
+Group = Sequence[Scope]
+"""Scopes that one command can reach."""
+
+
+def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
+    if not cluster:
+        return [[*scopes]] if scopes else []
+    groups = defaultdict[str, list[Scope]](list)
+    for scope in scopes:
+        groups[version_key(scope).partition("}")[0]].append(scope)
+    return [*groups.values()]
+
+
+def _begin(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+    return (_call(_BEGIN, group, change, CHANGE_LASTS) for group in groups)
+
+
+def _finish(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+    return (_call(_FINISH, group, change, CHANGE_LASTS) for group in groups)
+
+
+def _plant(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
+    return (_call(_PLANT, group, version, VERSION_KEPT) for group in groups)
+
+
+def _call(script: Script, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
+    return script.text, len(group), *map(version_key, group), name, lasting // _MILLISECOND
+
+
+def _read_versions(
+    groups: Sequence[Group], answers: Sequence[Sequence[object]]
+) -> tuple[Mapping[Scope, str], Collection[Scope]]:
+    """Garbage is no version: the scope counts as having none, and planting replaces it."""
+    versions, changing = dict[Scope, str](), set[Scope]()
+    for scopes, found in zip(groups, answers, strict=True):
+        for scope, value in zip(scopes, found, strict=True):
+            if not isinstance(value, bytes):
+                continue
+            if value[:1] == b"=":
+                versions[scope] = value[1:].decode("latin-1")
+            elif value[:1] == b"~":
+                changing.add(scope)
+    return versions, changing
+
+
+def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Burst] | None, NewsPosition | None]:
+    """The entry at `after` must still be there: without it nobody knows what was trimmed or wiped behind it."""
+    if not entries or _id(entries[0]) != after or len(entries) > MOST_NEWS:
+        return None, None
+    bursts = list[Burst]()
+    for _, parts in entries[1:]:
+        fields = dict(zip(parts[::2], parts[1::2], strict=True))
+        try:
+            if _BURST in fields:
+                bursts.append(unpack(Burst, fields[_BURST]))
+            elif _ANCHOR not in fields:
+                return None, _id(entries[-1])
+        except Poison:
+            return None, _id(entries[-1])
+    return bursts, _id(entries[-1])
+
+
+def _id(entry: Sequence[Any]) -> NewsPosition:
+    return NewsPosition(entry[0].decode("latin-1"))

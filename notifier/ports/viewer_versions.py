@@ -1,0 +1,95 @@
+"""Versions by which a process knows whether the inbox that it cached is still current."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NewType, Protocol
+
+from notifier.domain.burst import Burst
+from notifier.domain.subject import Member
+
+Scope = NewType("Scope", str)
+"""What shares one version: the facts of one member, or those of everybody."""
+
+NewsPosition = NewType("NewsPosition", str)
+"""How far a reader has followed the news."""
+
+CHANGE_LASTS = timedelta(seconds=15)
+"""A change that its writer never finishes (it died) counts as unfinished for so long: no write takes longer."""
+
+VERSION_KEPT = timedelta(hours=2)
+"""An unused version is forgotten; the next reader reads the store once more."""
+
+
+EVERYBODY = Scope("all")
+"""Changes with every bulk write: of block rows, which are many members' at once, and of imports."""
+
+MOST_SCOPES = 500
+"""Members in one change. More are a change of everybody: cheaper than to mark each, and rare."""
+
+
+def member_scope(member: Member) -> Scope:
+    return Scope(f"m{member}")
+
+
+def scopes_of(members: Collection[Member]) -> Collection[Scope]:
+    """What a change of these members' facts has to mark."""
+    return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [EVERYBODY]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionLook:
+    """The answer to one look-up, true at one moment after it was sent."""
+
+    versions: Mapping[Scope, str] = field(default_factory=dict)
+    """Scopes that have a version and are not being changed. A missing scope has no version that can be compared."""
+    changing: Collection[Scope] = ()
+    """Scopes that a writer is changing now: what is read of them may be cached by nobody."""
+    news: Sequence[Burst] | None = None
+    """Bursts published since the position that was asked for, oldest first; None where some may be missing."""
+    position: NewsPosition | None = None
+    """Pass it to the next look-up. None: the news could not be read."""
+    connection: int = 0
+    """Changes when the connection was made anew: the server behind it may have lost versions that were set before."""
+
+
+LOOK_WITHIN = timedelta(milliseconds=150)
+"""How long a look-up may take. Without an answer the store is read: a page has a deadline, and this is its share."""
+
+
+class ViewerVersions(Protocol):
+    """The writers' side, synchronous. Disposable: raises CacheUnavailable, and may lose everything at any moment.
+
+    A writer calls `begin`, changes the store, then calls `finish`. Between the two nobody caches the scopes. A crash in
+    between leaves them uncached for CHANGE_LASTS.
+    """
+
+    def begin(self, scopes: Collection[Scope], change: str) -> None:
+        """Mark the scopes as changing. `change` names this change; no other change has the same name."""
+        ...
+
+    def finish(self, scopes: Collection[Scope], change: str) -> None:
+        """Remove the mark of this change; the old version does not come back. Idempotent."""
+        ...
+
+
+class InboxVersions(Protocol):
+    """The readers' side, asynchronous, and the writers' calls for what users change themselves.
+
+    Raises CacheUnavailable.
+
+    A version says nothing about what the facts are. It proves that no change began between two look-ups that return
+    the same version. So facts that were read after the first of them are still current at the second.
+    """
+
+    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
+        """Return the versions and the news in one round trip. Without a position the news begin now."""
+        ...
+
+    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+        """Give a version to those scopes that have none, and return the versions that they have now, without news."""
+        ...
+
+    async def begin(self, scopes: Collection[Scope], change: str) -> None: ...
+
+    async def finish(self, scopes: Collection[Scope], change: str) -> None: ...

@@ -1,0 +1,131 @@
+"""Versions of viewers' facts in memory: the writers' and the readers' side of one cache that can be wiped."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.ports.clock import Clock
+from notifier.ports.viewer_versions import CHANGE_LASTS, NewsPosition, Scope, VersionLook
+from notifier.testing.memory.bus import MemoryBus
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    version: str = ""
+    changes: dict[str, datetime] = field(default_factory=dict)
+    """By name when each stops counting."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryVersions:
+    clock: Clock
+    bus: MemoryBus
+    entries: dict[Scope, _Entry] = field(default_factory=dict)
+    connection: int = 1
+    away: bool = False
+    _life: int = 0
+    """How often the server lost everything: positions of an earlier life mean nothing."""
+    _from: int = 0
+
+    def wipe(self) -> None:
+        self.entries.clear()
+        self._life += 1
+        self._from = len(self.bus.news)
+
+    def start_change(self, scopes: Collection[Scope], change: str) -> None:
+        self._require()
+        until = self.clock.now() + CHANGE_LASTS
+        for scope in scopes:
+            entry = self._entry(scope)
+            entry.version = ""
+            entry.changes = dict.fromkeys([*entry.changes, change], until)
+            self.entries[scope] = entry
+
+    def end_change(self, scopes: Collection[Scope], change: str) -> None:
+        self._require()
+        for scope in scopes:
+            entry = self._entry(scope)
+            entry.version = ""
+            entry.changes.pop(change, None)
+            if not entry.changes:
+                self.entries.pop(scope, None)
+
+    def read(self, scopes: Collection[Scope]) -> VersionLook:
+        self._require()
+        found = {scope: self._entry(scope) for scope in scopes}
+        return VersionLook(
+            versions={scope: entry.version for scope, entry in found.items() if entry.version},
+            changing={scope for scope, entry in found.items() if entry.changes},
+            connection=self.connection,
+        )
+
+    def news(self, after: NewsPosition | None) -> tuple[list[Burst] | None, NewsPosition]:
+        position = NewsPosition(f"{self._life}-{len(self.bus.news)}")
+        if after is None:
+            return [], position
+        life, _, at = after.partition("-")
+        words = self.bus.news[int(at) :]
+        bursts = [word for word in words if isinstance(word, Burst)]
+        whole = int(life) == self._life and int(at) >= self._from and len(bursts) == len(words)
+        return (bursts if whole else None), position
+
+    def set_version(self, scope: Scope, version: str) -> None:
+        entry = self._entry(scope)
+        if not (entry.version or entry.changes):
+            self.entries[scope] = _Entry(version=version)
+
+    def _entry(self, scope: Scope) -> _Entry:
+        entry = self.entries.get(scope, _Entry())
+        if entry.changes and min(entry.changes.values()) <= self.clock.now():
+            # As in Redis: the key expires as a whole, counted from the change that began last.
+            self.entries.pop(scope, None)
+            return _Entry()
+        return entry
+
+    def _require(self) -> None:
+        if self.away:
+            raise CacheUnavailable("It is away.")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryViewerVersions:
+    """The writers' side."""
+
+    shared: MemoryVersions
+
+    def begin(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.start_change(scopes, change)
+
+    def finish(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.end_change(scopes, change)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInboxVersions:
+    """The readers' side."""
+
+    shared: MemoryVersions
+
+    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
+        found = self.shared.read(scopes)
+        news, position = self.shared.news(after)
+        return VersionLook(
+            versions=found.versions,
+            changing=found.changing,
+            news=news,
+            position=position,
+            connection=found.connection,
+        )
+
+    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+        for scope in scopes:
+            self.shared.set_version(scope, version)
+        return self.shared.read(scopes)
+
+    async def begin(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.start_change(scopes, change)
+
+    async def finish(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.end_change(scopes, change)

@@ -1,0 +1,124 @@
+"""The news of subjects, on every backend: what was published since a position, or the word that some may be missing."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.viewer_versions import MOST_NEWS, NEWS, RedisInboxVersions
+from notifier.domain.errors import CacheUnavailable
+from notifier.ports.bus import Missed
+from notifier.ports.viewer_versions import NewsPosition
+from tests.contracts.pull_backends import burst
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.contracts.version_backends import Versions, reader_of, versions
+
+__all__ = ["valkey", "valkey_server", "versions"]
+
+
+def test_news_begin_at_first_look(versions: Versions) -> None:
+    versions.bus.publish([burst(1)])
+    found = versions.look(())
+    assert found.news in ([], ())
+    assert found.position is not None
+
+
+def test_news_are_what_was_published_since_position(versions: Versions) -> None:
+    position = _position(versions)
+    versions.bus.publish([burst(1), burst(2)])
+    found = versions.look((), position)
+    assert found.news == [burst(1), burst(2)]
+    assert found.position is not None
+    assert versions.news(found.position) == []
+
+
+def test_same_position_gives_same_news_again(versions: Versions) -> None:
+    position = _position(versions)
+    versions.bus.publish([burst(1)])
+    assert versions.news(position) == versions.news(position) == [burst(1)]
+
+
+def test_word_of_loss_is_gap(versions: Versions) -> None:
+    position = _position(versions)
+    versions.bus.publish([Missed(), burst(1)])
+    assert versions.news(position) is None
+
+
+def test_wipe_is_gap(versions: Versions) -> None:
+    position = _position(versions)
+    versions.wipe()
+    versions.bus.publish([burst(1)])
+    assert versions.news(position) is None
+
+
+def test_reader_that_is_far_behind_gets_gap(valkey: Valkey) -> None:
+    async def far_behind() -> object:
+        async with reader_of(valkey) as reader:
+            before = await reader.look((), None)
+            pipe = valkey.client.pipeline(transaction=False)
+            for _ in range(MOST_NEWS + 1):
+                pipe.xadd(NEWS, {"a": ""})
+            pipe.execute()
+            return (await reader.look((), before.position)).news
+
+    assert asyncio.run(far_behind()) is None
+
+
+@pytest.mark.parametrize("fields", [{"b": b"\xff\x00"}, {"x": b""}, {"b": b""}])
+def test_entry_that_cannot_be_read_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
+    async def read() -> object:
+        async with reader_of(valkey) as reader:
+            before = await reader.look((), None)
+            valkey.client.xadd(NEWS, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
+            return (await reader.look((), before.position)).news
+
+    assert asyncio.run(read()) is None
+
+
+def test_other_type_in_place_of_news_is_removed(valkey: Valkey) -> None:
+    valkey.client.set(NEWS, "nonsense")
+
+    async def twice() -> object:
+        async with reader_of(valkey) as reader:
+            with pytest.raises(CacheUnavailable):
+                await reader.look((), None)
+            return (await reader.look((), None)).position
+
+    assert asyncio.run(twice()) is not None
+
+
+def test_new_connection_is_noticed(valkey: Valkey) -> None:
+    async def cut() -> tuple[int, int]:
+        async with reader_of(valkey) as reader:
+            before = await reader.look((), None)
+            valkey.client.client_kill_filter(_type="normal", skipme=True)
+            with pytest.raises(CacheUnavailable):
+                await reader.look((), None)
+            await asyncio.sleep(1.1)  # the breaker's rest
+            return before.connection, (await reader.look((), None)).connection
+
+    before, after = asyncio.run(cut())
+    assert before != after
+
+
+def test_hung_server_is_left_within_deadline(valkey: Valkey) -> None:
+    async def asked() -> None:
+        async with connect_async(valkey.patient) as client:
+            reader = RedisInboxVersions(client, timedelta(seconds=2))
+            try:
+                await reader.look((), None)
+                valkey.client.execute_command("CLIENT", "PAUSE", 20_000)  # type: ignore[no-untyped-call] # redis-py's own
+                with pytest.raises(CacheUnavailable):
+                    await reader.look((), None)
+            finally:
+                await reader.close()
+
+    asyncio.run(asked())
+    valkey.client.execute_command("CLIENT", "UNPAUSE")  # type: ignore[no-untyped-call] # redis-py's own
+
+
+def _position(versions: Versions) -> NewsPosition:
+    position = versions.look(()).position
+    assert position is not None
+    return position

@@ -1,0 +1,114 @@
+"""Viewer versions on every backend, with what a test needs to break them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar, cast
+
+import pytest
+
+from notifier.adapters.redis.bus import RedisBus
+from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
+from notifier.domain.burst import Burst
+from notifier.ports.bus import LiveBus
+from notifier.ports.viewer_versions import (
+    CHANGE_LASTS,
+    InboxVersions,
+    NewsPosition,
+    Scope,
+    VersionLook,
+    ViewerVersions,
+)
+from notifier.testing.memory.bus import MemoryBus
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
+from tests.contracts.valkey_fixture import Valkey
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+PATIENT = timedelta(seconds=15)
+
+T = TypeVar("T")
+Ask = Callable[[InboxVersions], Awaitable[T]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    writer: ViewerVersions
+    bus: LiveBus
+    wipe: Callable[[], None]
+    expire: Callable[[Scope], None]
+    """Lets the time pass after which an unfinished change of the scope is forgotten."""
+    with_reader: Callable[[Ask[VersionLook]], VersionLook]
+
+    def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLook:
+        return self.with_reader(lambda reader: reader.look(scopes, after))
+
+    def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+        return self.with_reader(lambda reader: reader.plant(scopes, version))
+
+    def change(self, scopes: Collection[Scope], name: str = "c1") -> None:
+        self.writer.begin(scopes, name)
+        self.writer.finish(scopes, name)
+
+    def news(self, after: NewsPosition) -> Sequence[Burst] | None:
+        return self.look((), after).news
+
+
+def in_memory() -> Versions:
+    clock, bus = ManualClock(NOON), MemoryBus()
+    shared = MemoryVersions(clock=clock, bus=bus)
+
+    def expire(_: Scope) -> None:
+        clock.advance(CHANGE_LASTS)
+
+    return Versions(
+        writer=MemoryViewerVersions(shared),
+        bus=bus,
+        wipe=shared.wipe,
+        expire=expire,
+        with_reader=lambda ask: asyncio.run(_awaited(ask(MemoryInboxVersions(shared)))),
+    )
+
+
+def on_valkey(valkey: Valkey) -> Versions:
+    async def asked(ask: Ask[VersionLook]) -> VersionLook:
+        async with reader_of(valkey) as reader:
+            return await ask(reader)
+
+    def expire(scope: Scope) -> None:
+        left = valkey.client.pttl(version_key(scope))
+        assert isinstance(left, int)
+        assert 0 < left <= CHANGE_LASTS / timedelta(milliseconds=1)
+        valkey.client.delete(version_key(scope))
+
+    return Versions(
+        writer=RedisViewerVersions(valkey.client),
+        bus=RedisBus(valkey.client),
+        wipe=valkey.wipe,
+        expire=expire,
+        with_reader=lambda ask: asyncio.run(asked(ask)),
+    )
+
+
+@asynccontextmanager
+async def reader_of(valkey: Valkey) -> AsyncIterator[RedisInboxVersions]:
+    async with connect_async(valkey.patient) as client:
+        reader = RedisInboxVersions(client, PATIENT)
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+
+async def _awaited(call: Awaitable[T]) -> T:
+    return await call
+
+
+@pytest.fixture(params=["memory", "valkey", "valkeys"])
+def versions(request: pytest.FixtureRequest) -> Versions:
+    if request.param == "memory":
+        return in_memory()
+    return on_valkey(cast(Valkey, request.getfixturevalue(request.param)))
