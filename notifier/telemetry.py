@@ -57,6 +57,7 @@ class Metrics:
     def _of_parts(self) -> None:
         self.streams = self._share("streams", "Live streams open, in all API processes together.")
         self.told = self._counter("stream_events_total", "Events sent on live streams.", "event")
+        self._of_the_inbox()
         self.cut = self._counter("streams_cut_total", "Live streams closed because their client read too slowly.")
         self.dead = self._counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
         self.unruled = self._counter(
@@ -79,6 +80,23 @@ class Metrics:
         )
         self.replaced = self._counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
         self.unbalanced = self._counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
+
+    def _of_the_inbox(self) -> None:
+        cache = self._counter("inbox_cache_total", "Look-ups in the caches of the inbox.", "tier", "result")
+        # Children of their own: to look them up by their labels takes as long as a tenth of a cached page.
+        self.inbox_viewers_hit, self.inbox_viewers_missed = (
+            cache.labels("viewers", "hit"),
+            cache.labels("viewers", "miss"),
+        )
+        self.inbox_pages_hit, self.inbox_pages_missed = cache.labels("pages", "hit"), cache.labels("pages", "miss")
+        self.inbox_subjects_hit = cache.labels("subjects", "hit")
+        self.inbox_subjects_missed = cache.labels("subjects", "miss")
+        self.inbox_bursts_hit, self.inbox_bursts_missed = cache.labels("bursts", "hit"), cache.labels("bursts", "miss")
+        self.inbox_store_calls = self._counter("inbox_store_calls_total", "Reads of the store for opening inboxes.")
+        self.inbox_redis_calls = self._counter("inbox_redis_calls_total", "Round trips to Redis for opening inboxes.")
+        self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
+        self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")
+        self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered from what was shown last.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"notifier_{name}", text, labels, registry=self.registry)

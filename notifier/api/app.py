@@ -13,6 +13,7 @@ from litestar.types import ControllerRouterHandler, Message, Scope
 from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
+from notifier.api.fast_inbox import FastInbox
 from notifier.api.guards import LEFT, at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.identity import Identity
 from notifier.api.keys import Keys
@@ -22,15 +23,9 @@ from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
 from notifier.api.scopes import Scope as May
+from notifier.api.security_headers import NO_PAGE
 from notifier.domain.allowance import Allowance, seconds
 from notifier.system import Reads, System
-
-NO_PAGE = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-}
-"""Unless the answer says otherwise, as our own pages do."""
 
 
 def create(
@@ -74,6 +69,8 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
+    if not system.settings.insecure_dev:  # there the routes decide who asks
+        app.asgi_handler = FastInbox(app.asgi_handler, wired, wired.identity)
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
     return app
 

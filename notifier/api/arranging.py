@@ -73,7 +73,7 @@ class Everything(TypedDict):
 async def arrange(request: Call, edge: Wired, data: JSONBody[Arrangement]) -> Response[EverythingBody]:
     """Changes what the person says of everything, and says what stands."""
     overall = await edge.asking.arrange(request.user, _wish(data))
-    edge.tab.lately.forget(request.user)
+    edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
     return Response(EverythingBody(**everything(overall)), headers=PRIVATE)
 

@@ -25,6 +25,7 @@ from notifier.api.metering import Metering, metering
 from notifier.api.noting import Noting, Pause
 from notifier.api.opaque import Opaque
 from notifier.api.phones import Phones
+from notifier.api.rendering import Renderer
 from notifier.api.roles import Roles, loading
 from notifier.api.telling import told
 from notifier.api.timing import LATELY, Timing
@@ -38,6 +39,10 @@ from notifier.domain.subject import UserId
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub
+from notifier.flow.inbox.deadline import PageDeadline
+from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.page import Opened
 from notifier.flow.preferences import Asking
 from notifier.flow.preview import Preview
@@ -64,6 +69,8 @@ class Edge:
     preview: Preview
     fates: Fates
     tab: Tab
+    inbox: Inbox
+    renderer: Renderer
     asking: Asking
     clock: Clock
     keys: Keys = field(repr=False)
@@ -133,7 +140,17 @@ def edge(
     async def in_thread(ask: Callable[[], T], /) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, ask)
 
-    tab = reads.tab(_watching(system, reads, pause))
+    watch = _watching(system, reads, pause)
+    opaque = Opaque.of(keys)
+    tab = reads.tab(watch)
+    inbox = reads.inbox(
+        metrics=system.metrics,
+        loads=Singleflight(),
+        deadline=PageDeadline(system.settings.inbox.deadline),
+        megabytes=system.settings.inbox.cache,
+        share=lambda looks: SharedLooks(looks=looks, within=system.settings.inbox.deadline),
+        watch=watch,
+    )
     hub = Hub(
         tab=tab,
         bus=reads.live,
@@ -170,13 +187,15 @@ def edge(
             turn=Turns("Another event is looked for in the log right now."),
         ),
         tab=tab,
-        asking=Asking(people=reads.people, preferences=reads.preferences, clock=ports.clock, append=append),
+        inbox=inbox,
+        renderer=Renderer(opaque=opaque),
+        asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,
         identity=identity or identity_of(system.settings, keys, system.metrics),
         metering=metering(system.settings.limits, settle, ports.clock, system.metrics, pause),
         timing=Timing(tell=tell, clock=ports.clock, metrics=system.metrics, pause=pause),
-        opaque=Opaque.of(keys),
+        opaque=opaque,
         threads=threads,
         gathering=Gathering(accept),
         hiding=Hiding(settle=hide),

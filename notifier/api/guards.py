@@ -19,6 +19,8 @@ from notifier.domain.allowance import Limit, seconds
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 
 READING = ("GET", "HEAD")
+PREPAID = "notifier.prepaid"
+"""In the scope of a request: what was taken of its limit before it came to the routes, and what is left."""
 LEFT = "left"
 """In the state of a request: what is left of its limit."""
 
@@ -69,7 +71,7 @@ def _meter(edge: Edge, connection: Connection, limit: Limit | None, who: str) ->
     """The answer tells what is left, also where it refuses for another reason. Raises TooManyRequests."""
     if limit is None:
         return
-    granted, left = edge.metering.take(limit, who)
+    granted, left = connection.scope.pop(PREPAID, None) or edge.metering.take(limit, who)  # type: ignore[misc] # our own key
     connection.scope["state"][LEFT] = left
     if not granted:
         words = f"{limit.most} {limit.name} in {seconds(limit.window)} seconds are the limit."

@@ -8,6 +8,7 @@ from notifier.api.keybook import Doorman, KeyBook
 from notifier.api.keys import Keys, keys_of, load_or_create
 from notifier.api.scopes import ALL, Caller
 from notifier.api.tokens import Holder, Tokens, issue, tokens_of
+from notifier.api.verified_tokens import VerifiedTokens
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
 from notifier.telemetry import Metrics
@@ -20,9 +21,18 @@ class Identity:
     keys: Keys = field(repr=False)
     tokens: Tokens
     doorman: Doorman
+    verified: VerifiedTokens = field(default_factory=VerifiedTokens)
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
         """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
+        holder = self.verified.holder(authorization, now)
+        if holder is not None and await self.tokens.trusts(holder):
+            return holder
+        holder = await self._person(authorization, now)
+        self.verified.keep(authorization, holder)
+        return holder
+
+    async def _person(self, authorization: str | None, now: datetime) -> Holder:
         token = _bearer(authorization)
         if self._service(token):
             raise Forbidden("A service key is for what services do; an inbox takes a person's token.")

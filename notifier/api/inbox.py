@@ -1,8 +1,6 @@
 """`/v1/inbox`: a person's tab, badge and marks."""
 
-from collections.abc import Sequence
 from datetime import timedelta
-from hashlib import blake2b
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -12,15 +10,20 @@ from litestar.params import JSONBody, QueryParameter
 
 from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
-from notifier.api.items import ItemBody, item_body
+from notifier.api.items import ItemBody
 from notifier.api.problems import described
+from notifier.api.rendering import RenderedPage
 from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
-from notifier.domain.subject import UserId
-from notifier.flow.live import Told
-from notifier.flow.page import Badge, Page
+from notifier.flow.page import Badge
 
 POLL_EVERY = timedelta(seconds=30)
+PAGE_HEADERS = {
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization",
+    "X-Poll-Interval": str(int(POLL_EVERY.total_seconds())),
+}
+UNREAD_HEADERS = {"Cache-Control": "private, no-store", "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
 LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
 """A page's worth."""
@@ -60,31 +63,25 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
     user = request.user
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     with edge.timing():
-        found, badge = await edge.tab.open(user, after=after, limit=limit)
-    body = InboxBody(
-        items=[item_body(item, edge.opaque.id(user, item.entry.key), edge.clock.now()) for item in found.items],
-        next=edge.opaque.cursor(user, found.next) if found.next else None,
-        seen=edge.opaque.token(found.seen) if found.seen else None,
-        live=None,
-        badge=badge_body(badge) if badge else None,
-        partial=found.partial,
-    )
-    headers = _headers(user, body, found)
-    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
-        return Response(None, status_code=304, headers=headers)
-    if after is None and not found.partial:
-        body.live = edge.opaque.moment(user, Told.by(found.look))
-    if body.next:
-        query = urlencode({"cursor": body.next, "limit": limit})
+        opening = await edge.inbox.open(user, after=after, limit=limit)
+    if after is None:
+        rendered = edge.renderer.first_page(user, opening)
+    else:
+        rendered = edge.renderer.page(user, opening.page, opening.badge, first=False)
+    headers = page_headers(rendered)
+    if rendered.next is not None:
+        query = urlencode({"cursor": rendered.next.strip(b'"').decode(), "limit": limit})
         headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
-    return Response(body, headers=headers)
+    if matches(request.headers.get("if-none-match", ""), rendered.tag):
+        return Response(None, status_code=304, headers=headers)
+    return Response(rendered.body, headers=headers, media_type="application/json")  # type: ignore[arg-type] # encoded already
 
 
 @get("/unread", responses=described(401, 403, 404, 429, 503))
 async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     """How many items are unread; `more` beyond what is counted."""
-    badge = await edge.tab.badge(request.user)
-    return Response(badge_body(badge), headers={"Cache-Control": "private, no-store", "X-Poll-Interval": _poll()})
+    badge = await edge.inbox.badge(request.user)
+    return Response(badge_body(badge), headers=UNREAD_HEADERS)
 
 
 @put(
@@ -96,7 +93,7 @@ async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
 )
 async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     """Marks as seen what the page showed that the token came with."""
-    await edge.tab.see(request.user, edge.opaque.seen(request.user, data.token))
+    await edge.inbox.see(request.user, edge.opaque.seen(request.user, data.token))
     edge.hub.changed(request.user)
 
 
@@ -114,7 +111,7 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
     if not 0 < len(data.bursts) <= MOST_MARKED:
         raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
     bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
-    await edge.tab.mark(request.user, bursts, Mark(data.mark))
+    await edge.inbox.mark(request.user, bursts, Mark(data.mark))
     edge.hub.changed(request.user, bursts)
 
 
@@ -122,25 +119,10 @@ def badge_body(badge: Badge) -> BadgeBody:
     return BadgeBody(count=badge.count, more=badge.more)
 
 
-def _headers(user: UserId, body: InboxBody, page: Page) -> dict[str, str]:
-    """The tag leaves the two tokens out: they differ at every moment, and older ones are as good for the same items."""
-    shown = msgspec.json.encode((user, body.items, body.badge, body.partial, page.next is None))
-    return {
-        "ETag": f'W/"{blake2b(shown, digest_size=12).hexdigest()}"',
-        "Cache-Control": "private, no-cache",
-        "Vary": "Authorization",
-        "X-Poll-Interval": _poll(),
-    }
+def page_headers(rendered: RenderedPage) -> dict[str, str]:
+    return {"ETag": rendered.tag, **PAGE_HEADERS}
 
 
-def _matches(if_none_match: str, tag: str) -> bool:
-    wanted = _tags(if_none_match)
+def matches(if_none_match: str, tag: str) -> bool:
+    wanted = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
     return "*" in wanted or tag.removeprefix("W/") in wanted
-
-
-def _tags(header: str) -> Sequence[str]:
-    return [one.strip().removeprefix("W/") for one in header.split(",")]
-
-
-def _poll() -> str:
-    return str(int(POLL_EVERY.total_seconds()))

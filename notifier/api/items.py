@@ -60,6 +60,18 @@ class ItemBody(msgspec.Struct, kw_only=True):
     """Where the item is one of a whole day; then `count` are its mentions, and `names` the accounts."""
 
 
+class CommonBody(msgspec.Struct, kw_only=True):
+    """What an item says to everybody who sees all of it."""
+
+    subject: str
+    opened_at: datetime
+    count: int
+    names: list[str]
+    more: bool
+    text: str
+    tweet: str | None
+
+
 class Said(TypedDict):
     subject: str
     opened_at: datetime
@@ -73,12 +85,12 @@ class Said(TypedDict):
 def item_body(item: Shown, id: str, now: datetime) -> ItemBody:
     match item:
         case Item():
-            return ItemBody(burst=id, **_said(item, now), unread=item.unread, digest=None)
+            return ItemBody(burst=id, **common_body(item, now), unread=item.unread, digest=None)
         case DigestItem():
             return _digest_item_body(item, id, now)
 
 
-def _said(item: Item, now: datetime) -> Said:
+def common_body(item: Item, now: datetime) -> Said:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
@@ -109,7 +121,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_TOLD]],
-            inside=[InsideBody(**_said(each, now)) for each in item.inside],
+            inside=[InsideBody(**common_body(each, now)) for each in item.inside],
             more=digest.more,
         ),
     )

@@ -67,7 +67,7 @@ async def prefer(
     if named.kind is not Kind.MENTION:
         raise BadPreference("Mentions of oneself are always told.")
     want = await edge.asking.change(request.user, named, _wish(data, edge.clock.now()))
-    edge.tab.lately.forget(request.user)
+    edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
     return Response(_body(want, edge.clock.now()), headers=PRIVATE)
 

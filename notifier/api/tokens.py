@@ -1,7 +1,7 @@
 """People's tokens: JWTs signed by this service itself, or by the issuer in the settings; never by both."""
 
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
@@ -42,11 +42,20 @@ class Holder:
     user: UserId
     ends_at: float
     """In seconds since 1970; from then on the token is refused."""
+    begins_at: float = 0.0
+    """Before it the token is from the future."""
+    kid: str = ""
+    key: PublicKey | None = None
+    """The issuer's key that signed it, and the name by which the token called it; None where this service signed it."""
 
 
 class Tokens(Protocol):
     async def holder(self, token: str, now: datetime) -> Holder:
         """Raises BadToken, and IssuerUnavailable when that can't be known."""
+        ...
+
+    async def trusts(self, holder: Holder) -> bool:
+        """Return whether the key that signed an earlier token still counts. Raises IssuerUnavailable."""
         ...
 
 
@@ -79,6 +88,9 @@ class OwnTokens:
     async def holder(self, token: str, now: datetime) -> Holder:
         return _judged(_read(token, self.secret, ALGORITHM, _Own), AUDIENCE, now)
 
+    async def trusts(self, holder: Holder) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokens:
@@ -87,13 +99,17 @@ class IssuedTokens:
     keyring: Keyring
 
     async def holder(self, token: str, now: datetime) -> Holder:
-        key = await self.keyring.key(_kid(token))
+        kid = _kid(token)
+        key = await self.keyring.key(kid)
         if key is None:
             raise BadToken(NOT_OURS)
         claims = _read(token, key.key, key.algorithm, _Theirs)
         if claims.iss != self.name:
             raise BadToken("The token is of another issuer.")
-        return _judged(claims, self.audience, now)
+        return replace(_judged(claims, self.audience, now), kid=kid, key=key)
+
+    async def trusts(self, holder: Holder) -> bool:
+        return await self.keyring.key(holder.kid) == holder.key
 
 
 def issue(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
@@ -146,4 +162,5 @@ def _judged(claims: _Own | _Theirs, audience: str, now: datetime) -> Holder:
         raise BadToken("The token is from the future.")
     if not 0 < len(claims.sub) <= LONGEST_ID or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
         raise BadToken("The token names nobody.")
-    return Holder(user=UserId(claims.sub), ends_at=claims.exp + leeway)
+    begins_at = max(claims.iat, claims.nbf) - leeway
+    return Holder(user=UserId(claims.sub), ends_at=claims.exp + leeway, begins_at=begins_at)

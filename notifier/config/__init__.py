@@ -8,6 +8,7 @@ from notifier.config.environment import (
     replace_environment,
     set_in_environment,
 )
+from notifier.config.inbox import InboxLimits
 from notifier.config.issuer import Issuer
 from notifier.config.limits import Limits
 from notifier.config.push import Push
@@ -33,6 +34,7 @@ __all__ = [
     "SHORTEST_SECRET",
     "Brokers",
     "Cassandra",
+    "InboxLimits",
     "Issuer",
     "Kafka",
     "Limits",

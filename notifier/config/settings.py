@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from notifier.config.engines import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
+from notifier.config.inbox import InboxLimits
 from notifier.config.issuer import Issuer, is_loopback
 from notifier.config.limits import Limits
 from notifier.config.push import Push
@@ -193,6 +194,7 @@ class Settings:
     brokers: Brokers = Brokers()
     issuer: Issuer = Issuer()
     limits: Limits = Limits()
+    inbox: InboxLimits = InboxLimits()
     reach: Reach = Reach()
     push: Push = Push()
 

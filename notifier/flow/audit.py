@@ -13,8 +13,8 @@ from notifier.domain.digest import Digest, Schedule, digest_of, named
 from notifier.domain.marks import SETTLED_AFTER, Mark
 from notifier.domain.subject import BurstKey, Kind
 from notifier.domain.visible import unread
+from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
-from notifier.flow.tab import STEPS
 from notifier.flow.walk import RUN, place_of
 from notifier.ports.people import People
 from notifier.ports.timeline import Place, Timeline

@@ -3,18 +3,32 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
+from notifier.domain.burst import Burst
 from notifier.flow.digests import Digests
 from notifier.flow.page import Entry
-from notifier.flow.walk import Walk, place_of
+from notifier.flow.walk import place_of
 from notifier.ports.timeline import Place
+
+
+class Steps(Protocol):
+    """A walk through bursts, newest first, a run at a time."""
+
+    ended: bool
+    after: Place | None
+    """Behind the last burst given."""
+
+    async def step(self) -> Sequence[Burst]:
+        """Return the next run, possibly empty. Raises StoreUnavailable."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
     """One of the two goes a step at a time: the one that hasn't come as far down. What both have passed is given."""
 
-    walk: Walk
+    walk: Steps
     digests: Digests
     _waiting: list[Entry] = field(default_factory=list)
 

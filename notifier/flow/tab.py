@@ -1,25 +1,21 @@
 """The tab: what a person sees, each page and badge at one moment, judged by the predicate alone."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
+from notifier.domain.marks import Mark, SeenToken
 from notifier.domain.subject import BurstKey, Kind, UserId
-from notifier.domain.visible import unread
 from notifier.flow.digests import Digests, digests_by
+from notifier.flow.inbox.evaluation import Evaluation
 from notifier.flow.lately import Lately
 from notifier.flow.listing import Listing
-from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page, badge_of
-from notifier.flow.walk import Walk, place_of
+from notifier.flow.page import Badge, Entry, Look, Opened, Page, badge_of
+from notifier.flow.walk import Walk
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
 from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Place, Timeline
-
-STEPS = 20
-"""A page walks past so many runs of bursts that the viewer may not see, or reads so many days for their digests; the
-next page goes on from there."""
 
 Watch = Callable[[Opened], None]
 """Told of every answer before it is given; returns at once and raises nothing."""
@@ -73,36 +69,15 @@ class Tab:
             return None
 
     async def _page(self, look: Look, *, after: Place | None, limit: int) -> Page:
-        listing, found = self._listing(look, after), list[Entry]()
-        try:
-            for _ in range(STEPS):
-                found += [entry for entry in await listing.step() if look.admits(entry)]
-                if len(found) > limit or listing.ended:
-                    break
-        except StoreUnavailable:
-            return await self._partial(look, found, after=after, limit=limit)
-        more = place_of(found[limit - 1]) if len(found) > limit else listing.after
-        return Page(
-            items=[look.shown(entry) for entry in found[:limit]],
-            next=None if listing.ended and len(found) <= limit else more,
-            seen=_token(look, found[:limit], after),
-            partial=False,
-            look=look,
-        )
+        page, _ = await self._evaluation(look, after, limit).page(self._listing(look, after))
+        return page
 
     async def _badge(self, look: Look) -> Badge:
         return badge_of(await self.unread(look))
 
     async def unread(self, look: Look) -> set[BurstKey]:
         """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
-        marks, listing = look.viewer.marks, self._listing(look, None)
-        found = await self._kept_unread(look)
-        while not listing.ended and len(found) <= BADGE_MOST:
-            run = await listing.step()
-            found |= {entry.key for entry in run if look.admits(entry) and unread(entry, look.viewer)}
-            if marks.seen_at is not None and listing.passed(marks.seen_at):
-                break
-        return found
+        return await self._evaluation(look, None, 0).unread(self._listing(look, None))
 
     async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """What these keys name, whether the viewer sees it or not, but for digests: there are the viewer's own alone.
@@ -147,29 +122,14 @@ class Tab:
             after=after,
         )
 
-    async def _kept_unread(self, look: Look) -> set[BurstKey]:
-        """What the person marked unread, however old."""
-        keys = [key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
-        known = await self.entries(look, keys) if keys else {}
-        return {entry.key for entry in known.values() if look.admits(entry)}
-
-    async def _partial(self, look: Look, found: list[Entry], *, after: Place | None, limit: int) -> Page:
-        """What could be read, then what the rows point to; it may miss some, and says so."""
+    async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
+        """What the inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(look.member, after, limit)
-        more = (await self.timeline.bursts([row.burst for row in rows])).values()
-        known = {entry.key: entry for entry in (*found, *more) if look.admits(entry)}
-        newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
-        return Page(items=[look.shown(entry) for entry in newest], next=None, seen=None, partial=True, look=look)
+        return (await self.timeline.bursts([row.burst for row in rows])).values()
+
+    def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
+        return Evaluation(look=look, after=after, limit=limit, source=self)
 
     def _markable(self, look: Look, entry: Entry) -> bool:
         hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
         return hidden or look.admits(entry)
-
-
-def _token(look: Look, shown: Sequence[Entry], after: Place | None) -> SeenToken:
-    """Covers what had surely become visible when the page was made; on older pages, nothing newer than their top."""
-    as_of = look.now - SETTLED_AFTER
-    if after is not None:
-        as_of = min(as_of, after.opened_at)
-    newer = frozenset(entry.key for entry in shown if entry.opened_at > as_of)
-    return SeenToken(viewer=look.viewer.user, as_of=as_of, newer=newer)

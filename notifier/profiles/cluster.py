@@ -57,6 +57,7 @@ from notifier.adapters.redis import (
     RedisBuckets,
     RedisBus,
     RedisCaps,
+    RedisInboxVersions,
     RedisLineReport,
     RedisLiveReader,
     RedisPaces,
@@ -65,6 +66,7 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecent,
     RedisTabReport,
+    RedisViewerVersions,
     connect,
     connect_async,
 )
@@ -74,6 +76,7 @@ from notifier.config import PREFIX, Settings
 from notifier.config.urls import split
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.domain.slice import Pool
+from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
@@ -171,7 +174,7 @@ class Clustered:
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):
             self._closing.callback(closing)
-        return Ports(
+        ports = Ports(
             log=log,
             directory=RememberedDirectory(CassandraDirectory(cluster)),
             sets=CassandraMemberSets(cluster),
@@ -213,6 +216,7 @@ class Clustered:
             tabs=RedisTabReport(cache),
             lines=RedisLineReport(cache),
             bus=RedisBus(cache),
+            versions=RedisViewerVersions(cache),
             queue=queue,
             providers=phones,
             platforms=served(phones),
@@ -220,10 +224,13 @@ class Clustered:
             nonces=nonces,
             chance=random,
         )
+        return versioned(ports)
 
     def reads(self) -> Reads:
         cache, reader = connect_async(self.redis_url()), Reader(self._cluster)
         self._leaving.push_async_callback(cache.aclose)
+        versions = RedisInboxVersions(cache)
+        self._leaving.push_async_callback(versions.close)
         return Reads(
             people=CassandraPeople(reader, self._clock),
             preferences=CassandraPreferences(reader),
@@ -232,7 +239,9 @@ class Clustered:
             pull=RedisPullReader(cache, self._clock),
             activity=RedisActivity(cache),
             live=RedisLiveReader(cache),
+            versions=versions,
             clock=self._clock,
+            nonces=UuidNonces(),
         )
 
     async def leave(self) -> None:

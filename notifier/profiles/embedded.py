@@ -13,6 +13,7 @@ from notifier.adapters.redis import (
     RedisBuckets,
     RedisBus,
     RedisCaps,
+    RedisInboxVersions,
     RedisLineReport,
     RedisLiveReader,
     RedisPaces,
@@ -21,6 +22,7 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecent,
     RedisTabReport,
+    RedisViewerVersions,
     connect,
     connect_async,
 )
@@ -66,6 +68,7 @@ from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.slice import Pool
+from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
@@ -150,7 +153,7 @@ class Embedded:
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, redis.close, queue.close):
             self._closing.callback(closing)
-        return Ports(
+        ports = Ports(
             log=log,
             directory=SqliteDirectory(files.core),
             sets=SqliteMemberSets(files.core),
@@ -192,6 +195,7 @@ class Embedded:
             tabs=RedisTabReport(redis),
             lines=RedisLineReport(redis),
             bus=RedisBus(redis),
+            versions=RedisViewerVersions(redis),
             queue=queue,
             providers=phones,
             platforms=served(phones),
@@ -199,10 +203,13 @@ class Embedded:
             nonces=nonces,
             chance=random,
         )
+        return versioned(ports)
 
     def reads(self) -> Reads:
         redis, reader = connect_async(self.redis_url()), Reader()
         self._leaving.push_async_callback(redis.aclose)
+        versions = RedisInboxVersions(redis)
+        self._leaving.push_async_callback(versions.close)
         return Reads(
             people=SqlitePeople(self._files.core, reader),
             preferences=SqlitePreferences(self._files.core, reader),
@@ -211,7 +218,9 @@ class Embedded:
             pull=RedisPullReader(redis, self._clock),
             activity=RedisActivity(redis),
             live=RedisLiveReader(redis),
+            versions=versions,
             clock=self._clock,
+            nonces=UuidNonces(),
         )
 
     async def leave(self) -> None:

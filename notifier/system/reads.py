@@ -3,17 +3,33 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey
 from notifier.flow.audit import Audit
+from notifier.flow.inbox.change_follower import ChangeFollower
+from notifier.flow.inbox.deadline import Deadline
+from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.invalidation import AsyncInvalidation
+from notifier.flow.inbox.looks import Look, Looks
+from notifier.flow.inbox.shared_loads import SharedLoads
+from notifier.flow.inbox.subject_cache import SubjectCache
+from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
+from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.ports.activity import Activity
 from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.bus import LiveReader
-from notifier.ports.clock import Clock
+from notifier.ports.clock import Clock, Nonces
 from notifier.ports.people import People
 from notifier.ports.preferences import Preferences
 from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Timeline
+from notifier.ports.viewer_versions import InboxVersions
 from notifier.telemetry import Metrics
+
+MEGABYTE = 1_000_000
+OF_VIEWERS = 0.5
+"""Their share of the caches' memory; the rest is for bursts, which viewers share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +41,62 @@ class Reads:
     timeline: Timeline
     burst_changes: BurstChanges
     pull: PullReader
+    versions: InboxVersions
     activity: Activity
     live: LiveReader
     clock: Clock
+    nonces: Nonces
 
     def tab(self, watch: Watch = unwatched) -> Tab:
-        return Tab(people=self.people, timeline=self.timeline, pull=self.pull, clock=self.clock, watch=watch)
+        return Tab(
+            people=self.versioned_people(), timeline=self.timeline, pull=self.pull, clock=self.clock, watch=watch
+        )
+
+    def inbox(
+        self,
+        *,
+        metrics: Metrics,
+        loads: SharedLoads[BurstKey, Burst],
+        deadline: Deadline,
+        megabytes: int,
+        share: Callable[[Looks], Looks],
+        watch: Watch = unwatched,
+    ) -> Inbox:
+        """One per process. `share` makes one look-up serve all requests that wait for it."""
+        of_viewers = int(megabytes * MEGABYTE * OF_VIEWERS)
+        subjects = SubjectCache(
+            timeline=self.timeline,
+            pull=self.pull,
+            clock=self.clock,
+            metrics=metrics,
+            loads=loads,
+            most_bytes=megabytes * MEGABYTE - of_viewers,
+        )
+        viewers = ViewerCache(most_bytes=of_viewers)
+        follower = ChangeFollower(
+            changes=self.burst_changes, subjects=subjects, viewers=viewers, clock=self.clock, metrics=metrics
+        )
+        return Inbox(
+            people=self.versioned_people(),
+            versions=self.versions,
+            looks=share(Look(versions=self.versions, follower=follower, metrics=metrics)),
+            subjects=subjects,
+            viewers=viewers,
+            deadline=deadline,
+            clock=self.clock,
+            nonces=self.nonces,
+            metrics=metrics,
+            watch=watch,
+        )
 
     def audit(self, metrics: Metrics, pause: Callable[[], Awaitable[object]]) -> Audit:
         return Audit(people=self.people, timeline=self.timeline, metrics=metrics, pause=pause)
+
+    def versioned_people(self) -> VersionedPeople:
+        return VersionedPeople(people=self.people, invalidation=self._invalidation())
+
+    def versioned_preferences(self) -> VersionedPreferences:
+        return VersionedPreferences(preferences=self.preferences, invalidation=self._invalidation())
+
+    def _invalidation(self) -> AsyncInvalidation:
+        return AsyncInvalidation(versions=self.versions, changes=self.burst_changes, nonces=self.nonces)

@@ -2,6 +2,7 @@
 
 from notifier.system import Reads
 from notifier.testing.memory.activity import MemoryActivity
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions
 from tests.flow.stage import Stage
 
 
@@ -14,5 +15,7 @@ def reads_of(stage: Stage) -> Reads:
         pull=stage.ground.pull,
         activity=MemoryActivity(),
         live=stage.ground.bus,
+        versions=MemoryInboxVersions(stage.ground.versions),
         clock=stage.ground.clock,
+        nonces=stage.ground.nonces,
     )

@@ -19,6 +19,7 @@ from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.domain.throttle import Throttle
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Answer, Receipt
+from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.page import Item, Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
@@ -26,6 +27,7 @@ from notifier.ports.chosen import Ports
 from notifier.pump import Pump, pump
 from notifier.system import System
 from notifier.telemetry import Metrics
+from notifier.testing.memory.viewer_versions import MemoryViewerVersions
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import THRESHOLD, Scene
 from notifier.testing.simulator.visits import driven
@@ -50,7 +52,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.scene = Scene(self.ground, crowd=0)
         g = self.ground
-        self.ports = Ports(
+        ports = Ports(
             log=g.log,
             directory=g.directory,
             sets=g.sets,
@@ -58,6 +60,7 @@ class Stage:
             bursts=g.bursts,
             recent_bursts=g.bursts,
             viewer_lapses=g.viewer_lapses,
+            versions=MemoryViewerVersions(g.versions),
             retractions=g.retractions,
             ledger=g.ledger,
             sleepers=g.sleepers,
@@ -99,6 +102,7 @@ class Stage:
             nonces=g.nonces,
             chance=lambda: 0.5,
         )
+        self.ports = versioned(ports)
 
     def system(self, **ports: Any) -> System:
         settings = Settings(threshold=THRESHOLD, collapse=self.collapse, **self.settings)

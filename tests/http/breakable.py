@@ -8,8 +8,10 @@ from typing import Any
 from notifier.domain.burst import Burst
 from notifier.domain.subject import Member
 from notifier.domain.throttle import Throttle
+from notifier.ports.burst_changes import Changes, Position
 from notifier.ports.log import Consumer, Logged, Record
 from notifier.testing.memory.activity import MemoryActivity
+from notifier.testing.memory.burst_changes import MemoryBurstChanges
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.cache import MemoryPressure, MemoryRecent
 from notifier.testing.memory.inbox import MemoryInbox
@@ -50,6 +52,22 @@ class BreakableLog:
 
     def forget(self, before: datetime) -> int:
         return self.inner.forget(before)
+
+
+class BreakableBurstChanges(MemoryBurstChanges):
+    def __init__(self, bursts: MemoryBursts, broken: Broken) -> None:
+        super().__init__(bursts)
+        self.broken = broken
+
+    async def begin(self) -> Position:
+        if self.broken.store:
+            raise self.broken.store
+        return await super().begin()
+
+    async def after(self, position: Position) -> Changes | None:
+        if self.broken.store:
+            raise self.broken.store
+        return await super().after(position)
 
 
 class BreakableTimeline(MemoryTimeline):

@@ -26,6 +26,7 @@ from notifier.domain.plan import SetHead
 from notifier.domain.reach import MentionsAllowed
 from notifier.domain.slice import Pool
 from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
@@ -34,7 +35,7 @@ from notifier.system import Reads, System
 from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours
 from notifier.testing.memory.archive import MemoryArchive
-from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
+from notifier.testing.memory.burst_changes import MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets
@@ -67,9 +68,12 @@ from notifier.testing.memory.sleepers import MemorySleepers
 from notifier.testing.memory.spared import MemorySpared
 from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.traces import MemoryTraces
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
+from tests.http.announced import AnnouncedPeople
 from tests.http.breakable import (
     BreakableActivity,
+    BreakableBurstChanges,
     BreakableLog,
     BreakablePressure,
     BreakableRecent,
@@ -93,7 +97,6 @@ class House:
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
-        self.people = MemoryPeople(self.directory)
         self.bursts = MemoryBursts()
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
@@ -103,11 +106,13 @@ class House:
         self.recent = BreakableRecent(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
         self.bus = MemoryBus()
+        self.versions = MemoryVersions(clock=clock, bus=self.bus)
+        self.people: MemoryPeople = AnnouncedPeople(self.directory, self.versions)
         seals, claims = MemorySeals(clock), MemoryClaims()
         inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
         self.log = BreakableLog(MemoryLog(clock), self.broken)
         held, letters = MemoryHolds(clock), MemoryDeadLetters()
-        self.ports = Ports(
+        ports = Ports(
             log=self.log,
             directory=self.directory,
             sets=self.sets,
@@ -115,6 +120,7 @@ class House:
             bursts=self.bursts,
             recent_bursts=self.bursts,
             viewer_lapses=MemoryViewerLapses(self.bursts),
+            versions=MemoryViewerVersions(self.versions),
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
             sleepers=MemorySleepers(ledger),
@@ -156,15 +162,18 @@ class House:
             nonces=CountedNonces(),
             chance=lambda: 0.5,
         )
+        self.ports = versioned(ports)
         self.reads = Reads(
             people=self.people,
             preferences=MemoryPreferences(self.people),
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
-            burst_changes=MemoryBurstChanges(self.bursts),
+            burst_changes=BreakableBurstChanges(self.bursts, self.broken),
             pull=pull,
             activity=self.activity,
             live=self.bus,
+            versions=MemoryInboxVersions(self.versions),
             clock=clock,
+            nonces=CountedNonces(),
         )
         self.system = System(ports=self.ports, settings=settings or Settings(), metrics=Metrics(), owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]

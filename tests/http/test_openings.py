@@ -17,7 +17,7 @@ from notifier.domain.marks import Marks
 from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.flow.page import Look, Opened
-from notifier.ports.pull import Pulled
+from notifier.ports.pull import Pulled, SubjectList, SubjectLists
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from tests.http.breakable import BreakableActivity, Broken
@@ -34,6 +34,10 @@ class Lying:
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         return Pulled(places=(), complete_since=self.since)
+
+    async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
+        nothing = SubjectList(complete_since=self.since, places=())
+        return SubjectLists(lists=dict.fromkeys(subjects, nothing), as_of=self.since + timedelta(days=2))
 
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"

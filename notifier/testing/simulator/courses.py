@@ -10,6 +10,7 @@ from notifier.testing.simulator.desk import a_hold
 from notifier.testing.simulator.dialling import dialling, redialling
 from notifier.testing.simulator.nights import mornings, nights
 from notifier.testing.simulator.quarrel import a_quarrel
+from notifier.testing.simulator.reopening import reopening
 from notifier.testing.simulator.scene import AUTHORS
 from notifier.testing.simulator.script import (
     BEHIND,
@@ -239,6 +240,7 @@ COURSES = {
     "hold": a_hold,
     "days": some_days,
     "back": taking_back,
+    "reopening": reopening,
     "dialling": dialling,
     "redialling": redialling,
     "nights": nights,

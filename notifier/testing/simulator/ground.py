@@ -45,6 +45,7 @@ from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.throttles import MemoryThrottles
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.memory.traces import MemoryTraces
+from notifier.testing.memory.viewer_versions import MemoryVersions
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
 
 
@@ -126,8 +127,7 @@ class Ground:
         self.ledger = MemoryLedger(self.claims)
         self.sleepers = MemorySleepers(self.ledger)
         self.inbox = MemoryInbox(self.seals)
-        self.stays = MemoryStays()
-        self.epochs = MemoryEpochs()
+        self.stays, self.epochs = MemoryStays(), MemoryEpochs()
         self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.traces = MemoryTraces(self.holds, self.dead_letters)
@@ -148,6 +148,7 @@ class Ground:
         self.activity = MemoryActivity()
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
+        self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
         self.queue = MemoryQueue()
         self.phones = MemoryPhones(self.clock)
         self.wipes = 0
@@ -156,7 +157,7 @@ class Ground:
 
     def wipe(self) -> None:
         small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
-        for port in (self.pull, *small, self.active_hours, self.queue):
+        for port in (self.pull, *small, self.active_hours, self.queue, self.versions):
             port.wipe()
         self.wipes += 1
         self.unannounced.clear()

@@ -8,14 +8,22 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.domain.burst import Burst
 from notifier.domain.slice import Pool
+from notifier.domain.subject import BurstKey
+from notifier.flow.inbox.deadline import NoDeadline
+from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.shared_loads import DirectLoads
+from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.preferences import Asking
 from notifier.flow.router import Router
+from notifier.flow.tab import Watch
 from notifier.ports.chosen import Ports
 from notifier.ports.log import Consumer, EventLog, Record
 from notifier.pump import Loop, Pump, pump
 from notifier.system import Reads, System
 from notifier.telemetry import Metrics
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryViewerVersions
 from notifier.testing.simulator.changes import Mouth
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.owing import OwingPull
@@ -95,7 +103,16 @@ class Roles:
             pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
             activity=g.activity,
             live=g.bus,
+            versions=tapped(MemoryInboxVersions(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
             clock=g.clock,
+            nonces=g.nonces,
+        )
+
+    def inbox(self, watch: Watch) -> Inbox:
+        """Of one API process, with small caches, so that they evict."""
+        loads, deadline = DirectLoads[BurstKey, Burst](), NoDeadline()
+        return self.reads().inbox(
+            metrics=self.metrics, loads=loads, deadline=deadline, megabytes=1, share=lambda looks: looks, watch=watch
         )
 
     def pump(self, process: Process, _: int) -> Threads:
@@ -122,7 +139,9 @@ class Roles:
         async def append(record: Record) -> None:
             system.ports.log.append([record])
 
-        asking = Asking(people=reads.people, preferences=reads.preferences, clock=reads.clock, append=append)
+        asking = Asking(
+            people=reads.people, preferences=reads.versioned_preferences(), clock=reads.clock, append=append
+        )
         return Mouth(
             gateway=system.gateway(),
             asks=lambda *wish: driven(asking.change(*wish)),
@@ -171,7 +190,7 @@ class Roles:
         def cache(name: str) -> Any:
             return tapped(getattr(g, name), name, Part.CACHE, gate)
 
-        return Ports(
+        ports = Ports(
             log=cast(EventLog, TappedLog(g.log, gate)),
             directory=store("directory"),
             sets=tapped(OwnSets(g.sets, self.watching, owner), "sets", Part.STORE, gate),
@@ -179,6 +198,7 @@ class Roles:
             bursts=store("bursts"),
             recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
             viewer_lapses=store("viewer_lapses"),
+            versions=tapped(MemoryViewerVersions(g.versions), "viewer_versions", Part.CACHE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
             sleepers=store("sleepers"),
@@ -220,3 +240,4 @@ class Roles:
             nonces=g.nonces,
             chance=lambda: 0.5,
         )
+        return versioned(ports)

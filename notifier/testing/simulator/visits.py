@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.page import Badge, Item, Page
-from notifier.flow.tab import Tab
 from notifier.testing.oracle import Key, Marked, Oracle
 from notifier.testing.simulator.script import Opened
 from notifier.testing.simulator.sight import Look, Sight, key_of
@@ -55,7 +55,8 @@ class HandedIn:
 
 @dataclass(slots=True)
 class Visits:
-    tab: Tab
+    inboxes: Sequence[Inbox]
+    """Of several API processes: each request goes to the next one, as behind a balancer."""
     sight: Sight
     wait: Callable[[float], None]
     marked: dict[str, Marked] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Visits:
     shown: dict[str, set[Key]] = field(default_factory=dict)
     """Whom the tab has shown what, on whole pages."""
     n: int = 0
+    requests: int = 0
 
     def visit(self, opened: Opened) -> None:
         before = self._look(opened.person)
@@ -98,13 +100,13 @@ class Visits:
         """None when the store doesn't answer."""
         user, pages, place = UserId(opened.person), list[Page](), None
         try:
-            page, badge = driven(self.tab.open(user, limit=opened.limit))
-            pages.append(page)
+            first = driven(self._next().open(user, limit=opened.limit))
+            pages.append(first.page)
             while (place := pages[-1].next) is not None:
-                pages.append(driven(self.tab.page(user, after=place, limit=opened.limit)))
+                pages.append(driven(self._next().page(user, after=place, limit=opened.limit)))
         except Unavailable:
             return None
-        return Walk(pages=pages, badge=badge)
+        return Walk(pages=pages, badge=first.badge)
 
     def _see(self, person: str, walk: Walk, excused: frozenset[Key]) -> None:
         token = walk.pages[0].seen
@@ -113,18 +115,22 @@ class Visits:
         for item in walk.pages[0].items:
             if item.entry.opened_at > token.as_of and key_of(item.entry.key) not in newer:
                 self.wrong.append(f"{person}'s token leaves out {item.entry.key}, which its page shows")
-        self._insist(lambda: self.tab.see(UserId(person), token))
+        self._insist(lambda: self._next().see(UserId(person), token))
         self.tokens.append(HandedIn(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown)))
         known = self.marked.get(person, Marked())
         self.marked[person] = replace(known, seen=(*known.seen, (token.as_of, newer)))
 
     def _mark(self, person: str, burst: BurstKey, mark: str) -> None:
         try:
-            self._insist(lambda: self.tab.mark(UserId(person), [burst], Mark(mark)))
+            self._insist(lambda: self._next().mark(UserId(person), [burst], Mark(mark)))
         except NotFound:  # what the person follows has changed meanwhile
             return
         known = self.marked.get(person, Marked())
         self.marked[person] = replace(known, marks={**known.marks, key_of(burst): mark})
+
+    def _next(self) -> Inbox:
+        self.requests += 1
+        return self.inboxes[self.requests % len(self.inboxes)]
 
     def _insist(self, doing: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:

@@ -45,6 +45,8 @@ from notifier.testing.simulator.withdrawals import Withdrawals
 
 T = TypeVar("T")
 
+API_PROCESSES = 2
+"""With caches of their own."""
 DRAIN_STEPS = 40_000
 LOOKED_EVERY = 40
 SLOWER = 4.0
@@ -74,8 +76,8 @@ class World:
         self.watching = Watching(self.scene, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
         self.roles = Roles(self.ground, self.scheduler, settings, self.ringing, self.watching, script)
-        reads = self.roles.reads().tab(self._noted if script.rolls_up else unwatched)
-        self.visits = Visits(reads, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
+        inboxes = [self.roles.inbox(self._noted if script.rolls_up else unwatched) for _ in range(API_PROCESSES)]
+        self.visits = Visits(inboxes, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
         self._throttles = 0

@@ -1,0 +1,119 @@
+"""Inbox pages as JSON: what all viewers of a burst have in common is encoded once, and a page once while it holds."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import blake2b
+
+import msgspec
+
+from notifier.api.items import CommonBody, common_body, item_body
+from notifier.api.opaque import Opaque
+from notifier.domain.burst import Burst
+from notifier.domain.marks import SETTLED_AFTER
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.live import Told
+from notifier.flow.page import Badge, Item, Page, Shown
+
+MOST_BURSTS = 10_000
+"""About 6 MB."""
+
+NULL, TRUE, FALSE = b"null", b"true", b"false"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedPage:
+    page: Page
+    """What it was made of."""
+    body: bytes
+    tag: str
+    items: bytes
+    ids: Mapping[BurstKey, str]
+    """Of the items, as this viewer knows them."""
+    next: bytes | None
+    """The cursor, as JSON."""
+    told: Told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renderer:
+    """For one event loop."""
+
+    opaque: Opaque
+    _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
+    """The common part of each, without its braces."""
+
+    def first_page(self, user: UserId, opening: Opening) -> RenderedPage:
+        """The page as JSON, kept with the opening; whatever did not change is taken over from what was made before."""
+        before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
+        if before is not None and before.page is opening.page:
+            return before
+        opening.rendered = found = self.page(user, opening.page, opening.badge, before, first=True)
+        return found
+
+    def page(
+        self, user: UserId, page: Page, badge: Badge | None, before: RenderedPage | None = None, *, first: bool
+    ) -> RenderedPage:
+        """`first` is the page without a cursor: alone it can tell a stream where to go on."""
+        if before is not None and before.page.items is page.items:
+            ids, items, cursor = before.ids, before.items, before.next
+        else:
+            ids = self._ids(user, page.items, before.ids if before else {})
+            items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
+            cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
+        counted = badge_json(badge)
+        partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
+        # The tag leaves the tokens out: they differ at every moment, and older ones are as good for the same items.
+        shown = b"\n".join((user.encode(), items, counted, partial, more))
+        told = _told(page, before)
+        live = self.opaque.moment(user, told) if first and not page.partial else None
+        seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
+        members = (b'{"items":[', items, b'],"next":', cursor or NULL, b',"seen":', seen, b',"live":')
+        body = b"".join((*members, _text(live) if live else NULL, b',"badge":', counted, b',"partial":', partial, b"}"))
+        tag = f'W/"{blake2b(shown, digest_size=12).hexdigest()}"'
+        return RenderedPage(page=page, body=body, tag=tag, items=items, ids=ids, next=cursor, told=told)
+
+    def _ids(self, user: UserId, items: Sequence[Shown], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
+        keys = [item.entry.key for item in items]
+        return {key: known.get(key) or self.opaque.id(user, key) for key in keys}
+
+    def _item(self, item: Shown, id: str, now: datetime) -> bytes:
+        common = self._common(item, now) if isinstance(item, Item) else None
+        if common is None:
+            return msgspec.json.encode(item_body(item, id, now))
+        unread = TRUE if item.unread else FALSE
+        return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
+
+    def _common(self, item: Item, now: datetime) -> bytes | None:
+        """None where the item is not as everybody has it: a block hides names, or it is ahead of this clock."""
+        burst = item.burst
+        if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_in > now:
+            return None
+        known = self._bursts.get(burst.key)
+        if known is not None and known[0] is burst:
+            return known[1]
+        encoded = msgspec.json.encode(CommonBody(**common_body(item, now)))[1:-1]
+        self._bursts[burst.key] = burst, encoded
+        if len(self._bursts) > MOST_BURSTS:
+            self._bursts.popitem(last=False)
+        return encoded
+
+
+def _told(page: Page, before: RenderedPage | None) -> Told:
+    """What a stream that goes on from the page need not tell; who sees what is worked out once for the same facts."""
+    if before is None or before.page.look.viewer is not page.look.viewer:
+        return Told.by(page.look)
+    return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
+
+
+def badge_json(badge: Badge | None) -> bytes:
+    if badge is None:
+        return NULL
+    return b'{"count":%d,"more":%s}' % (badge.count, TRUE if badge.more else FALSE)
+
+
+def _text(text: str) -> bytes:
+    """Opaque text has no character that JSON escapes."""
+    return b'"%s"' % text.encode()

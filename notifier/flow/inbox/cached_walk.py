@@ -1,0 +1,89 @@
+"""A walk through all bursts of some subjects, newest first: in memory as far as it proves anything, then the store."""
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from notifier.domain.burst import Burst
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.flow.inbox.subject_cache import FOR_EVER, PlaceOf, SubjectCache, SubjectNews
+from notifier.flow.walk import BEFORE_ALL, RUN, place_of
+from notifier.ports.timeline import Place
+
+FIRST_RUN = 32
+"""A page of 20, the one behind it, and some that its viewer may not see."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CachedWalk:
+    """Gives runs of bursts like `Walk`, and leaves none out.
+
+    Memory lists every burst above the horizon: the latest `complete_since` of all subjects. Below it the store is read.
+    """
+
+    cache: SubjectCache
+    news: Sequence[SubjectNews]
+    subjects: Collection[Subject]
+    authors: Collection[UserId]
+    """Bursts restricted to the followers of others are passed as if they were not there, or their number would show."""
+    after: Place | None
+    """Behind this place; afterwards behind the last burst given."""
+    ended: bool = False
+    _run: int = FIRST_RUN
+    _in_memory: bool = field(init=False)
+    _horizon: Place = field(init=False)
+    _by_subject: Mapping[Subject, SubjectNews] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._horizon = Place(max((one.complete_since for one in self.news), default=FOR_EVER), BEFORE_ALL)
+        self._in_memory = self.after is None or self.after > self._horizon
+        self._by_subject = {one.subject: one for one in self.news}
+
+    async def step(self) -> Sequence[Burst]:
+        """Return the next run, possibly empty. Raises StoreUnavailable."""
+        return await (self._from_memory() if self._in_memory else self._from_store())
+
+    async def _from_memory(self) -> Sequence[Burst]:
+        size, self._run = self._run, RUN
+        run = list[Burst]()
+        while len(run) < size:
+            wanted = size - len(run)
+            keys = [key for _, key in islice(self._places(), wanted)]
+            bursts = await self.cache.bodies(keys)
+            if self._relisted(keys, bursts):
+                continue
+            run += [burst for key in keys if (burst := bursts.get(key)) and self._admits(burst)]
+            if len(keys) < wanted:
+                self._leave_memory()
+                break
+            self.after = place_of(bursts[keys[-1]]) if keys[-1] in bursts else self.after
+        return run
+
+    async def _from_store(self) -> Sequence[Burst]:
+        found = await self.cache.before(self.subjects, self.after, self.authors)
+        self.ended = len(found) < RUN
+        if found:
+            self.after = place_of(found[-1])
+        return found
+
+    def _places(self) -> Iterator[PlaceOf]:
+        """All places behind `after` and above the horizon, newest first."""
+        below = None if self.after is None else (self.after.opened_at, self.after.burst)
+        since = self._horizon.opened_at
+        return heapq.merge(*(one.newest(below, since) for one in self.news if one.places), reverse=True)
+
+    def _relisted(self, keys: Sequence[BurstKey], bursts: Mapping[BurstKey, Burst]) -> bool:
+        """Correct places that the index had from before a re-stamp, and drop what the store does not have."""
+        found = False
+        for key in keys:
+            found |= self._by_subject[key.subject].correct(key, bursts.get(key))
+        return found
+
+    def _admits(self, burst: Burst) -> bool:
+        return burst.restricted_to is None or burst.restricted_to in self.authors
+
+    def _leave_memory(self) -> None:
+        self._in_memory = False
+        self.after = min(self.after, self._horizon) if self.after else self._horizon
+        self.ended = self._horizon.opened_at == FOR_EVER

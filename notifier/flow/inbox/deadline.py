@@ -1,0 +1,77 @@
+"""The deadline of a page: whoever opens an inbox gets an answer within it, a partial one if need be."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from notifier.domain.errors import StoreUnavailable
+
+LATE = 0.05
+"""Seconds. A timer that fires so late says that this process did not run, and nothing about the store."""
+
+
+COLD = 5
+"""Times as long a page may take that has nothing to fall back to: an error helps nobody who waits for a first page."""
+
+
+class Deadline(Protocol):
+    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
+        """A block that raises StoreUnavailable when it takes too long; `cold`: there is nothing to show instead."""
+        ...
+
+
+class Timer:
+    """Calls back once when it is due. Where the event loop itself stood still, it waits once more: answers that came in
+    time are there to be read."""
+
+    def __init__(self, within: timedelta, call: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = within.total_seconds()
+        self._call = call
+        self._due = self._loop.time() + self._seconds
+        self._handle = self._loop.call_at(self._due, self._expire)
+
+    @classmethod
+    def start(cls, within: timedelta, call: Callable[[], None]) -> "Timer":
+        return cls(within, call)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _expire(self) -> None:
+        if self._loop.time() - self._due > LATE:
+            self._due = self._loop.time() + self._seconds
+            self._handle = self._loop.call_at(self._due, self._expire)
+        else:
+            self._call()
+
+
+@dataclass(frozen=True, slots=True)
+class PageDeadline:
+    """For one event loop."""
+
+    within: timedelta
+
+    @asynccontextmanager
+    async def limit(self, *, cold: bool) -> AsyncIterator[None]:
+        loop, within = asyncio.get_running_loop(), self.within * (COLD if cold else 1)
+        try:
+            async with asyncio.timeout(None) as scope:
+                timer = Timer.start(within, lambda: scope.reschedule(loop.time()))
+                try:
+                    yield
+                finally:
+                    timer.cancel()
+        except TimeoutError as error:
+            raise StoreUnavailable(f"No page within {within.total_seconds():g} s.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class NoDeadline:
+    """For whoever can wait: commands, simulations."""
+
+    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
+        return nullcontext()

@@ -1,0 +1,267 @@
+"""The inbox: pages, badges and marks of viewers, from caches that are proved current for every single request."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.burst import expires_at
+from notifier.domain.errors import CacheUnavailable, NotFound, StoreUnavailable
+from notifier.domain.marks import Mark, SeenToken
+from notifier.domain.subject import BurstKey, Kind, Member, UserId
+from notifier.flow.digests import Digests, digests_by, due_next
+from notifier.flow.inbox.cached_walk import CachedWalk
+from notifier.flow.inbox.deadline import Deadline
+from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
+from notifier.flow.inbox.looks import Looks
+from notifier.flow.inbox.subject_cache import SubjectCache, SubjectNews
+from notifier.flow.inbox.viewer_cache import FACTS_KEPT, CachedViewer, Opening, ViewerCache, viewer_scopes
+from notifier.flow.listing import Listing
+from notifier.flow.page import Badge, Entry, Look, Opened, Page
+from notifier.flow.tab import Watch, unwatched
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.people import People
+from notifier.ports.timeline import Place
+from notifier.ports.viewer_versions import InboxVersions, VersionLook
+from notifier.telemetry import Metrics
+
+LAST_KNOWN_FOR = timedelta(minutes=15)
+"""As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
+shown what they were not shown before."""
+TOKENS_KEPT = timedelta(seconds=10)
+"""A `seen` token may be so much older than its answer: it covers a little less, and never too much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    people: People
+    versions: InboxVersions
+    looks: Looks
+    subjects: SubjectCache
+    viewers: ViewerCache
+    deadline: Deadline
+    clock: Clock
+    nonces: Nonces
+    metrics: Metrics
+    watch: Watch = unwatched
+
+    async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Opening:
+        """Return a page and the badge of the same moment; without a badge where the store stopped answering in between.
+
+        Where the store does not answer, what this process showed the viewer last, as a partial page. Raises NotFound
+        for a user that does not exist, and StoreUnavailable where not even that can be had.
+        """
+        cached = self.viewers.get(user)
+        try:
+            opening = await self._open(user, cached, after, limit)
+        except StoreUnavailable:
+            if after is not None:
+                raise
+            self.metrics.inbox_partial.inc()
+            opening = self._last_known(user, limit) or await self._from_rows(user, limit)
+        self.watch(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
+        return opening
+
+    async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
+        """Return a page without a badge. Raises as `open` does."""
+        viewer = await self._viewer(user)
+        listing = await self._listing(self._look(viewer), after)
+        page, _ = await self._evaluation(self._look(viewer), after, limit).page(listing)
+        return page
+
+    async def badge(self, user: UserId) -> Badge:
+        """Return how many items a walk through all pages of this moment would show as unread. Raises as `open` does."""
+        cached = self.viewers.get(user)
+        opening = await self._open(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
+        if opening.badge is None:
+            raise StoreUnavailable("The badge could not be counted.")
+        self.watch(Opened(look=opening.page.look, after=None, page=None, badge=opening.badge))
+        return opening.badge
+
+    async def see(self, user: UserId, token: SeenToken) -> None:
+        viewer = await self._viewer(user)
+        await self.people.see(viewer.member, token.as_of, token.newer)
+        self.viewers.remark(user, viewer.viewer.marks.with_seen(token))
+
+    async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
+        """Raises NotFound for a burst that the viewer does not see: a mark is no way to ask what exists."""
+        viewer = await self._viewer(user)
+        look = self._look(viewer)
+        known = await self.entries(look, bursts)
+        for key in bursts:
+            if key not in known or not _markable(look, known[key]):
+                raise NotFound("A burst is not in the person's inbox.")
+        await self.people.mark(viewer.member, bursts, mark)
+        self.viewers.remark(user, viewer.viewer.marks.with_mark(bursts, mark))
+
+    async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+        """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
+        days = {key for key in keys if key.subject.kind is Kind.DIGEST}
+        known: dict[BurstKey, Entry] = dict(await self.subjects.bodies([*{*keys} - days]))
+        return known | await digests_by(self.subjects.timeline, look, days)
+
+    async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
+        """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
+        rows = await self.subjects.timeline.rows(look.member, after, limit)
+        return (await self.subjects.bodies([row.burst for row in rows])).values()
+
+    async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
+        has_something = after is None and cached is not None and bool(cached.openings)
+        found = await self.looks.look(viewer_scopes(cached.member) if cached else (), patient=not has_something)
+        now = self.clock.now()
+        viewer = self._proved(cached, found, now)
+        if viewer is not None and after is None and (opening := self._holding(viewer, limit, now)) is not None:
+            return opening
+        async with self.deadline.limit(cold=not has_something):
+            viewer = viewer or await self._read(user, found)
+            return await self._first(viewer, limit) if after is None else await self._later(viewer, after, limit)
+
+    async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
+        look = self._look(viewer)
+        page, _ = await self._evaluation(look, after, limit).page(await self._listing(look, after))
+        badge = None if page.partial else await self._badge_or_none(look)
+        return Opening(page=page, badge=badge, turn=self.subjects.turn, valid_until=look.now)
+
+    def _holding(self, viewer: CachedViewer, limit: int, now: datetime) -> Opening | None:
+        """The first page as it was evaluated before, where that still holds."""
+        opening = viewer.openings.get(limit)
+        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn, viewer.news):
+            self.metrics.inbox_pages_missed.inc()
+            return None
+        self.metrics.inbox_pages_hit.inc()
+        if now - opening.page.look.now < TOKENS_KEPT:
+            return opening
+        renewed = _renewed(opening, now)
+        viewer.keep(limit, renewed)
+        return renewed
+
+    async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
+        look = self._look(viewer)
+        viewer.news = await self.subjects.read([*look.subjects, *look.digested])
+        turn = self.subjects.turn  # before any burst is read: what changes from here on is noticed the next time
+        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, viewer.news)
+        page, admitted = await evaluation.page(listing)
+        badge = None
+        if not page.partial:
+            badge = await self._badge_or_none(look, listing, admitted)
+        before = viewer.openings.get(limit)
+        opening = Opening(
+            page=page,
+            badge=badge,
+            turn=turn,
+            valid_until=_valid_until(page, admitted),
+            rendered=before.rendered if before else None,
+        )
+        if badge is not None and viewer.versions:
+            viewer.keep(limit, opening)
+            self.viewers.measure(viewer)
+        return opening
+
+    async def _badge_or_none(
+        self, look: Look, listing: Listing | None = None, admitted: Sequence[Entry] = ()
+    ) -> Badge | None:
+        try:
+            return await self._evaluation(look, None, 0).badge(listing or await self._listing(look, None), admitted)
+        except StoreUnavailable:
+            return None
+
+    async def _viewer(self, user: UserId) -> CachedViewer:
+        """Return the viewer's facts of this moment, from the cache where they are proved current."""
+        cached = self.viewers.get(user)
+        found = await self.looks.look(viewer_scopes(cached.member) if cached else (), patient=True)
+        return self._proved(cached, found, self.clock.now()) or await self._read(user, found)
+
+    def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
+        if cached is not None and cached.proved_by(found) and now < cached.read_at + FACTS_KEPT:
+            self.metrics.inbox_viewers_hit.inc()
+            return cached
+        self.metrics.inbox_viewers_missed.inc()
+        return None
+
+    async def _read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
+        """Read the facts from the store. Raises NotFound and StoreUnavailable."""
+        generation = self.viewers.generation
+        self.metrics.inbox_store_calls.inc()
+        member = await self.people.member(user)
+        if member is None:
+            self.viewers.forget(user)
+            raise NotFound(f"The user is {user}.")
+        # The version first, then the facts: what changes in between has taken the version away by then.
+        planted = await self._planted(member) if found is not None else None
+        read_at = self.clock.now()
+        self.metrics.inbox_store_calls.inc()
+        viewer = await self.people.viewer(user, member)
+        cached = CachedViewer(
+            viewer=viewer,
+            member=member,
+            versions=planted.versions if planted and not planted.changing else {},
+            connection=found.connection if found else 0,
+            read_at=read_at,
+        )
+        self.viewers.put(cached, generation)
+        return cached
+
+    async def _planted(self, member: Member) -> VersionLook | None:
+        try:
+            self.metrics.inbox_redis_calls.inc()
+            return await self.versions.plant(viewer_scopes(member), self.nonces.new())
+        except CacheUnavailable:  # fails open: the facts are used once, and read again next time
+            return None
+
+    async def _from_rows(self, user: UserId, limit: int) -> Opening:
+        """What a viewer's inbox rows point to, where this process knows nothing else. Raises as `open` does."""
+        async with self.deadline.limit(cold=True):
+            viewer = await self._read(user, None)
+            page = await self._evaluation(self._look(viewer), None, limit).partial()
+        return Opening(page=page, badge=None, turn=0, valid_until=page.look.now)
+
+    def _last_known(self, user: UserId, limit: int) -> Opening | None:
+        """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
+        cached, now = self.viewers.get(user), self.clock.now()
+        if cached is None or not cached.openings or now - cached.read_at > LAST_KNOWN_FOR:
+            return None
+        shown = [*cached.openings.values()][-1].page
+        entries = [self.subjects.latest(item.entry) for item in shown.items]
+        page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
+        return Opening(page=page, badge=None, turn=0, valid_until=now)
+
+    def _look(self, viewer: CachedViewer) -> Look:
+        return Look(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
+
+    async def _listing(self, look: Look, after: Place | None, news: Sequence[SubjectNews] | None = None) -> Listing:
+        subjects = look.subjects
+        if news is None:
+            news = await self.subjects.read(subjects)
+        walk = CachedWalk(
+            cache=self.subjects,
+            news=news[: len(subjects)],
+            subjects=subjects,
+            authors=look.viewer.authors,
+            after=after,
+        )
+        return Listing(walk=walk, digests=Digests(timeline=self.subjects.timeline, look=look, after=after))
+
+    def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
+        return Evaluation(look=look, after=after, limit=limit, source=self)
+
+
+def _renewed(opening: Opening, now: datetime) -> Opening:
+    """The same page, told anew: its `seen` token covers what could be shown up to now."""
+    look = replace(opening.page.look, now=now)
+    seen = seen_token(look, [item.entry for item in opening.page.items], None)
+    return replace(opening, page=replace(opening.page, look=look, seen=seen))
+
+
+def _valid_until(page: Page, admitted: Sequence[Entry]) -> datetime:
+    """When time alone may change what is shown: an item expires, one that is ahead of the clock arrives, a digest falls
+    due."""
+    look = page.look
+    ends = [expires_at(entry.opened_at) for entry in admitted]
+    ends += [entry.opened_at for entry in admitted if entry.opened_at > look.now]
+    if (due := due_next(look, look.now)) is not None:
+        ends.append(due)
+    return min(ends, default=look.now + timedelta(days=1))
+
+
+def _markable(look: Look, entry: Entry) -> bool:
+    hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
+    return hidden or look.admits(entry)

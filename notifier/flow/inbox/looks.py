@@ -1,0 +1,115 @@
+"""Looks: proving for many requests at once that what is cached is current."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
+from notifier.flow.inbox.change_follower import ChangeFollower
+from notifier.flow.inbox.deadline import Timer
+from notifier.ports.viewer_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook
+from notifier.telemetry import Metrics
+
+
+class Looks(Protocol):
+    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
+        """Bring the subject cache up to date, then return the versions of this moment; None without Redis.
+
+        Raises StoreUnavailable where the store had to be read and did not answer; to a caller that is not patient, who
+        has something to show meanwhile, within the deadline of a page.
+        """
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Look:
+    """One look-up. Everything that was durable and announced before it is in the caches when it returns."""
+
+    versions: InboxVersions
+    follower: ChangeFollower
+    metrics: Metrics
+    position: NewsPosition | None = None
+
+    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
+        after, self.position = self.position, None
+        try:
+            self.metrics.inbox_redis_calls.inc()
+            found = await self.versions.look({*scopes, EVERYBODY}, after)
+        except CacheUnavailable:  # fails over to the store, which knows as much and costs more
+            self.metrics.outages.labels("cache").inc()
+            await self.follower.catch_up()
+            return None
+        if after is None or found.news is None:
+            await self.follower.catch_up()
+        else:
+            for burst in found.news:
+                self.follower.subjects.apply(burst)
+            await self.follower.keep_up()
+        # Only now: where the store did not answer, the next look reads the same news again, or the store.
+        self.position = found.position
+        return found
+
+
+Answer = asyncio.Future[VersionLook | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedLooks:
+    """For one event loop: one look-up at a time, and whoever comes meanwhile shares the next."""
+
+    looks: Looks
+    within: timedelta
+    """After which impatient callers are told that the store is slow."""
+    _scopes: set[Scope] = field(default_factory=set)
+    _waiting: list[Answer] = field(default_factory=list)
+    _impatient: list[Answer] = field(default_factory=list)
+    _running: "asyncio.Task[None] | None" = None
+
+    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
+        answer: Answer = asyncio.get_running_loop().create_future()
+        self._scopes.update(scopes)
+        self._waiting.append(answer)
+        if not patient:
+            self._impatient.append(answer)
+        if self._running is None:
+            # The task begins after all requests of this turn have come to wait.
+            self._running = asyncio.ensure_future(self._run())
+        return await answer
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._answer()
+        finally:
+            self._running = None
+
+    async def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        scopes, self._scopes = self._scopes, set()
+        impatient, self._impatient = self._impatient, []
+        timer = Timer.start(self.within, lambda: _refuse(impatient))
+        try:
+            found = await self.looks.look(scopes, patient=True)
+        except NotifierError as error:
+            _fail(waiting, error)
+        except BaseException:
+            _fail(waiting, StoreUnavailable("The look-up ended."))
+            raise
+        else:
+            for answer in waiting:
+                if not answer.done():
+                    answer.set_result(found)
+        finally:
+            timer.cancel()
+
+
+def _refuse(waiting: Collection[Answer]) -> None:
+    _fail(waiting, StoreUnavailable("The store is slow."))
+
+
+def _fail(waiting: Collection[Answer], error: Exception) -> None:
+    for answer in waiting:
+        if not answer.done():
+            answer.set_exception(error)

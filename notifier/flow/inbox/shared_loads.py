@@ -1,0 +1,47 @@
+"""Singleflight: concurrent misses of one key are one load."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
+
+
+class SharedLoads(Protocol[K, V]):
+    async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
+        """Return what `load` found for the keys; keys that somebody is loading already are awaited instead."""
+        ...
+
+
+class Singleflight(Generic[K, V]):
+    """For one event loop. A caller that is cancelled leaves its load running for the others."""
+
+    def __init__(self) -> None:
+        self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
+
+    async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
+        if new := [key for key in keys if key not in self._flights]:
+            task = asyncio.ensure_future(load(new))
+            for key in new:
+                self._flights[key] = task
+            task.add_done_callback(lambda _: self._land(new))
+        flights = {self._flights[key] for key in keys}
+        found = dict[K, V]()
+        for flight in flights:
+            found |= await asyncio.shield(flight)
+        return {key: found[key] for key in keys if key in found}
+
+    def _land(self, keys: Sequence[K]) -> None:
+        for key in keys:
+            if (flight := self._flights.pop(key, None)) and not flight.cancelled():
+                flight.exception()  # so that it counts as retrieved also where every caller was cancelled
+
+
+class DirectLoads(Generic[K, V]):
+    """Loads for each caller by itself: for callers that never run concurrently, and for simulations."""
+
+    async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
+        return await load(keys)

@@ -1,0 +1,297 @@
+"""The newest bursts of subjects, kept current in memory by following what changes in the store."""
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.head import VISIBLE_WITHIN
+from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.flow.inbox.shared_loads import SharedLoads
+from notifier.flow.page import Entry
+from notifier.flow.walk import RUN
+from notifier.ports.clock import Clock
+from notifier.ports.pull import PullReader, SubjectLists
+from notifier.ports.timeline import Place, Timeline
+from notifier.telemetry import Metrics
+
+KEPT_PLACES = 64
+"""Bursts listed per subject, as many as the pull index keeps."""
+RECENT_FOR = timedelta(seconds=30)
+"""How long a change stays in the list of recent ones: longer than any read of the store can take."""
+MOST_RECENT = 5_000
+CLOCK_SKEW = timedelta(seconds=3)
+"""How far the clocks of two machines may differ (see SETTLED_AFTER)."""
+SUBJECT_BYTES, PLACE_BYTES, BURST_BYTES = 600, 200, 1_200
+"""Measured with tracemalloc; a burst's text comes on top."""
+
+TICK = timedelta(milliseconds=1)
+FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+PlaceOf = tuple[datetime, BurstKey]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SubjectNews:
+    """What is known of one subject. While it is in the cache, every change to its bursts is applied to it."""
+
+    subject: Subject
+    complete_since: datetime
+    """Every burst that opened at or after it is listed."""
+    places: list[PlaceOf]
+    """Oldest first."""
+    changed: int = 0
+    """The cache's turn at the latest change."""
+    followed: bool = True
+    """False once it left the cache: from then on it misses changes."""
+
+    @property
+    def size(self) -> int:
+        return SUBJECT_BYTES + PLACE_BYTES * len(self.places)
+
+    def newest(self, below: PlaceOf | None, since: datetime) -> Iterator[PlaceOf]:
+        """Iterate over the places that opened at or after `since` and stand below the given one, newest first."""
+        places = self.places
+        at = len(places) if below is None else bisect_left(places, below)
+        while at > 0 and places[at - 1][0] >= since:
+            at -= 1
+            yield places[at]
+
+    def lists(self, place: PlaceOf) -> bool:
+        at = bisect_left(self.places, place)
+        return at < len(self.places) and self.places[at] == place
+
+    def correct(self, key: BurstKey, burst: Burst | None) -> bool:
+        """Move a listed burst to where it really stands, or drop it; return whether anything changed."""
+        if burst is not None and self.lists((burst.opened_at, key)):
+            return False
+        self.places = [known for known in self.places if known[1] != key]
+        if burst is not None:
+            self.put(burst)
+        return True
+
+    def put(self, burst: Burst) -> None:
+        """List the burst where it belongs now; a re-stamped burst moves."""
+        place = (burst.opened_at, burst.key)
+        if self.lists(place):
+            return
+        self.places = [known for known in self.places if known[1] != burst.key]
+        if burst.opened_at >= self.complete_since:
+            insort(self.places, place)
+        if len(self.places) > KEPT_PLACES:
+            dropped, _ = self.places.pop(0)
+            self.complete_since = dropped + TICK
+
+
+@dataclass(slots=True, kw_only=True)
+class SubjectCache:
+    """For one event loop. Its follower applies every change; what it does not follow it does not answer from."""
+
+    timeline: Timeline
+    pull: PullReader
+    clock: Clock
+    metrics: Metrics
+    loads: SharedLoads[BurstKey, Burst]
+    most_bytes: int
+    turn: int = 0
+    """Rises with every change to something cached."""
+    subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
+    bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
+    recent: "OrderedDict[BurstKey, tuple[Burst, datetime]]" = field(default_factory=OrderedDict)
+    """Changes of the last seconds with the time of hearing: a load that was under way may have read an older state."""
+    recent_since: datetime | None = None
+    """Every change that became durable after it is in `recent`. None while nobody follows."""
+    size: int = 0
+
+    def begin(self) -> None:
+        """Start from nothing: changes are followed from now on."""
+        for news in self.subjects.values():
+            news.followed = False
+        self.subjects.clear()
+        self.bursts.clear()
+        self.recent.clear()
+        self.size = 0
+        self.turn += 1
+        self.recent_since = self.clock.now()
+
+    def apply(self, burst: Burst) -> None:
+        """Take in a change. Repeated and late ones change nothing."""
+        known = self._known(burst.key)
+        if known is not None and known.version >= burst.version:
+            return
+        now = self.clock.now()
+        self.recent[burst.key] = burst, now
+        self.recent.move_to_end(burst.key)
+        self._trim_recent(now)
+        if news := self.subjects.get(burst.key.subject):
+            self.turn += 1
+            news.changed = self.turn
+            self._list(news, burst)
+            self._keep(burst)
+        elif burst.key in self.bursts:
+            self._keep(burst)
+
+    async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
+        """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
+        missing = [subject for subject in subjects if subject not in self.subjects]
+        loaded = await self._load(missing) if missing else {}
+        self.metrics.inbox_subjects_missed.inc(len(missing))
+        self.metrics.inbox_subjects_hit.inc(len(subjects) - len(missing))
+        found = list[SubjectNews]()
+        for subject in subjects:
+            if news := self.subjects.get(subject):
+                self.subjects.move_to_end(subject)
+                found.append(news)
+            else:
+                found.append(loaded[subject] if subject in loaded else await self._alone(subject))
+        return found
+
+    async def bodies(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        """Return the bursts, those that are not cached by one load, which concurrent callers share."""
+        found = {key: burst for key in keys if (burst := self._known(key))}
+        missing = [key for key in keys if key not in found]
+        self.metrics.inbox_bursts_hit.inc(len(found))
+        if not missing:
+            return found
+        self.metrics.inbox_bursts_missed.inc(len(missing))
+        read = await self.loads.load(missing, self._read_bursts)
+        for burst in read.values():
+            self._keep(burst)
+        # Not what was read but what is known now: a change may have come in meanwhile.
+        return found | {key: known for key in missing if (known := self._known(key) or read.get(key))}
+
+    def latest(self, entry: Entry) -> Entry:
+        """The entry as it is known now, without a read."""
+        return (self._known(entry.key) or entry) if isinstance(entry, Burst) else entry
+
+    async def before(
+        self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
+    ) -> Sequence[Burst]:
+        """Read the next run from the store. Raises StoreUnavailable."""
+        self.metrics.inbox_store_calls.inc()
+        return await self.timeline.before(subjects, after, RUN, authors)
+
+    async def _read_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
+        self.metrics.inbox_burst_loads.inc(len(keys))
+        self.metrics.inbox_store_calls.inc()
+        return await self.timeline.bursts(keys)
+
+    async def _alone(self, subject: Subject) -> SubjectNews:
+        """A subject that was evicted between two steps, in a cache that is too small for one viewer."""
+        return (await self._load([subject]))[subject]
+
+    async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+        began = self.clock.now()
+        lists = await self._lists(subjects)
+        listed = lists.lists if lists else {}
+        found = {
+            subject: SubjectNews(subject=subject, complete_since=one.complete_since, places=[*reversed(one.places)])
+            for subject, one in listed.items()
+        }
+        if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
+            await self._add_unlisted(found, lists.as_of)
+        if unproven := [subject for subject in subjects if subject not in found]:
+            found |= await self._from_store(unproven)
+        self._admit(found, began)
+        return found
+
+    async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
+        try:
+            self.metrics.inbox_redis_calls.inc()
+            return await self.pull.subject_lists(subjects)
+        except CacheUnavailable:  # fails open: the store knows everything that the index lists
+            return None
+
+    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime) -> None:
+        """Add what the index may lack: bursts that became readable after it was last compared with the store."""
+        self.metrics.inbox_store_calls.inc()
+        bursts = await self.timeline.before([*found], None, RUN, None, as_of - VISIBLE_WITHIN)
+        if len(bursts) == RUN:  # older ones may be missing
+            for news in found.values():
+                news.complete_since = max(news.complete_since, bursts[-1].opened_at + TICK)
+        for burst in bursts:
+            found[burst.key.subject].put(burst)
+            self._keep(burst)
+
+    async def _from_store(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+        self.metrics.inbox_store_calls.inc()
+        bursts = await self.timeline.before(subjects, None, RUN)
+        since = bursts[-1].opened_at + TICK if len(bursts) == RUN else FOR_EVER
+        found = {subject: SubjectNews(subject=subject, complete_since=since, places=[]) for subject in subjects}
+        for burst in bursts:
+            found[burst.key.subject].put(burst)
+            self._keep(burst)
+        return found
+
+    def _admit(self, found: Mapping[Subject, SubjectNews], began: datetime) -> None:
+        """Put them into the cache with all changes that came in while they were read."""
+        for burst, _ in self.recent.values():
+            if news := found.get(burst.key.subject):
+                news.put(burst)
+        followed = self._followed_since(began)
+        for news in found.values():
+            news.followed = followed
+            if not followed:  # changes that came in since may be lost: it serves the one who asked, and nobody after
+                continue
+            if known := self.subjects.pop(news.subject, None):  # loaded twice at once
+                known.followed = False
+                self.size -= known.size
+            self.subjects[news.subject] = news
+            self.size += news.size
+        self._evict()
+
+    def _list(self, news: SubjectNews, burst: Burst) -> None:
+        self.size -= news.size
+        news.put(burst)
+        self.size += news.size
+
+    def _keep(self, burst: Burst) -> None:
+        """Cache the burst unless a newer state is known."""
+        known = self._known(burst.key)
+        if known is not None and known.version > burst.version:
+            burst = known
+        if before := self.bursts.pop(burst.key, None):
+            self.size -= _size(before)
+            if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
+                self._list(news, burst)
+        self.bursts[burst.key] = burst
+        self.size += _size(burst)
+        self._evict()
+
+    def _known(self, key: BurstKey) -> Burst | None:
+        if found := self.recent.get(key):
+            return found[0]
+        return self.bursts.get(key)
+
+    def _followed_since(self, moment: datetime) -> bool:
+        return self.recent_since is not None and self.recent_since <= moment
+
+    def _trim_recent(self, now: datetime) -> None:
+        while self.recent:
+            key, (_, heard_at) = next(iter(self.recent.items()))
+            if heard_at > now - RECENT_FOR and len(self.recent) <= MOST_RECENT:
+                return
+            del self.recent[key]
+            self.recent_since = max(self.recent_since or heard_at, heard_at + TICK)
+
+    def _evict(self) -> None:
+        while self.size > self.most_bytes and (self.bursts or self.subjects):
+            if self.bursts and len(self.bursts) >= len(self.subjects):
+                _, burst = self.bursts.popitem(last=False)
+                self.size -= _size(burst)
+            else:
+                _, news = self.subjects.popitem(last=False)
+                news.followed = False
+                self.size -= news.size
+
+
+def _size(burst: Burst) -> int:
+    return BURST_BYTES + len(burst.text) + 60 * len(burst.mentioners)
+
+
+def unchanged_since(turn: int, news: Iterable[SubjectNews]) -> bool:
+    """Whether everything that was known at that turn still holds."""
+    return all(one.followed and one.changed <= turn for one in news)

@@ -1,0 +1,183 @@
+"""The ports that write viewers' facts, each write wrapped in an invalidation. Reads pass through."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from notifier.domain.audience import SetKind
+from notifier.domain.bits import Bits
+from notifier.domain.follow import BlockFollows, Follow, Place
+from notifier.domain.marks import Mark
+from notifier.domain.numbers import IdRange
+from notifier.domain.overall import Overall, OverallWord
+from notifier.domain.parting import Parting
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.visible import Viewer
+from notifier.domain.want import BlockMute, Want, Word
+from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
+from notifier.ports.chosen import Ports
+from notifier.ports.directory import Account, Directory
+from notifier.ports.follows import Follows, Pair
+from notifier.ports.overalls import Overalls
+from notifier.ports.partings import Partings
+from notifier.ports.people import People
+from notifier.ports.preferences import Preferences
+from notifier.ports.viewer_versions import EVERYBODY, scopes_of
+from notifier.ports.wants import Wants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedFollows:
+    follows: Follows
+    invalidation: Invalidation
+
+    def write(self, follows: Collection[Follow]) -> None:
+        with self.invalidation.changing(scopes_of({follow.member for follow in follows})):
+            self.follows.write(follows)
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        with self.invalidation.changing([EVERYBODY]) as change:
+            self.follows.write_blocks(change.renewed_along(follows))
+
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        with self.invalidation.changing([EVERYBODY]):
+            return self.follows.settle_blocks(follows)
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        return self.follows.standing(pairs)
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        return self.follows.followers(subject, shard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedWants:
+    wants: Wants
+    invalidation: Invalidation
+
+    def write(self, words: Collection[Word]) -> None:
+        with self.invalidation.changing(scopes_of({word.member for word in words})):
+            self.wants.write(words)
+
+    def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
+        with self.invalidation.changing([EVERYBODY]) as change:
+            self.wants.write_mutes(change.renewed_along(mutes))
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
+        return self.wants.standing(pairs)
+
+    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+        return self.wants.sets(subject, shard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedOveralls:
+    overalls: Overalls
+    invalidation: Invalidation
+
+    def write(self, words: Collection[OverallWord]) -> None:
+        with self.invalidation.changing(scopes_of({word.member for word in words})):
+            self.overalls.write(words)
+
+    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+        return self.overalls.standing(members)
+
+    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
+        return self.overalls.sets(shard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedPartings:
+    partings: Partings
+    invalidation: Invalidation
+
+    def write(self, partings: Collection[Parting]) -> None:
+        members = {half.member for parting in partings for half in parting.halves}
+        with self.invalidation.changing(scopes_of(members)):
+            self.partings.write(partings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedDirectory:
+    """Only deletions count: nobody caches that an account does not exist."""
+
+    directory: Directory
+    invalidation: Invalidation
+
+    def enrol(self, accounts: Collection[Account]) -> None:
+        with self.invalidation.changing(scopes_of({account.member for account in accounts if account.deleted})):
+            self.directory.enrol(accounts)
+
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        return self.directory.accounts(users)
+
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
+        return self.directory.users(members)
+
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        return self.directory.number(users)
+
+    def lease(self, count: int) -> Member:
+        return self.directory.lease(count)
+
+    def end(self) -> Member:
+        return self.directory.end()
+
+    def enrol_range(self, ids: IdRange) -> None:
+        self.directory.enrol_range(ids)
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        return self.directory.range_of(user)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedPeople:
+    people: People
+    invalidation: AsyncInvalidation
+
+    async def member(self, user: UserId) -> Member | None:
+        return await self.people.member(user)
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        return await self.people.viewer(user, member)
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        async with self.invalidation.changing(scopes_of([member])):
+            await self.people.see(member, seen_at, newer)
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        async with self.invalidation.changing(scopes_of([member])):
+            await self.people.mark(member, bursts, mark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedPreferences:
+    preferences: Preferences
+    invalidation: AsyncInvalidation
+
+    async def read(self, member: Member) -> Mapping[Subject, Want]:
+        return await self.preferences.read(member)
+
+    async def write(self, word: Word) -> None:
+        async with self.invalidation.changing(scopes_of([word.member])):
+            await self.preferences.write(word)
+
+    async def overall(self, member: Member) -> Overall:
+        return await self.preferences.overall(member)
+
+    async def say(self, word: OverallWord) -> None:
+        async with self.invalidation.changing(scopes_of([word.member])):
+            await self.preferences.say(word)
+
+
+def versioned(ports: Ports) -> Ports:
+    """The same ports, with every write of viewers' facts announced to the caches of the read path."""
+    invalidation = Invalidation(versions=ports.versions, lapses=ports.viewer_lapses, nonces=ports.nonces)
+    return replace(
+        ports,
+        follows=VersionedFollows(follows=ports.follows, invalidation=invalidation),
+        wants=VersionedWants(wants=ports.wants, invalidation=invalidation),
+        overalls=VersionedOveralls(overalls=ports.overalls, invalidation=invalidation),
+        partings=VersionedPartings(partings=ports.partings, invalidation=invalidation),
+        directory=VersionedDirectory(directory=ports.directory, invalidation=invalidation),
+    )

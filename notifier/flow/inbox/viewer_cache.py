@@ -1,0 +1,139 @@
+"""What is known of viewers: their facts, each with the version under which they were read, and their first pages."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.marks import Marks
+from notifier.domain.subject import Member, UserId
+from notifier.domain.visible import Viewer
+from notifier.flow.inbox.subject_cache import SubjectNews, unchanged_since
+from notifier.flow.page import Badge, Page
+from notifier.ports.viewer_versions import EVERYBODY, Scope, VersionLook, member_scope
+
+FACTS_KEPT = timedelta(minutes=5)
+"""Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
+PAGES_KEPT = 2
+"""Openings per viewer: clients of one user may ask for pages of different sizes."""
+VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
+"""Measured with tracemalloc. An item is shared with others as a burst; its rendered text is not."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Opening:
+    """A first page with its badge, as it was evaluated for one viewer."""
+
+    page: Page
+    badge: Badge | None
+    turn: int
+    """The subject cache's turn at which it was evaluated."""
+    valid_until: datetime
+    """From then on time alone may change it: something expires, or a digest falls due."""
+    rendered: object = None
+    """What the API made of it, or of the opening before it."""
+
+    def holds(self, now: datetime, turn: int, news: Sequence[SubjectNews]) -> bool:
+        """Whether an evaluation at this moment would show the same."""
+        if not self.page.look.now <= now < self.valid_until:
+            return False
+        if self.turn != turn:
+            if not unchanged_since(self.turn, news):
+                return False
+            self.turn = turn  # nothing of it has changed up to here: the next look is short
+        return True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class CachedViewer:
+    viewer: Viewer
+    member: Member
+    versions: Mapping[Scope, str]
+    """Under which the facts were read; empty where they may be used once and not be cached."""
+    connection: int
+    read_at: datetime
+    """When the read began."""
+    news: Sequence[SubjectNews] = ()
+    """Of all that the viewer's inbox depends on."""
+    openings: dict[int, Opening] = field(default_factory=dict)
+    """By the size of the page."""
+    size: int = 0
+
+    def proved_by(self, look: VersionLook | None) -> bool:
+        """Whether the facts are still current by this look."""
+        if look is None or not self.versions or look.connection != self.connection:
+            return False
+        return all(look.versions.get(scope) == version for scope, version in self.versions.items())
+
+    def keep(self, limit: int, opening: Opening) -> None:
+        self.openings.pop(limit, None)
+        while len(self.openings) >= PAGES_KEPT:
+            del self.openings[next(iter(self.openings))]
+        self.openings[limit] = opening
+
+    def measured(self) -> int:
+        marks = self.viewer.marks
+        items = sum(len(opening.page.items) for opening in self.openings.values())
+        return (
+            VIEWER_BYTES
+            + FOLLOW_BYTES * len(self.viewer.follows)
+            + MARK_BYTES * (len(marks.by_burst) + len(marks.also_seen))
+            + 100 * len(self.viewer.blocked)
+            + ITEM_BYTES * items
+        )
+
+
+def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
+    """All scopes that a viewer's facts depend on."""
+    return member_scope(member), EVERYBODY
+
+
+@dataclass(slots=True, kw_only=True)
+class ViewerCache:
+    """For one event loop. Bounded in bytes; the viewer who was away longest leaves first."""
+
+    most_bytes: int
+    viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
+    size: int = 0
+    generation: int = 0
+    """Rises when all facts read before are no longer trusted."""
+
+    def get(self, user: UserId) -> CachedViewer | None:
+        found = self.viewers.get(user)
+        if found is not None:
+            self.viewers.move_to_end(user)
+        return found
+
+    def put(self, cached: CachedViewer, generation: int) -> None:
+        """Keep the facts for others, unless the trust in them ended while they were read."""
+        if generation != self.generation:
+            cached.versions = {}
+        self.forget(cached.viewer.user)
+        self.viewers[cached.viewer.user] = cached
+        self.measure(cached)
+
+    def measure(self, cached: CachedViewer) -> None:
+        if self.viewers.get(cached.viewer.user) is not cached:
+            return
+        self.size -= cached.size
+        cached.size = cached.measured()
+        self.size += cached.size
+        while self.size > self.most_bytes and len(self.viewers) > 1:
+            _, gone = self.viewers.popitem(last=False)
+            self.size -= gone.size
+
+    def forget(self, user: UserId) -> None:
+        if gone := self.viewers.pop(user, None):
+            self.size -= gone.size
+
+    def distrust(self) -> None:
+        """Keep what is known for pages that are marked partial, and for nothing else."""
+        self.generation += 1
+        for cached in self.viewers.values():
+            cached.versions = {}
+
+    def remark(self, user: UserId, marks: Marks) -> None:
+        """What was marked here is not shown as it was before, also while the store is away."""
+        if cached := self.viewers.get(user):
+            cached.viewer = replace(cached.viewer, marks=marks)
+            cached.versions = {}

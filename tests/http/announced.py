@@ -1,0 +1,46 @@
+"""People whose facts a test changes behind the system's back, announced as the real writers announce their changes."""
+
+from datetime import datetime
+
+from notifier.domain.overall import OverallWish, OverallWord
+from notifier.domain.parting import Parting
+from notifier.domain.subject import Subject, UserId
+from notifier.domain.want import Word
+from notifier.ports.directory import Directory
+from notifier.ports.viewer_versions import EVERYBODY
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.viewer_versions import MemoryVersions
+
+
+class AnnouncedPeople(MemoryPeople):
+    def __init__(self, directory: Directory, versions: MemoryVersions) -> None:
+        super().__init__(directory)
+        self._versions = versions
+
+    def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
+        super().follow(user, subject, visible_from)
+        self._announce()
+
+    def unfollow(self, user: UserId, subject: Subject) -> None:
+        super().unfollow(user, subject)
+        self._announce()
+
+    def part(self, parting: Parting) -> None:
+        super().part(parting)
+        self._announce()
+
+    def say(self, word: Word) -> None:
+        super().say(word)
+        self._announce()
+
+    def arrange(self, user: UserId, wish: OverallWish) -> None:
+        super().arrange(user, wish)
+        self._announce()
+
+    def say_of_everything(self, word: OverallWord) -> None:
+        super().say_of_everything(word)
+        self._announce()
+
+    def _announce(self) -> None:
+        self._versions.start_change([EVERYBODY], "a test")
+        self._versions.end_change([EVERYBODY], "a test")
