@@ -8,6 +8,7 @@ from notifier.domain.subject import BurstKey
 from notifier.flow.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.deadline import Deadline
+from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import AsyncInvalidation
 from notifier.flow.inbox.looks import Look, Looks
@@ -88,6 +89,9 @@ class Reads:
             metrics=metrics,
             watch=watch,
         )
+
+    def gap_fetch(self) -> GapFetch:
+        return GapFetch(people=self.people, timeline=self.timeline, clock=self.clock)
 
     def audit(self, metrics: Metrics, pause: Callable[[], Awaitable[object]]) -> Audit:
         return Audit(people=self.people, timeline=self.timeline, metrics=metrics, pause=pause)

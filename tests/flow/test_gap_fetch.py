@@ -1,0 +1,123 @@
+"""Gap fetch on fakes: how much each request reads, and what it answers when the store fails."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier.domain.errors import NotFound, StoreUnavailable
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.flow.inbox.gap_fetch import MOST_READ, NOWHERE, GapFetch, GapPage, SeqRange
+from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.simulator.visits import driven
+from tests.flow.failing import Refusing
+from tests.flow.stage import LYRA, NOVA, Stage
+
+KIM, LEE = UserId("kim"), UserId("lee")
+UNKNOWN = Subject(Kind.MENTION, UserId("who-is-this"))
+EVERYTHING = SeqRange(first=0)
+
+
+@dataclass(frozen=True)
+class RecordedTimeline:
+    """A timeline, and every call that it took."""
+
+    port: MemoryTimeline
+    calls: list[tuple[str, tuple[object, ...], int]] = field(default_factory=list)
+    """Method, arguments, and how many bursts or rows it returned."""
+
+    async def before(self, *arguments: Any) -> Sequence[object]:
+        bursts = await self.port.before(*arguments)
+        self.calls.append(("before", arguments, len(bursts)))
+        return bursts
+
+
+@dataclass(frozen=True)
+class SlowTimeline:
+    """A timeline that still finds single bursts and rows, but no longer reads along a subject."""
+
+    port: MemoryTimeline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    async def before(self, *_: object) -> Sequence[object]:
+        raise StoreUnavailable()
+
+
+def fetched(stage: Stage, timeline: Any, subject: Subject, user: UserId = KIM, limit: int = 50) -> GapPage:
+    gaps = GapFetch(people=stage.ground.people, timeline=timeline, clock=stage.ground.clock)
+    return driven(gaps.fetch(user, subject, EVERYTHING, limit=limit))
+
+
+def mentioned(owner: str, times: int) -> Stage:
+    stage = Stage(collapse=timedelta(0))
+    for _ in range(times):
+        stage.tweet(owner)
+    stage.sequence()
+    stage.pass_time(seconds=2)
+    return stage
+
+
+def calls_for(stage: Stage, subject: Subject, user: UserId = KIM) -> list[tuple[str, tuple[object, ...], int]]:
+    timeline = RecordedTimeline(stage.ground.timeline)
+    assert fetched(stage, timeline, subject, user).items == []
+    return timeline.calls
+
+
+def test_page_is_one_read_of_bounded_size() -> None:
+    stage = mentioned("lyra", MOST_READ + 50)
+    timeline = RecordedTimeline(stage.ground.timeline)
+    page = fetched(stage, timeline, LYRA, LEE, limit=100)
+    [(method, _, returned)] = timeline.calls
+    assert (method, returned, len(page.items)) == ("before", MOST_READ, 100)
+    assert page.next is not None
+
+
+def test_subject_not_for_viewer_costs_the_same_read_as_unknown_subject() -> None:
+    stage = mentioned("lyra", 3)
+    assert len(stage.bursts(LYRA)) == 3
+    [(method, arguments, returned)] = calls_for(stage, UNKNOWN)
+    assert (method, arguments[0], returned) == ("before", [NOWHERE], 0)
+    for subject in (LYRA, Subject(Kind.SELF, UserId("lyra")), Subject(Kind.DIGEST, KIM)):
+        assert calls_for(stage, subject) == calls_for(stage, UNKNOWN)
+
+
+@pytest.mark.parametrize("change", ["block", "blocked_by", "mute", "unfollow"])
+def test_subject_hidden_by_viewer_facts_costs_the_same_read(change: str) -> None:
+    stage = mentioned("lyra", 3)
+    people = stage.ground.people
+    match change:
+        case "block":
+            people.block(LEE, LYRA.owner)
+        case "blocked_by":
+            people.block(LYRA.owner, LEE)
+        case "mute":
+            people.mute(LEE, LYRA)
+        case "unfollow":
+            people.unfollow(LEE, LYRA)
+    assert calls_for(stage, LYRA, LEE) == calls_for(stage, UNKNOWN, LEE)
+
+
+def test_slow_store_returns_what_rows_point_to() -> None:
+    stage = mentioned("nova", 1)
+    stage.mention("orion")
+    stage.deliver()
+    page = fetched(stage, SlowTimeline(stage.ground.timeline), NOVA)
+    assert [item.burst.key.subject for item in page.items] == [NOVA]
+    assert (page.partial, page.next) == (True, None)
+
+
+def test_store_outage_raises() -> None:
+    stage = mentioned("nova", 1)
+    with pytest.raises(StoreUnavailable):
+        fetched(stage, Refusing(stage.ground.timeline, StoreUnavailable), NOVA)
+
+
+def test_unknown_user_raises() -> None:
+    stage = mentioned("nova", 1)
+    for name in ("nobody", "gone"):
+        with pytest.raises(NotFound):
+            fetched(stage, stage.ground.timeline, NOVA, UserId(name))

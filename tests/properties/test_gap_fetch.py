@@ -1,0 +1,244 @@
+"""Gap fetch against an oracle that goes through every burst and knows nothing of ranges, reads or pages."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifier.domain.burst import RETENTION, Burst
+from notifier.domain.marks import Mark
+from notifier.domain.overall import OverallWish
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.want import Volume
+from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
+from notifier.flow.walk import place_of
+from notifier.ports.directory import Account
+from notifier.ports.timeline import Place
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.people import MemoryPeople
+from notifier.testing.memory.seals import MemorySeals
+from notifier.testing.memory.timeline import MemoryTimeline
+from notifier.testing.simulator.visits import driven
+from tests.unit.examples import burst
+
+NOW = datetime(2026, 4, 5, 12, 0, 0, 300_000, tzinfo=UTC)
+THIS_SECOND = int(NOW.timestamp())
+OLDEST_SECOND = int((NOW - RETENTION).timestamp())
+LONG_AGO = NOW - timedelta(days=200)
+KIM, NOVA, ORION, ADA, BOB, EVE = ACCOUNTS = [UserId(name) for name in ("kim", "nova", "orion", "ada", "bob", "eve")]
+OF_ACCOUNTS = [Subject(Kind.MENTION, owner) for owner in (NOVA, ORION, ADA, BOB, EVE)]
+SUBJECTS = [*OF_ACCOUNTS[:2], Subject(Kind.MENTION, EVE), Subject(Kind.SELF, KIM), Subject(Kind.SELF, NOVA)]
+NOTHING_THERE = [Subject(Kind.MENTION, UserId("nobody")), Subject(Kind.DIGEST, KIM)]
+VOLUMES = [volume for volume in Volume if volume is not Volume.DEFAULT]
+
+SEEDS = st.integers(0, 2**32)
+SIZES = st.integers(0, 40)
+SEQS = st.integers(THIS_SECOND - 6, THIS_SECOND + 3) | st.sampled_from([0, OLDEST_SECOND, OLDEST_SECOND + 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """The facts that decide what the viewer sees."""
+
+    follows: Mapping[Subject, datetime]
+    muted: set[Subject]
+    blocks: set[UserId]
+    blocked_by: set[UserId]
+    volumes: Mapping[Subject, Volume]
+    everything: Volume
+    hidden: set[BurstKey]
+
+    def shows(self, shown: Burst) -> bool:
+        """Return whether the inbox lists the burst singly, in the words of the documentation."""
+        subject, apart = shown.key.subject, self.blocks | self.blocked_by
+        volume = Volume.ALL
+        if subject.kind is Kind.SELF:
+            listed = subject.owner == KIM
+        else:
+            listed = subject in self.follows and shown.opened_at >= self.follows[subject]
+            listed = listed and subject not in self.muted and subject.owner not in apart
+            volume = self.volumes.get(subject, self.everything)
+            listed = listed and self.everything is not Volume.OFF
+        author = shown.restricted_to
+        return (
+            listed
+            and shown.count > 0
+            and shown.opened_at > NOW - timedelta(days=90)
+            and (author is None or Subject(Kind.MENTION, author) in self.follows)
+            and (shown.more_mentioners or not {*shown.mentioners} <= apart)
+            and (volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day))
+            and shown.key not in self.hidden
+        )
+
+
+@dataclass
+class CountingTimeline(MemoryTimeline):
+    """A timeline that records how many bursts each read returned."""
+
+    stored: MemoryBursts
+    run_sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.stored, MemoryInbox(MemorySeals(ManualClock())))
+
+    async def before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None = None,
+        since: datetime | None = None,
+    ) -> Sequence[Burst]:
+        bursts = await super().before(subjects, place, limit, authors, since)
+        self.run_sizes.append(len(bursts))
+        return bursts
+
+
+def random_bursts(chance: Random, size: int) -> list[Burst]:
+    """Number the bursts of each subject by their openings, as the head does: no two open in one millisecond."""
+    moments: dict[Subject, set[datetime]] = {subject: set() for subject in SUBJECTS}
+    for _ in range(size):
+        moments[chance.choice([SUBJECTS[0], *SUBJECTS])].add(random_moment(chance))
+    return [
+        burst(
+            subject=subject,
+            seq=seq,
+            opened_at=opened_at,
+            mentioners=tuple(chance.sample([ADA, BOB, EVE, NOVA], chance.randint(1, 3))),
+            more_mentioners=chance.random() < 0.3,
+            first_of_day=chance.random() < 0.5,
+            restricted_to=chance.choice([None, None, None, ADA, BOB]),
+            count=chance.choice([0, 1, 1, 1, 2]),
+        )
+        for subject, opened in moments.items()
+        for seq, opened_at in enumerate(sorted(opened), 1)
+    ]
+
+
+def random_moment(chance: Random) -> datetime:
+    """Many share a second, some are ahead of the clock, and some are at the end of the retention."""
+    if chance.random() < 0.1:
+        return NOW - RETENTION + timedelta(milliseconds=chance.choice([-1, 0, 1, 900]))
+    return NOW.replace(microsecond=0) + timedelta(seconds=chance.randint(-4, 1), milliseconds=chance.randrange(1_000))
+
+
+def random_facts(chance: Random, bursts: Sequence[Burst]) -> Facts:
+    since = [LONG_AGO] * 4 + [NOW - timedelta(seconds=2), NOW + timedelta(seconds=1)]
+    apart = [NOVA, ORION, ADA, BOB, EVE]
+    return Facts(
+        follows={subject: chance.choice(since) for subject in OF_ACCOUNTS if chance.random() < 0.7},
+        muted={subject for subject in OF_ACCOUNTS if chance.random() < 0.1},
+        blocks={name for name in apart if chance.random() < 0.15},
+        blocked_by={name for name in apart if chance.random() < 0.15},
+        volumes={subject: chance.choice(VOLUMES) for subject in SUBJECTS[:2] if chance.random() < 0.3},
+        everything=chance.choice([*[Volume.ALL] * 6, *VOLUMES]),
+        hidden={of.key for of in bursts if chance.random() < 0.1},
+    )
+
+
+def people_of(facts: Facts) -> MemoryPeople:
+    directory = MemoryDirectory()
+    directory.enrol([Account(user=name, member=Member(n)) for n, name in enumerate(ACCOUNTS, 1)])
+    people = MemoryPeople(directory)
+    for subject, since in facts.follows.items():
+        people.follow(KIM, subject, since)
+    for subject in facts.muted:
+        people.mute(KIM, subject)
+    for name in facts.blocks:
+        people.block(KIM, name)
+    for name in facts.blocked_by:
+        people.block(name, KIM)
+    for subject, volume in facts.volumes.items():
+        people.volume(KIM, subject, volume)
+    people.arrange(KIM, OverallWish(volume=facts.everything))
+    driven(people.mark(Member(1), facts.hidden, Mark.HIDDEN))
+    return people
+
+
+def gaps_over(bursts: Sequence[Burst], facts: Facts, most_read: int) -> tuple[GapFetch, CountingTimeline]:
+    stored = MemoryBursts()
+    stored.write(bursts, [])
+    timeline = CountingTimeline(stored)
+    people = people_of(facts)
+    return GapFetch(people=people, timeline=timeline, clock=ManualClock(NOW), most_read=most_read), timeline
+
+
+def pages_of(gaps: GapFetch, subject: Subject, within: SeqRange, limit: int, most_pages: int) -> list[GapPage]:
+    pages = [driven(gaps.fetch(KIM, subject, within, limit=limit))]
+    while pages[-1].next is not None:
+        assert len(pages) < most_pages, "the cursor makes no progress"
+        pages.append(driven(gaps.fetch(KIM, subject, within, after=pages[-1].next, limit=limit)))
+    return pages
+
+
+def second_of(of: Burst) -> int:
+    """Return the second that items show, never one in the future."""
+    return min(int(of.opened_at.timestamp()), THIS_SECOND)
+
+
+@settings(max_examples=300)
+@given(
+    seed=SEEDS,
+    size=SIZES,
+    first=SEQS,
+    last=st.none() | SEQS,
+    limit=st.integers(1, 4),
+    most_read=st.integers(1, 7),
+)
+def test_gap_fetch_equals_oracle(
+    *, seed: int, size: int, first: int, last: int | None, limit: int, most_read: int
+) -> None:
+    chance = Random(seed)
+    bursts = random_bursts(chance, size)
+    facts = random_facts(chance, bursts)
+    gaps, timeline = gaps_over(bursts, facts, most_read)
+    newest_first = sorted((of for of in bursts if facts.shows(of)), key=place_of, reverse=True)
+    for subject in (*SUBJECTS, *NOTHING_THERE):
+        wanted = [
+            of
+            for of in newest_first
+            if of.key.subject == subject and first <= second_of(of) and (last is None or second_of(of) <= last)
+        ]
+        pages = pages_of(gaps, subject, SeqRange(first=first, last=last), limit, len(bursts) + 2)
+        shown = [item.burst for page in pages for item in page.items]
+        assert shown == wanted
+        assert [seq_of(of, NOW) for of in shown] == [second_of(of) for of in wanted]
+        assert all(len(page.items) <= limit and not page.partial for page in pages)
+    assert max(timeline.run_sizes) <= most_read
+
+
+@settings(max_examples=100)
+@given(seed=SEEDS, size=SIZES, first=SEQS, limit=st.integers(1, 4), most_read=st.integers(1, 7))
+def test_gap_fetch_pages_ignore_bursts_restricted_to_others(
+    *, seed: int, size: int, first: int, limit: int, most_read: int
+) -> None:
+    chance = Random(seed)
+    bursts = random_bursts(chance, size)
+    facts = random_facts(chance, bursts)
+    follows = {subject.owner for subject in facts.follows}
+    public = [of for of in bursts if of.restricted_to is None or of.restricted_to in follows]
+    assert shape_of(bursts, facts, first, limit, most_read) == shape_of(public, facts, first, limit, most_read)
+
+
+@settings(max_examples=100)
+@given(seed=SEEDS, size=SIZES, first=SEQS, limit=st.integers(1, 4))
+def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, first: int, limit: int) -> None:
+    chance = Random(seed)
+    bursts = random_bursts(chance, size)
+    facts = random_facts(chance, bursts)
+    visible = [of for of in bursts if facts.shows(of)]
+    assert shape_of(bursts, facts, first, limit, MOST_READ) == shape_of(visible, facts, first, limit, MOST_READ)
+
+
+def shape_of(
+    bursts: Sequence[Burst], facts: Facts, first: int, limit: int, most_read: int
+) -> list[tuple[list[Burst], Place | None]]:
+    gaps, _ = gaps_over(bursts, facts, most_read)
+    pages = pages_of(gaps, SUBJECTS[0], SeqRange(first=first), limit, len(bursts) + 2)
+    return [([item.burst for item in page.items], page.next) for page in pages]
