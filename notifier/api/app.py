@@ -10,7 +10,7 @@ from litestar.datastructures import MutableScopeHeaders, State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler, Message, Scope
 
-from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream
+from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream, subjects
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.fast_inbox import FastInbox
@@ -69,6 +69,7 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
+    app.asgi_handler = subjects.EncodedSubjects(app.asgi_handler)
     if not system.settings.insecure_dev:  # there the routes decide who asks
         app.asgi_handler = FastInbox(app.asgi_handler, wired, wired.identity)
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
@@ -106,6 +107,13 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
         Router(
             "/v1/inbox",
             route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, stream.live],
+            guards=[people(wired)],
+            security=[{PERSON: []}],
+            tags=["inbox"],
+        ),
+        Router(
+            "/v1/subjects",
+            route_handlers=[subjects.bursts],
             guards=[people(wired)],
             security=[{PERSON: []}],
             tags=["inbox"],

@@ -40,6 +40,7 @@ from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub
 from notifier.flow.inbox.deadline import PageDeadline
+from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
@@ -71,6 +72,7 @@ class Edge:
     tab: Tab
     inbox: Inbox
     renderer: Renderer
+    gaps: GapFetch
     asking: Asking
     clock: Clock
     keys: Keys = field(repr=False)
@@ -187,6 +189,7 @@ def edge(
             turn=Turns("Another event is looked for in the log right now."),
         ),
         tab=tab,
+        gaps=reads.gap_fetch(),
         inbox=inbox,
         renderer=Renderer(opaque=opaque),
         asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),

@@ -12,7 +12,6 @@ from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
 from notifier.api.items import ItemBody
 from notifier.api.problems import described
-from notifier.api.rendering import RenderedPage
 from notifier.domain.errors import BadMark
 from notifier.domain.marks import Mark
 from notifier.flow.page import Badge
@@ -68,7 +67,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
         rendered = edge.renderer.first_page(user, opening)
     else:
         rendered = edge.renderer.page(user, opening.page, opening.badge, first=False)
-    headers = page_headers(rendered)
+    headers = page_headers(rendered.tag)
     if rendered.next is not None:
         query = urlencode({"cursor": rendered.next.strip(b'"').decode(), "limit": limit})
         headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
@@ -119,8 +118,9 @@ def badge_body(badge: Badge) -> BadgeBody:
     return BadgeBody(count=badge.count, more=badge.more)
 
 
-def page_headers(rendered: RenderedPage) -> dict[str, str]:
-    return {"ETag": rendered.tag, **PAGE_HEADERS}
+def page_headers(tag: str) -> dict[str, str]:
+    """Return the headers of one viewer's page; the tag identifies what it shows."""
+    return {"ETag": tag, **PAGE_HEADERS}
 
 
 def matches(if_none_match: str, tag: str) -> bool:

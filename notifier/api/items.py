@@ -7,6 +7,7 @@ import msgspec
 
 from notifier.api.wording import digest_sentence, sentence
 from notifier.domain.digest import date_in
+from notifier.flow.inbox.gap_fetch import opening_second, seq_of
 from notifier.flow.page import DigestItem, Item, Shown
 
 NAMES_SHOWN = 3
@@ -47,6 +48,8 @@ class ItemBody(msgspec.Struct, kw_only=True):
     burst: str
     """Opaque; the same for this person for ever, and another one for everybody else."""
     subject: str
+    seq: int
+    """Position in the subject: the second of the opening, in Unix time. Two items may share it."""
     opened_at: datetime
     count: int
     names: list[str]
@@ -64,6 +67,7 @@ class CommonBody(msgspec.Struct, kw_only=True):
     """What an item says to everybody who sees all of it."""
 
     subject: str
+    seq: int
     opened_at: datetime
     count: int
     names: list[str]
@@ -85,7 +89,8 @@ class Said(TypedDict):
 def item_body(item: Shown, id: str, now: datetime) -> ItemBody:
     match item:
         case Item():
-            return ItemBody(burst=id, **common_body(item, now), unread=item.unread, digest=None)
+            seq = seq_of(item.entry, now)
+            return ItemBody(burst=id, seq=seq, **common_body(item, now), unread=item.unread, digest=None)
         case DigestItem():
             return _digest_item_body(item, id, now)
 
@@ -94,8 +99,7 @@ def common_body(item: Item, now: datetime) -> Said:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
-        # Those numbered together are a millisecond apart: the last of many may be ahead of the clock.
-        "opened_at": min(burst.opened_in, now.replace(microsecond=0)),
+        "opened_at": opening_second(burst, now),
         "count": burst.count,
         "names": list(item.names[:NAMES_SHOWN]),
         "more": burst.more_mentioners or len(item.names) > NAMES_SHOWN,
@@ -111,6 +115,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
     return ItemBody(
         burst=id,
         subject=str(digest.key.subject),
+        seq=seq_of(digest, now),
         opened_at=digest.opened_in,
         count=digest.count,
         names=[name for name, _ in digest.accounts[:NAMES_SHOWN]],

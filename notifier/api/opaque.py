@@ -89,6 +89,17 @@ class Opaque:
             raise BadCursor("Begin again without one.")
         return Place(found.opened_at, found.burst.burst)
 
+    def gap_cursor(self, viewer: UserId, place: Place) -> str:
+        """Return the cursor of a gap fetch's next page; it is good for the subject of the place only."""
+        return self._seal("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
+
+    def gap_place(self, viewer: UserId, subject: Subject, cursor: str) -> Place:
+        """Raises BadCursor."""
+        found = self._open("gap", viewer, cursor, _Place)
+        if found is None or found.burst.subject != str(subject):
+            raise BadCursor("Begin again without one.")
+        return Place(found.opened_at, found.burst.burst)
+
     def token(self, seen: SeenToken) -> str:
         return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
 

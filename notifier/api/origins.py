@@ -11,7 +11,10 @@ from datetime import timedelta
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-SHARED = ("/v1/inbox", "/v1/preferences", "/v1/devices", "/static/notifier-inbox", "/static/notifier-inbox.js")
+SHARED = (
+    *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
+    *("/static/notifier-inbox", "/static/notifier-inbox.js"),
+)
 """Each with what is below it. What services, operators and the demo use is for no browser on another page."""
 METHODS = "GET, PUT, PATCH, DELETE"
 SENT = "Authorization, Content-Type, If-None-Match, Last-Event-ID"

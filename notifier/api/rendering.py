@@ -13,6 +13,7 @@ from notifier.api.opaque import Opaque
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.live import Told
 from notifier.flow.page import Badge, Item, Page, Shown
@@ -72,7 +73,7 @@ class Renderer:
         seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
         members = (b'{"items":[', items, b'],"next":', cursor or NULL, b',"seen":', seen, b',"live":')
         body = b"".join((*members, _text(live) if live else NULL, b',"badge":', counted, b',"partial":', partial, b"}"))
-        tag = f'W/"{blake2b(shown, digest_size=12).hexdigest()}"'
+        tag = tag_of(shown)
         return RenderedPage(page=page, body=body, tag=tag, items=items, ids=ids, next=cursor, told=told)
 
     def _ids(self, user: UserId, items: Sequence[Shown], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
@@ -94,7 +95,7 @@ class Renderer:
         known = self._bursts.get(burst.key)
         if known is not None and known[0] is burst:
             return known[1]
-        encoded = msgspec.json.encode(CommonBody(**common_body(item, now)))[1:-1]
+        encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
         if len(self._bursts) > MOST_BURSTS:
             self._bursts.popitem(last=False)
@@ -106,6 +107,11 @@ def _told(page: Page, before: RenderedPage | None) -> Told:
     if before is None or before.page.look.viewer is not page.look.viewer:
         return Told.by(page.look)
     return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
+
+
+def tag_of(shown: bytes) -> str:
+    """The ETag of what a page shows; weak, as the tokens beside it may differ."""
+    return f'W/"{blake2b(shown, digest_size=12).hexdigest()}"'
 
 
 def badge_json(badge: Badge | None) -> bytes:

@@ -14,6 +14,7 @@ from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.digest import Digest, date_in
 from notifier.domain.subject import UserId
+from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.page import Badge, DigestItem, Page, Shown
 from notifier.system import Reads
 
@@ -53,13 +54,13 @@ def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
     return {
         "user": user,
         "badge": {"count": badge.count, "more": badge.more} if badge else None,
-        "items": [_item(item) for item in page.items],
+        "items": [_item(item, page.look.now) for item in page.items],
         "more": page.next is not None,
         "partial": page.partial,
     }
 
 
-def _item(item: Shown) -> Mapping[str, object]:
+def _item(item: Shown, now: datetime) -> Mapping[str, object]:
     """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
     from notifier.api.wording import digest_sentence, sentence
 
@@ -68,6 +69,7 @@ def _item(item: Shown) -> Mapping[str, object]:
         return {
             "burst": str(digest.key),
             "subject": str(digest.key.subject),
+            "seq": seq_of(digest, now),
             "opened_at": stamp(digest.opened_at),
             "count": digest.count,
             "names": [name for name, _ in digest.accounts],
@@ -81,6 +83,7 @@ def _item(item: Shown) -> Mapping[str, object]:
     return {
         "burst": str(burst.key),
         "subject": str(burst.key.subject),
+        "seq": seq_of(burst, now),
         "opened_at": stamp(burst.opened_at),
         "count": burst.count,
         "names": list(item.names),

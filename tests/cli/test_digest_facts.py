@@ -63,5 +63,6 @@ def test_a_tab_tells_of_a_digest_what_the_service_tells() -> None:
     found: dict[str, Any] = json.loads(json.dumps(facts(lee, page, badge)))
     [shown], [item] = page.items, found["items"]
     served = msgspec.to_builtins(item_body(shown, "id", stage.ground.clock.now()))
+    assert (item["subject"], item["seq"]) == (served["subject"], served["seq"])
     assert set(item["digest"]) == set(served["digest"])
     assert [item["digest"][name] for name in ("date", "more")] == [served["digest"][name] for name in ("date", "more")]

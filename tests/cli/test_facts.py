@@ -120,6 +120,9 @@ def test_the_tab_shows_the_mentioned_their_own_item(delivered: Path, notifier: N
     found = asked(notifier, delivered, "tab", "u7")
     assert found["badge"] == {"count": len(found["items"]), "more": False}
     assert "self:u7#1" in [item["burst"] for item in found["items"]]
+    for item in found["items"]:
+        assert item["subject"] == item["burst"].partition("#")[0]
+        assert item["seq"] == int(datetime.fromisoformat(item["opened_at"]).timestamp())
     text = notifier("tab", "u7", "--data", str(delivered)).output
     assert "ada mentioned you" in text
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 from litestar import Litestar
@@ -258,6 +259,12 @@ class Edge:
 
     def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
         return self.client.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
+
+    def gaps(
+        self, user: str, query: Mapping[str, str | int], subject: str = "mention:nova", tag: str = ""
+    ) -> httpx.Response:
+        path = f"/v1/subjects/{quote(subject, safe='')}/bursts"
+        return self.client.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
 
     def unread(self, user: str) -> object:
         return self.client.get("/v1/inbox/unread", headers=self.bearer(user)).json()

@@ -40,6 +40,7 @@ MATRIX: Mapping[Route, str] = {
     ("PUT", "/v1/inbox/seen"): PERSON,
     ("PUT", "/v1/inbox/marks"): PERSON,
     ("GET", "/v1/inbox/stream"): PERSON,
+    ("GET", "/v1/subjects/{subject}/bursts"): PERSON,
     ("GET", "/v1/preferences"): PERSON,
     ("PATCH", "/v1/preferences"): PERSON,
     ("PATCH", "/v1/preferences/{subject}"): PERSON,

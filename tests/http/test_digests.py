@@ -65,6 +65,7 @@ def test_it_is_one_item_at_the_person_s_hour_and_others_are_told_singly(edge: Ed
     inside = item["digest"].pop("inside")
     assert item == {
         "subject": "digest:u1",
+        "seq": int(DUE.timestamp()),
         "opened_at": "2026-01-05T18:00:00Z",
         "count": 3,
         "names": ["nova"],

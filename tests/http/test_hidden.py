@@ -72,7 +72,16 @@ def view(edge: Edge, *, last: bool = False) -> list[str]:
     pages = [edge.inbox("u1", limit=1)]
     while "next" in pages[-1].links:
         pages.append(edge.client.get(pages[-1].links["next"]["url"], headers=edge.bearer("u1")))
-    answers = [*pages, edge.inbox("u1"), edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))]
+    gaps = [edge.gaps("u1", {"from": 0, "limit": 1})]
+    while "next" in gaps[-1].links:
+        gaps.append(edge.client.get(gaps[-1].links["next"]["url"], headers=edge.bearer("u1")))
+    answers = [
+        *pages,
+        *gaps,
+        edge.gaps("u1", {"from": 0}),
+        edge.inbox("u1"),
+        edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1")),
+    ]
     answers.append(edge.inbox("u1", {"If-None-Match": pages[0].headers["etag"]}, limit=1))
     if last:
         ids = [item["burst"] for page in pages for item in page.json()["items"]]
@@ -135,6 +144,8 @@ def test_no_page_is_empty_for_the_many_secrets_it_walked_past() -> None:
         secrets(edge, "t", 700)
         [item] = edge.inbox("u1").json()["items"]
         assert item["tweet"] == "ta"
+        [missed] = edge.gaps("u1", {"from": 0}).json()["items"]
+        assert missed == item
 
 
 def test_not_a_byte_changes_while_only_secrets_happen() -> None:

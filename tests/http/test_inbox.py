@@ -7,6 +7,7 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.subject import Kind, Subject, UserId
+from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem
 
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
@@ -18,6 +19,7 @@ def test_a_follower_sees_who_mentioned_whom(edge: Edge) -> None:
     assert item == {
         "burst": item["burst"],
         "subject": "mention:nova",
+        "seq": int(START.timestamp()),
         "opened_at": "2026-01-05T12:00:00Z",
         "count": 1,
         "names": ["ada"],

@@ -48,7 +48,13 @@ def test_beyond_the_limit_one_waits_and_nobody_else() -> None:
         assert [edge.inbox("u1").status_code for _ in range(2)] == [200, 429]
 
 
-@pytest.mark.parametrize("path", ["/v1/inbox", "/v1/inbox/unread", "/v1/preferences", "/v1/inbox/stream"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/inbox", "/v1/inbox/unread", "/v1/preferences", "/v1/inbox/stream"),
+        "/v1/subjects/mention:nova/bursts?from=0",
+    ],
+)
 def test_every_route_of_a_person_counts(path: str) -> None:
     with limited(Limits(reads=1)) as edge:
         assert edge.inbox("u1").status_code == 200

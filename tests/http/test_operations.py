@@ -22,6 +22,7 @@ ROUTES = {
     ("/v1/inbox", "get"),
     ("/v1/inbox/unread", "get"),
     ("/v1/inbox/stream", "get"),
+    ("/v1/subjects/{subject}/bursts", "get"),
     ("/v1/preferences", "get"),
     ("/v1/preferences", "patch"),
     ("/v1/preferences/{subject}", "patch"),

@@ -19,6 +19,7 @@ SHARED = [
     "/v1/inbox",
     "/v1/inbox/unread",
     "/v1/inbox/nothing",
+    "/v1/subjects/mention:nova/bursts?from=0",
     "/v1/preferences",
     "/v1/devices",
     *(f"/static/{name}" for name in FILES),

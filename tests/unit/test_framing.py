@@ -29,6 +29,7 @@ def test_hostile_text_stays_text(text: str) -> None:
     item = ItemBody(
         burst="b",
         subject=f"mention:{text}",
+        seq=1,
         opened_at=NOON + timedelta(microseconds=1),
         count=1,
         names=[text, text],

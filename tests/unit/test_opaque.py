@@ -27,13 +27,30 @@ def token(*seqs: int) -> SeenToken:
 def test_what_was_issued_is_read_back(seq: int) -> None:
     assert OPAQUE.burst(ADA, OPAQUE.id(ADA, key(seq))) == key(seq)
     assert OPAQUE.place(ADA, OPAQUE.cursor(ADA, Place(NOON, key(seq)))) == Place(NOON, key(seq))
+    assert OPAQUE.gap_place(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, Place(NOON, key(seq)))) == Place(NOON, key(seq))
     assert OPAQUE.seen(ADA, OPAQUE.token(token(seq))) == token(seq)
 
 
 def test_a_large_number_is_as_long_as_a_small_one() -> None:
     assert len({len(OPAQUE.id(ADA, key(seq))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len({len(OPAQUE.cursor(ADA, Place(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len({len(OPAQUE.gap_cursor(ADA, Place(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len(OPAQUE.token(token(1, 2))) == len(OPAQUE.token(token(LARGEST, 200)))
+
+
+def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
+    place = Place(NOON, key(1))
+    cursor = OPAQUE.gap_cursor(ADA, place)
+    for viewer, subject, text in (
+        (BOB, OF_NOVA, cursor),
+        (ADA, SELF_NOVA, cursor),
+        (ADA, OF_NOVA, OPAQUE.cursor(ADA, place)),
+        (ADA, OF_NOVA, OTHER.gap_cursor(ADA, place)),
+    ):
+        with pytest.raises(BadCursor):
+            OPAQUE.gap_place(viewer, subject, text)
+    with pytest.raises(BadCursor):
+        OPAQUE.place(ADA, cursor)
 
 
 def test_the_same_is_always_spelled_the_same() -> None:

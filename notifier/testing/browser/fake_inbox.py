@@ -163,6 +163,7 @@ def item(number: int, **changes: Any) -> Item:
     return {
         "burst": f"b{number}",
         "subject": "mention:nova",
+        "seq": int(opened.timestamp()),
         "opened_at": opened.isoformat().replace("+00:00", "Z"),
         "count": 1,
         "names": ["ada"],
