@@ -13,6 +13,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.plan import SetHead
 from notifier.domain.subject import BurstKey, Lane, Subject, UserId
 from notifier.flow.router import Sizes
+from notifier.ports.pull import FRESH_FOR
 from notifier.profiles import Profile, choose
 from notifier.testing.simulator.visits import driven
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -31,11 +32,13 @@ def embedded(tmp_path: Path, valkey: Valkey) -> Iterator[Profile]:
 
 
 def in_memory(stage: Stage) -> Crossing:
-    def shown(user: UserId) -> list[BurstKey]:
-        return [item.entry.key for item in driven(stage.tab().page(user, limit=200)).items]
+    def shown(user: UserId) -> list[BurstKey] | None:
+        page = driven(stage.tab().page(user, limit=200))
+        return None if page.partial else [item.entry.key for item in page.items]
 
-    def listed() -> set[BurstKey]:
-        return {place.burst for place in driven(stage.ground.pull.news([VERA])).places}
+    def listed() -> set[BurstKey] | None:
+        pulled = driven(stage.ground.pull.news([VERA]))
+        return None if pulled.complete_since is None else {place.burst for place in pulled.places}
 
     return Crossing(ports=stage.ports, shown=shown, listed=listed)
 
@@ -43,6 +46,20 @@ def in_memory(stage: Stage) -> Crossing:
 def test_crossing_no_gap() -> None:
     crossing = in_memory(Stage())
     crossing.run(rounds=3)
+    require_no_gap(crossing)
+
+
+def test_crossing_no_gap_when_index_proof_expires_before_it_is_read() -> None:
+    stage = Stage()
+    crossing = in_memory(stage)
+    crossing.run(rounds=3)
+    listed, delays = crossing.listed, iter([2 * FRESH_FOR])
+
+    def listed_late() -> set[BurstKey] | None:
+        stage.ground.clock.advance(next(delays, timedelta(0)))
+        return listed()
+
+    crossing.listed = listed_late
     require_no_gap(crossing)
 
 
