@@ -8,6 +8,7 @@ from notifier.testing.bench import live
 from notifier.testing.bench.large import FOLLOWERS
 from notifier.testing.bench.page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
 from notifier.testing.browser.seen import Seen
+from notifier.testing.browser.states import STAR_DELIVERED
 from notifier.testing.browser.storm import BURST, TOOK
 from tests.repo.sources import ROOT
 
@@ -79,6 +80,13 @@ def test_what_the_page_says_is_read_whole() -> None:
     burst = BURST.match("Burst mention:nova#12: one notification for each of 200,000,000 followers")
     assert burst
     assert burst[1] == "mention:nova#12"
+
+
+def test_only_burst_of_star_counts_as_delivered() -> None:
+    line = "Burst mention:{}#1: one notification for each of 9 followers, in 1 shards. {}"
+    assert STAR_DELIVERED.search(line.format("nova", "Delivered; whoever was away sees it by pull."))
+    assert not STAR_DELIVERED.search(line.format("nova", "On its way."))
+    assert not STAR_DELIVERED.search(line.format("u3", "Delivered; whoever was away sees it by pull."))
 
 
 def test_the_document_says_how_each_figure_is_taken() -> None:

@@ -1,11 +1,13 @@
 """Every state that a page can be in, one after another: whoever walks through them looks at each."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from playwright.sync_api import Page, Route, expect
 
+from notifier.api.storming import STAR
 from notifier.testing.browser.chromium import PATIENCE
 from notifier.testing.browser.fake_inbox import item, items
 from notifier.testing.browser.opened import Opened
@@ -21,6 +23,7 @@ ARRIVED = (
     {"kind": "vip", "place": "2", "language": "en", "text": "ada mentioned you"},
     {"kind": "active", "place": "1", "language": "ar", "text": "أشار \u2068ada\u2069 إلى \u2068@nova\u2069"},
 )
+STAR_DELIVERED = re.compile(rf"Burst mention:{STAR}#\d+: .*Delivered;")
 PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
 
 
@@ -51,8 +54,11 @@ class MadeUp:
 
 
 def delivered(page: Page) -> None:
-    """Returns when the demo's page says so of its burst."""
-    expect(page.locator("#grown")).to_contain_text("Delivered;", timeout=PATIENCE)
+    """Return when the demo's page says that a burst of the star is delivered.
+
+    Before the star's first burst the page shows those of the small accounts that the API mentions once a second.
+    """
+    expect(page.locator("#grown")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
     expect(page.locator("#sum")).to_contain_text("the books balance", timeout=PATIENCE)
 
 
