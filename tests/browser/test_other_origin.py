@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from notifier.cli import main
 from notifier.testing.browser.opened import SHOW
 from tests.cli.caller import calling
-from tests.cli.running import GONE_WITHIN, Running, start
+from tests.cli.running import Running, start
 
 EMBEDDER = """<!doctype html>
 <html lang="en">
@@ -74,8 +74,7 @@ def running(named: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     try:
         yield running
     finally:
-        running.process.terminate()
-        running.process.wait(GONE_WITHIN)
+        running.end()
 
 
 def notifier(*words: str) -> str:

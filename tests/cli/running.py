@@ -10,11 +10,14 @@ from time import monotonic, sleep
 
 from notifier.cli.ready import Ready, read_ready
 from notifier.domain.errors import NotRunning
+from notifier.testing.instance import end_with_parent
 from tests.repo.sources import ROOT
 
-STARTS_WITHIN = 30.0
-"""Seconds, on a machine that is busy with other tests; an idle one needs two."""
-GONE_WITHIN = 10.0
+STARTS_WITHIN = 120.0
+"""Seconds until a service has started, or has done what a test waits for. They only end a wait in vain: an idle machine
+needs two seconds for a start, and two cores with a load of 30 took more than 30."""
+GONE_WITHIN = 60.0
+"""Seconds until a service that was told to stop has ended; an idle machine needs one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +32,40 @@ class Running:
     def is_ready(self) -> bool:
         assert self.process.poll() is None, "notifier up has ended"
         try:
-            return bool(self.ready.pids)
+            # The folder may still have the file of an earlier service.
+            return self.ready.pids.get("up") == self.process.pid
         except NotRunning:
             return False
 
+    def end(self) -> None:
+        """Return when nothing of the service runs: its roles end with it."""
+        self.process.terminate()
+        try:
+            self.process.wait(GONE_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
 
-def start(data: Path, ready_file: Path, *more: str) -> Running:
+
+def start(data: Path, ready_file: Path, *more: str, within: float = STARTS_WITHIN) -> Running:
     words = ["up", "--data", str(data), "--port", "0", "--ready-file", str(ready_file), *more]
     with (data / "up.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "notifier", *words], cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "notifier", *words],
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+        )
     running = Running(data=data, process=process)
-    # The file that was asked for is written last.
-    until(lambda: running.is_ready() and ready_file.exists(), STARTS_WITHIN)
+    try:
+        # The file that was asked for is written last.
+        until(lambda: running.is_ready() and ready_file.exists(), within)
+    except BaseException:
+        # A service that starts too late would outlive the tests: it slows down all that follow, and holds the folder.
+        running.end()
+        raise
     return running
 
 
@@ -59,8 +84,7 @@ class Shared:
 
     def end(self) -> None:
         if self.last and self.last.process.poll() is None:
-            self.last.process.terminate()
-            self.last.process.wait(GONE_WITHIN)
+            self.last.end()
 
 
 def until(true: Callable[[], bool], within: float) -> None:

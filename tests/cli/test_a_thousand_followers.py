@@ -13,7 +13,7 @@ from notifier.domain.subject import Member
 from notifier.ports.sets import ShardBlob
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.stage import Stage, staged
-from notifier.testing.wire import Wire
+from notifier.testing.wire import Wire, patiently
 from notifier.testing.world import ACTIVE_30D, World, user
 
 WORLD = World(universe=1_000, followers=1_000, celebrities=2, seed=52)
@@ -27,11 +27,11 @@ def waits(heard: Heard, told: Told) -> dict[Member, timedelta]:
 
 
 def unread(stage: Stage, members: Collection[int]) -> set[int]:
-    """What each finds who opens the tab."""
+    """Return the numbers of unread items that these members find in a whole page of their inbox."""
     found = set()
     for member in members:
         wire = Wire(url=stage.instance.url, bearer=stage.token(user(member)))
-        page = wire.get("/v1/inbox").body
+        page = patiently(wire, "/v1/inbox").body
         found.add(sum(item["unread"] for item in page["items"]))
         wire.close()
     return found

@@ -20,7 +20,7 @@ def running(folder: Path) -> Iterator[Running]:
     shared.end()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_developer_tries_curl_without_a_token(running: Running, notifier: Notifier) -> None:
     url, data = running.ready.url, str(running.data)
     assert httpx.get(f"{url}/v1/system", timeout=10.0).status_code == 200

@@ -81,7 +81,7 @@ def _read(heard: Heard, response: httpx.Response) -> None:
         return  # the test is through with it
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_mention_is_a_row_on_the_stream_within_a_second_of_its_202(running: Running, notifier: Notifier) -> None:
     url, data = running.ready.url, str(running.data)
     token = notifier("token", "nova", "--data", data).output.strip()
@@ -90,18 +90,19 @@ def test_a_mention_is_a_row_on_the_stream_within_a_second_of_its_202(running: Ru
     assert min(waits) <= VISIBLE_WITHIN, waits
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_redis_that_dies_ends_no_stream_and_its_return_is_told(running: Running, notifier: Notifier) -> None:
     url, data = running.ready.url, str(running.data)
     token = notifier("token", "orion", "--data", data).output.strip()
     with stream(url, token) as heard:
         os.kill(running.ready.pids["valkey"], signal.SIGKILL)
-        until(lambda: "reset" in heard.names(), STARTS_WITHIN)
-        assert heard.names() == ["count", "reset", "count"]
+        # A reset is written at once, and the badge behind it once it is counted anew: they may come apart.
+        until(lambda: len(heard.names()) >= 3, STARTS_WITHIN)
+        assert heard.names()[:3] == ["count", "reset", "count"]
         _visible(heard, running, TRIES, "orion")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_events_are_taken_and_tabs_answer_while_valkey_is_frozen_or_dead(running: Running, notifier: Notifier) -> None:
     person = notifier("token", "u1", "--data", str(running.data)).stdout.strip()
     with calling(running.ready, person) as caller:
@@ -123,7 +124,7 @@ def test_events_are_taken_and_tabs_answer_while_valkey_is_frozen_or_dead(running
         recovers(caller, "killed")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_who_kills_the_supervisor_kills_everybody(running: Running, notifier: Notifier) -> None:
     last = running.ready.pids
     os.kill(last["up"], signal.SIGKILL)

@@ -92,7 +92,15 @@ class Place:
                 work(piece)
 
     def tweets(self, user: str) -> list[str]:
-        return [item["tweet"] for item in self.verb("tab", user)["items"]]
+        """Return the tweets in the user's inbox. A partial page says that some may be missing: it is loaded again."""
+        pages: list[Any] = []
+
+        def is_whole() -> bool:
+            pages.append(self.verb("tab", user))
+            return not pages[-1]["partial"]
+
+        until(is_whole)
+        return [item["tweet"] for item in pages[-1]["items"]]
 
 
 @pytest.fixture

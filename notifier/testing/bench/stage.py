@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from notifier import topics
 from notifier.api.identity import issue, keys_of
 from notifier.config import Settings
 from notifier.domain.audience import Tier
@@ -28,6 +29,7 @@ from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
 from services.cassandra.node import Sync
 
+MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
 LOOKS_EVERY, SETTLES_EVERY = 0.05, 0.5
 """Seconds; for what is to be seen at once, and for the end of something large, of which the ledger says when it came:
 looking costs the store and the machine that are measured."""
@@ -97,9 +99,12 @@ class Stage:
         raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
 
     def rest(self, within: float) -> None:
-        """Returns once no burst has work left, alerts included."""
+        """Return once no mention waits for its burst and no burst has work left, alerts included.
+
+        Raises TimeoutError.
+        """
         deadline = time.monotonic() + within
-        while self.ports.ledger.open() or self.ports.sleepers.count():
+        while not is_at_rest(self.ports):
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"There is work left after {within:g} s.")
             time.sleep(SETTLES_EVERY)
@@ -108,6 +113,18 @@ class Stage:
         """By role the most MB that its process ever held; without those that can't be looked into."""
         found = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
         return {role: peak for role, peak in found.items() if peak}
+
+
+def is_at_rest(ports: Ports) -> bool:
+    """Return whether no mention or burst has work left; False while a store or the log is unavailable.
+
+    Asked in the order of the data: work is written to the next place before it leaves the one before. The ledger alone
+    proves nothing: a burst is readable before its plan is written, and isn't open until then.
+    """
+    with suppress(Unavailable):
+        waiting = any(True for stream in MENTIONS for _ in ports.log.waiting(stream, topics.GROUPS[stream], 1))
+        return not (waiting or ports.heads.unpublished(1) or ports.ledger.open() or ports.sleepers.count())
+    return False
 
 
 def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:

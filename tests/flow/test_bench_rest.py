@@ -1,0 +1,51 @@
+"""The benches are at rest only when nothing of a mention is left to do."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from notifier import topics
+from notifier.domain.errors import StoreUnavailable
+from notifier.testing.bench.stage import is_at_rest
+from tests.flow.failing import Refusing, Unplanned
+from tests.flow.stage import Stage
+
+
+def step(stage: Stage, stream: str, **ports: Any) -> None:
+    reading = stage.pump(stream, **ports)
+    try:
+        reading.step()
+    finally:
+        reading.consumer.close()
+
+
+def test_bench_rests_once_a_mention_has_passed_every_stage() -> None:
+    stage = Stage()
+    rested = [is_at_rest(stage.ports)]
+    stage.tweet("nova")
+    rested.append(is_at_rest(stage.ports))
+    step(stage, topics.MENTIONS)
+    rested.append(is_at_rest(stage.ports))
+    stage.sequence()
+    rested.append(is_at_rest(stage.ports))
+    stage.deliver()
+    rested.append(is_at_rest(stage.ports))
+    assert rested == [True, False, False, False, True]
+
+
+def test_bench_does_not_rest_while_a_readable_burst_has_no_plan() -> None:
+    stage = Stage()
+    stage.tweet("nova")
+    step(stage, topics.MENTIONS)
+    with pytest.raises(StoreUnavailable):
+        step(stage, topics.MENTIONS_CELEBRITY, ledger=Unplanned(stage.ground.ledger))
+    assert stage.bursts() != []
+    assert list(stage.ground.ledger.open()) == []
+    assert not is_at_rest(stage.ports)
+
+
+def test_bench_does_not_rest_while_the_store_is_unavailable() -> None:
+    stage = Stage()
+    ledger: Any = Refusing(stage.ground.ledger, StoreUnavailable)
+    assert not is_at_rest(replace(stage.ports, ledger=ledger))
