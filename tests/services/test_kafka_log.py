@@ -3,8 +3,9 @@
 import gc
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Event as Signal
@@ -22,10 +23,13 @@ from services.engine import Engine, free_port
 from services.jars import missing
 from services.kafka.broker import broker
 from tests.contracts.logs import InKafka, in_kafka
+from tests.services.waiting import until
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""
 KILLS = 2
+TAKEN_BETWEEN = 200
+"""Records that the broker acknowledges before each kill and after the last one, however long a busy machine takes."""
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.timeout(180),
@@ -108,11 +112,11 @@ def test_what_was_acknowledged_is_read_however_often_the_broker_is_killed(engine
     sender = Thread(target=send)
     sender.start()
     try:
-        for _ in range(KILLS):
-            time.sleep(1.0)
+        for kill in range(KILLS):
+            until(partial(enough, taken, (kill + 1) * TAKEN_BETWEEN))
             engine.kill()
             back(engine)
-        time.sleep(2.0)
+        until(partial(enough, taken, (KILLS + 1) * TAKEN_BETWEEN))
     finally:
         over.set()
         sender.join()
@@ -125,6 +129,10 @@ def test_what_was_acknowledged_is_read_however_often_the_broker_is_killed(engine
     while not set(taken) <= read and time.monotonic() < deadline:
         read |= {one.record.key for one in reader.poll(500, timedelta(seconds=1))}
     assert set(taken) <= read
+
+
+def enough(taken: Sequence[str], many: int) -> bool:
+    return len(taken) >= many
 
 
 def until_taken(logs: InKafka, one: Record) -> None:
