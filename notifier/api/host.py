@@ -17,9 +17,16 @@ from notifier.telemetry import Metrics
 LOGGER = logging.getLogger("notifier.api")
 
 
-def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[], None] = lambda: None) -> NoReturn:
+def serve(
+    settings: Settings,
+    on_ready: Callable[[int], None],
+    beat: Callable[[], None] = lambda: None,
+    *,
+    port_is_reserved: bool = False,
+) -> NoReturn:
     """Until SIGTERM or SIGINT, with which the process ends; `on_ready` gets the port once requests are answered.
 
+    With `port_is_reserved` the process that started this one has reserved the port for several API processes.
     For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
     """
     keys = keys_of(settings)
@@ -31,7 +38,8 @@ def serve(settings: Settings, on_ready: Callable[[int], None], beat: Callable[[]
         ports = profile.ports()
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)
-        listen(create(system, profile.reads(), keys, empty=profile.empty), settings.host, settings.port, on_ready, beat)
+        app = create(system, profile.reads(), keys, empty=profile.empty)
+        listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
     finally:
         profile.close()
     leave()
