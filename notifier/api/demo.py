@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated
 
@@ -30,6 +30,7 @@ from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.slice import Pool
 from notifier.domain.subject import POLICIES, Kind, Subject, UserId
 from notifier.domain.throttle import RAMP, Throttle, checked
+from notifier.flow.leadership import Leadership
 
 VISITOR = "the demo's visitor"
 KINDS = ("vip", "active", "occasional", "away")
@@ -60,8 +61,22 @@ def backstage(edge: Edge, empty: Callable[[], bool]) -> Backstage:
     async def send(body: bytes) -> object:
         return await edge.in_thread(edge.gateway, body, batch=True)
 
-    storming = Storming(send=send, now=edge.clock.now, fresh=edge.system.ports.nonces.new)
+    fresh = edge.system.ports.nonces.new
+    storming = Storming(send=send, leases=_Leases(edge), now=edge.clock.now, fresh=fresh)
     return Backstage(storming=storming, roles=edge.roles, empty=empty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leases:
+    """The leases of this process, each renewed in the store before its term ends."""
+
+    edge: Edge
+    held: dict[str, Leadership] = field(default_factory=dict)
+
+    async def hold(self, name: str, term: timedelta) -> bool:
+        if name not in self.held:
+            self.held[name] = self.edge.system.leadership(name, term)
+        return await self.edge.in_thread(self.held[name].held, self.edge.clock.now())
 
 
 class Done(msgspec.Struct, kw_only=True):
@@ -126,7 +141,7 @@ async def phones(edge: Wired, after: After = 0) -> Response[Phones]:
 async def storm(request: Call, edge: Wired, backstage: Staged) -> Done:
     """A hundred times the usual rate for @nova, for some seconds."""
     says = await edge.in_thread(_coming, edge)
-    if not backstage.storming.storm():
+    if not await backstage.storming.storm():
         says = "The storm is still going on."
     cli = _ours(edge, f"storm --of {STAR} --rate {STORM} --for {LASTING}s")
     return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, "POST /demo/storm"))

@@ -1,4 +1,7 @@
-"""Mentions made up for the demo: a storm that somebody asked for, and the few of an ordinary day."""
+"""Mentions made up for the demo: a storm that somebody asked for, and the few of an ordinary day.
+
+Of several API processes one makes them: leases in the store say which.
+"""
 
 import asyncio
 import json
@@ -7,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from notifier.domain.errors import NotifierError
 from notifier.domain.event import EVENT_TYPE
@@ -20,6 +24,9 @@ LASTING = 8
 """Seconds; much shorter than the demo's collapse window, so that a storm is one burst on a slow machine, too."""
 TOGETHER = 10
 """Events in a letter of the storm."""
+STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
+TRICKLE_TERM = timedelta(seconds=5)
+"""After a process was killed its ordinary day stops for this long at most, until another process goes on with it."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
@@ -30,9 +37,16 @@ Send = Callable[[bytes], Awaitable[object]]
 """A batch of events into the gateway."""
 
 
+class Leasing(Protocol):
+    async def hold(self, name: str, term: timedelta) -> bool:
+        """Return whether this process holds the lease for the term. Raises StoreUnavailable or Full."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Storming:
     send: Send
+    leases: Leasing
     now: Callable[[], datetime]
     fresh: Callable[[], str]
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -40,9 +54,10 @@ class Storming:
     running: "asyncio.Task[None] | None" = None
     trickling: "asyncio.Task[None] | None" = None
 
-    def storm(self) -> bool:
-        """False while one is going on."""
-        if self.running is not None and not self.running.done():
+    async def storm(self) -> bool:
+        """False while one is going on, in whichever process. Raises StoreUnavailable or Full."""
+        # Whether it rages here is asked again after the wait: two requests of this process hold the same lease.
+        if self._rages() or not await self.leases.hold(STORM_LEASE, timedelta(seconds=LASTING)) or self._rages():
             return False
         self.running = asyncio.create_task(self._all(STORM * LASTING))
         return True
@@ -56,6 +71,9 @@ class Storming:
             if task is not None:
                 task.cancel()
 
+    def _rages(self) -> bool:
+        return self.running is not None and not self.running.done()
+
     async def _all(self, mentions: int) -> None:
         """Fewer where the gateway is slow: it ends in time."""
         ends = self.now() + timedelta(seconds=LASTING)
@@ -68,7 +86,14 @@ class Storming:
 
     async def _for_ever(self) -> None:
         async for whom in self._ordinary():
-            await self._letter([whom])
+            if await self._trickles():
+                await self._letter([whom])
+
+    async def _trickles(self) -> bool:
+        try:
+            return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
+        except NotifierError:  # the store is away: it would not take the mention either
+            return False
 
     async def _ordinary(self) -> AsyncIterator[UserId]:
         while True:

@@ -1,0 +1,163 @@
+"""The demo's mentions: of several API processes one makes them."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from notifier.api.storming import LASTING, NEIGHBOURS, STAR, STORM, TRICKLE_TERM, Storming
+from notifier.domain.errors import StoreUnavailable
+from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.leases import MemoryLeases
+
+
+@dataclass
+class Store:
+    """What the processes share."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    leases: MemoryLeases = field(default_factory=MemoryLeases)
+    away: bool = False
+
+
+@dataclass
+class Process:
+    """One API process of the demo."""
+
+    name: str
+    store: Store
+    pause: Callable[[float], Awaitable[object]]
+    mentioned: list[str] = field(default_factory=list)
+
+    async def hold(self, name: str, term: timedelta) -> bool:
+        await asyncio.sleep(0)  # as the thread that asks the store
+        if self.store.away:
+            raise StoreUnavailable("it is away")
+        return self.store.leases.hold(name, self.name, self.store.clock.now(), term)
+
+    async def send(self, body: bytes) -> object:
+        self.mentioned += [event["data"]["mentions"][0] for event in json.loads(body)]
+        return None
+
+    def storming(self) -> Storming:
+        ids = count()
+        fresh = lambda: f"{self.name}-{next(ids)}"  # noqa: E731 - a name for each event
+        return Storming(send=self.send, leases=self, now=self.store.clock.now, fresh=fresh, pause=self.pause)
+
+
+async def at_once(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def never(_: float) -> None:
+    await asyncio.Event().wait()
+
+
+def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
+    async def run() -> list[str]:
+        one = Process("api-1", Store(), at_once)
+        storming = one.storming()
+        assert await storming.storm()
+        assert storming.running
+        await storming.running
+        return one.mentioned
+
+    assert asyncio.run(run()) == [STAR] * (STORM * LASTING + 1)
+
+
+def test_storm_of_another_process_is_still_going_on() -> None:
+    async def run() -> None:
+        store = Store()
+        first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
+        assert await first.storm()
+        assert not await first.storm()
+        assert not await second.storm()
+        store.clock.advance(timedelta(seconds=LASTING))
+        assert await second.storm()
+        first.stop()
+        second.stop()
+
+    asyncio.run(run())
+
+
+def test_two_requests_at_once_begin_one_storm() -> None:
+    async def run() -> list[bool]:
+        storming = Process("api-1", Store(), never).storming()
+        begun = await asyncio.gather(storming.storm(), storming.storm())
+        storming.stop()
+        return begun
+
+    assert sorted(asyncio.run(run())) == [False, True]
+
+
+def test_storm_without_a_store_says_so() -> None:
+    storming = Process("api-1", Store(away=True), never).storming()
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(storming.storm())
+
+
+def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:
+    async def run() -> None:
+        store, second_long = Store(), Ticks()
+        processes = [Process(name, store, second_long.wait) for name in ("api-1", "api-2")]
+        stormings = [process.storming() for process in processes]
+        for storming in stormings:
+            storming.trickle()
+        for _ in range(10):
+            await second_long.pass_by(store)
+        assert [len(process.mentioned) for process in processes] == [10, 0]
+        assert {*processes[0].mentioned} <= {*NEIGHBOURS}
+
+        stormings[0].stop()  # as if it had been killed: its lease runs out
+        for _ in range(10):
+            await second_long.pass_by(store)
+        lost = int(TRICKLE_TERM.total_seconds()) - 1
+        assert [len(process.mentioned) for process in processes] == [10, 10 - lost]
+        stormings[1].stop()
+
+    asyncio.run(run())
+
+
+def test_an_ordinary_day_goes_on_after_the_store_was_away() -> None:
+    async def run() -> list[str]:
+        store, second_long = Store(away=True), Ticks()
+        process = Process("api-1", store, second_long.wait)
+        storming = process.storming()
+        storming.trickle()
+        await second_long.pass_by(store)
+        assert process.mentioned == []
+        store.away = False
+        await second_long.pass_by(store)
+        storming.stop()
+        return process.mentioned
+
+    assert len(asyncio.run(run())) == 1
+
+
+@dataclass
+class Ticks:
+    """A second passes when the test says so."""
+
+    waiting: list["asyncio.Future[None]"] = field(default_factory=list)
+
+    async def wait(self, _: float) -> None:
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        await self.waiting[-1]
+
+    async def pass_by(self, store: Store) -> None:
+        await settled()
+        store.clock.advance(timedelta(seconds=1))
+        over, self.waiting = [one for one in self.waiting if not one.done()], []
+        for one in over:
+            one.set_result(None)
+        await settled()
+
+
+async def settled() -> None:
+    """Returns once every task waits for the test."""
+    for _ in range(20):
+        await asyncio.sleep(0)
