@@ -6,7 +6,7 @@ from pathlib import Path
 
 from notifier.cli.copies import TEMPLATE
 from notifier.cli.fake import ROLE
-from notifier.cli.up import ROLES
+from notifier.cli.processes import ROLES
 from notifier.domain.errors import NotOurs, Unwritable
 from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 
@@ -25,7 +25,7 @@ BELONGINGS = (
     *(
         f"logs/{role}{more}.log{older}"
         for role in (*ROLES, ROLE, TEMPLATE)
-        for more in ("", "-[0-9]")
+        for more in ("", "-[0-9]", "-[0-9][0-9]")
         for older in ("", ".1")
     ),
     *(

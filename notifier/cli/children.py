@@ -57,6 +57,8 @@ class Child:
     """None: it is only replaced when it dies."""
     ended: Callable[[str], None] = lambda cause: None
     """Told of every end that nobody asked for."""
+    awaited: bool = True
+    """`up` is ready only once this process can work."""
     process: Process | None = None
     exits: list[int] = field(default_factory=list)
     """Exit codes since it was last steady."""

@@ -22,6 +22,9 @@ CHATTY = ("cassandra", "kafka")
 """Clients that tell of each connection that comes and goes; at `debug` they may."""
 
 parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
+number_option = click.option(
+    "--number", type=click.IntRange(1), default=1, hidden=True, help="Which of the role's processes in one folder."
+)
 
 
 @click.command(epilog=example("notifier api --port 8080"))
@@ -32,21 +35,23 @@ parent_option = click.option("--parent", type=int, default=None, hidden=True, he
     default=None,
     help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
 )
+@number_option
 @parent_option
 @data_option
-def api(host: str | None, port: int | None, parent: int | None, data: Path | None) -> None:
-    """Run the HTTP edge alone; the services it needs run already."""
+def api(host: str | None, port: int | None, number: int, parent: int | None, data: Path | None) -> None:
+    """Run the HTTP edge alone, in one process; the services it needs run already."""
     from notifier.api.host import serve
 
-    settings = begin("api", settings_for(data, host=host, port=port), parent)
-    beat = beating("api", settings, parent)
-    signed = sign("api", settings, beat)
+    role = numbered("api", number)
+    settings = begin(role, settings_for(data, host=host, port=port), parent)
+    beat = beating(role, settings, parent)
+    signed = sign(role, settings, beat)
 
     def ready(port: int) -> None:
         click.echo(f"Listening on {settings.host}:{port}.")
         signed()
 
-    serve(settings, ready, beat)
+    serve(settings, ready, beat, port_is_reserved=parent is not None)
 
 
 @click.command(epilog=example("notifier pump"))
@@ -70,7 +75,7 @@ def pump(parent: int | None, data: Path | None) -> None:
 
 @click.command(epilog=example("notifier worker p2"))
 @click.argument("pool", type=click.Choice([str(pool) for pool in Pool]))
-@click.option("--number", type=click.IntRange(1), default=1, hidden=True, help="Among those of its pool in one folder.")
+@number_option
 @parent_option
 @data_option
 def worker(pool: str, number: int, parent: int | None, data: Path | None) -> None:
@@ -80,7 +85,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.profiles.providers import require_credentials
     from workers.host import run
 
-    role = pool if number == 1 else f"{pool}-{number}"
+    role = numbered(pool, number)
     settings = begin(role, settings_for(data), parent)
     # A key that can't be used stops who sends by it, and nobody else.
     require_credentials(settings.push, [each for each in Platform if pool in ("push", f"push.{each}")])
@@ -96,6 +101,11 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
         )
     finally:
         profile.close()
+
+
+def numbered(role: str, number: int) -> str:
+    """Return the name of one of several processes of a role: `api`, then `api-2`."""
+    return role if number == 1 else f"{role}-{number}"
 
 
 def begin(role: str, settings: Settings, parent: int | None) -> Settings:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.api.port import free_port
 from notifier.cli.folder import prepare
 from notifier.cli.options import words_for
 from notifier.cli.ready import Ready
@@ -22,7 +23,7 @@ from notifier.cli.roles import told_to_stop
 from notifier.cli.service import ask
 from notifier.cli.spelling import command
 from notifier.cli.storm import BATCH
-from notifier.cli.up import Upkeep, free_port
+from notifier.cli.up import Upkeep
 from notifier.config import PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 

@@ -67,7 +67,8 @@ class Supervisor:
         return all(child.pid is not None for child in self.children)
 
     def _all_up(self) -> bool:
-        return all(self.roster.signed(child.role, child.pid) for child in self.children) and self.answers()
+        awaited = [child for child in self.children if child.awaited]
+        return all(self.roster.signed(child.role, child.pid) for child in awaited) and self.answers()
 
     def _give_up(self) -> None:
         """Before the first success; later, whatever goes wrong is tried again for ever."""

@@ -1,13 +1,11 @@
 """`notifier up`: everything on this machine, from one command."""
 
 import shutil
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from errno import EADDRINUSE
 from http.client import HTTPConnection, HTTPException
-from os import getpid, strerror
+from os import getpid
 from pathlib import Path
 from threading import Event as Signal
 from time import monotonic
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.api.port import free_port, reserved
 from notifier.cli.beats import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.children import Child, last_line, starter
 from notifier.cli.copies import OF_IMPORTS, Copies, copies
@@ -24,32 +23,19 @@ from notifier.cli.fakes import Fakes, left_behind, require_script
 from notifier.cli.options import Between, data_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.playing import behaviour
+from notifier.cli.processes import api_processes, is_awaited, processes
 from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example, installed_version
-from notifier.config import PREFIX, RUNNING, Push, Settings, plain
+from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
 from notifier.domain.device import Platform
-from notifier.domain.errors import BadSetting, PortTaken
-from notifier.domain.slice import Pool
 
 if TYPE_CHECKING:
     from prometheus_client import Counter
 
     from notifier.profiles import Profile
-
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "api": ("api",),
-    "pump": ("pump",),
-    **{str(pool): ("worker", str(pool)) for pool in Pool},
-}
-
-
-def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
-    """With so many processes of a pool: `p1-2` is the second of P1, beside `p1`."""
-    more = [(pool, number) for pool, many in processes.items() for number in range(2, many + 1)]
-    return {**ROLES, **{f"{pool}-{n}": ("worker", str(pool), "--number", str(n)) for pool, n in more}}
 
 
 @click.command(epilog=example("notifier up", "notifier up --data ./try --port 0 --ready-file ready.json"))
@@ -59,6 +45,12 @@ def roles(processes: Mapping[Pool, int]) -> Mapping[str, tuple[str, ...]]:
     type=click.IntRange(0, 65535),
     default=None,
     help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_API_WORKERS),
+    default=None,
+    help="API processes that share the port.  [default: NOTIFIER_API_WORKERS, or by the number of cores]",
 )
 @click.option(
     "--ready-file",
@@ -89,6 +81,7 @@ def up(
     *,
     host: str | None,
     port: int | None,
+    workers: int | None,
     ready_file: Path | None,
     insecure_dev: bool,
     fake_script: str | None,
@@ -107,7 +100,7 @@ def up(
     from notifier.profiles.providers import require_credentials
 
     began = monotonic()
-    given = {"host": host, "port": port, "insecure_dev": insecure_dev or None}
+    given = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
     settings = settings_for(data, **given)
     if left_behind(settings.data):
         settings = settings_for(data, **given)
@@ -153,7 +146,9 @@ class Upkeep:
         self.settings = settings
         self.profile = profile
         self.services = services
-        self.port = free_port(settings.host, settings.port)
+        self.port = settings.port
+        """The one that was reserved, once it runs."""
+        self.processes = processes(api=api_processes(settings), pools=profile.processes())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
         self.since = stamp(datetime.now(UTC))
@@ -164,6 +159,12 @@ class Upkeep:
         self.fakes = Fakes.of(settings, free_port)
 
     def run(self, stopping: Signal) -> None:
+        """Until it is told to stop. Raises PortTaken, BadSetting or Environment."""
+        with reserved(self.settings.host, self.settings.port) as address:
+            self.port = address.port
+            self._run(stopping)
+
+    def _run(self, stopping: Signal) -> None:
         run, logs = self.settings.data / "run", self.settings.data / "logs"
         from notifier.telemetry import Metrics
 
@@ -173,7 +174,7 @@ class Upkeep:
         with copies(self.settings.profile, logs) as made:
             share(run / "metrics", "up")
             replaced = Metrics().replaced
-            wanted = {**roles(self.profile.processes()), **({ROLE: self.fakes.words} if self.fakes.ports else {})}
+            wanted = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
             self.fakes.tell()
             supervisor = Supervisor(
                 children=[self._child(role, words, logs, replaced, made) for role, words in wanted.items()],
@@ -199,6 +200,7 @@ class Upkeep:
             start=starter(arguments, self._environment(), logs / f"{role}.log", made),
             ended=lambda cause: replaced.labels(role, cause).inc(),
             pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
+            awaited=is_awaited(role),
         )
 
     def _clear(self, run: Path) -> None:
@@ -272,19 +274,3 @@ def banner(ready: Ready, seconds: float) -> None:
 def reachable(host: str) -> str:
     """An address that reaches a server listening on the host."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-
-
-def free_port(host: str, port: int) -> int:
-    """The port, or any free one for 0, which a new api gets again. Raises PortTaken or BadSetting."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except socket.gaierror as error:
-            raise BadSetting(f"There is no host {host!r}.") from error
-        except OSError as error:
-            if error.errno == EADDRINUSE:
-                raise PortTaken(f"It is {host}:{port}.") from error
-            raise BadSetting(f"It can't listen on {host}:{port}: {strerror(error.errno or 0)}.") from error
-        return int(probe.getsockname()[1])

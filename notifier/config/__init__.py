@@ -17,6 +17,7 @@ from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, var
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,
+    MOST_API_WORKERS,
     MOST_STREAMS,
     PROFILES,
     SHORTEST_SECRET,
@@ -26,6 +27,7 @@ from notifier.config.settings import (
 __all__ = [
     "CELEBRITY_THRESHOLD",
     "HYSTERESIS",
+    "MOST_API_WORKERS",
     "MOST_STREAMS",
     "OF_PUSH",
     "PREFIX",

@@ -29,6 +29,8 @@ MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
 """More often is a busy loop; more seldom, and the pressure is of an hour ago."""
 ROLLS_UP = timedelta(seconds=1), timedelta(hours=1)
 """More often is a busy loop; more seldom, and an hour of activity may be missed by a process that starts."""
+MOST_API_WORKERS = 64
+"""Each takes 40 MB, and connections of its own to the engines; more of them belong on more machines."""
 MOST_STREAMS = 50_000
 """More connections than one process can be told to serve within a second."""
 ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
@@ -73,6 +75,13 @@ class Settings:
         must="a whole number from 0 to 65535",
         means="its port; 0 takes any free one",
         holds=lambda port: 0 <= port <= MOST_PORT,
+    )
+    api_workers: int | None = setting(
+        None,
+        must=f"a whole number from 1 to {MOST_API_WORKERS}",
+        means="processes of the API that `notifier up` starts on this port; more than one needs Linux. none: by the"
+        " number of processors ([operations](operations.md#more-than-one-api-process))",
+        holds=lambda count: count is None or 1 <= count <= MOST_API_WORKERS,
     )
     redis_url: str = setting(
         "",

@@ -32,6 +32,9 @@ EVERYBODY = (SetKind.ACTIVE_24H, SetKind.ACTIVE_30D, SetKind.ACTIVE_7D, SetKind.
 STANDS_STILL = {"NOTIFIER_ROLL_UP_EVERY": "0"}
 """The setting with which the formulas stay true though people open their tabs: else they would become active by it."""
 
+ONE_API_PROCESS = {"NOTIFIER_API_WORKERS": "1"}
+"""Setting of the benchmarks: their figures do not depend on the number of cores."""
+
 Advance = Callable[[int], None]
 """Told of every few shards that are done, and of every celebrity's head. Whoever wants the load cut off raises here."""
 

@@ -49,7 +49,8 @@ class Running:
 
 
 def start(data: Path, ready_file: Path, *more: str, within: float = STARTS_WITHIN) -> Running:
-    words = ["up", "--data", str(data), "--port", "0", "--ready-file", str(ready_file), *more]
+    # One API process, whatever the machine: of an option that is given twice the last one counts.
+    words = ["up", "--data", str(data), "--port", "0", "--workers", "1", "--ready-file", str(ready_file), *more]
     with (data / "up.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "notifier", *words],

@@ -28,6 +28,7 @@ INSIDE = (
     "logs/pump.log",
     "logs/p1-2.log",
     "logs/api.log.1",
+    "logs/api-12.log.1",
     "run/lock",
     "run/valkey/valkey.log",
     "run/up/api",

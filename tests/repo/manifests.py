@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from notifier.cli.up import ROLES
+from notifier.cli.processes import ROLES
 from tests.repo.sources import ROOT
 
 BASE = ROOT / "k8s" / "base"

@@ -23,7 +23,7 @@ from notifier.profiles import Profile, choose
 from notifier.testing.bench.machine import peak_mb
 from notifier.testing.engines import engines
 from notifier.testing.instance import Instance
-from notifier.testing.load import STANDS_STILL, Load
+from notifier.testing.load import ONE_API_PROCESS, STANDS_STILL, Load
 from notifier.testing.storm import ONE, SOURCE, Tweet
 from notifier.testing.wire import Wire
 from notifier.testing.world import World, user
@@ -150,7 +150,7 @@ def staged(
         began = time.monotonic()
         Load.into(ports)(world)
         loaded_s = time.monotonic() - began
-        given = {**STANDS_STILL, "NOTIFIER_PROFILE": profile} | {
+        given = {**STANDS_STILL, **ONE_API_PROCESS, "NOTIFIER_PROFILE": profile} | {
             f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()
         }
         with Instance(data=folder, environment=given) as instance:

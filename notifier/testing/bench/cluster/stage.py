@@ -22,7 +22,7 @@ from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
-from notifier.testing.load import STANDS_STILL, Load
+from notifier.testing.load import ONE_API_PROCESS, STANDS_STILL, Load
 from notifier.testing.loaded import claim
 from notifier.testing.outside import Outside, drained
 from notifier.testing.storm import SOURCE, Storm, Tweet, tweets
@@ -33,7 +33,9 @@ from services.cassandra.node import Sync
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
 """Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
 THRESHOLD = 1_000
-ENVIRONMENT = STANDS_STILL | {
+ENVIRONMENT = {
+    **STANDS_STILL,
+    **ONE_API_PROCESS,
     "NOTIFIER_PROFILE": "cluster",
     "NOTIFIER_THRESHOLD": str(THRESHOLD),
     "NOTIFIER_COLLAPSE": "0",

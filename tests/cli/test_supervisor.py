@@ -1,0 +1,79 @@
+"""The supervisor announces a service once every awaited process can work, and again when processes change."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+
+import pytest
+
+from notifier.cli.children import Child
+from notifier.cli.roster import Roster
+from notifier.cli.supervisor import Supervisor
+from tests.cli.running import GONE_WITHIN, until
+
+
+def waiting() -> "subprocess.Popen[bytes]":
+    """A process that only waits to be ended."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+@dataclass
+class Service:
+    folder: Path
+    children: list[Child]
+    announced: list[Mapping[str, int]] = field(default_factory=list)
+    stopping: Signal = field(default_factory=Signal)
+    thread: Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        supervisor = Supervisor(
+            children=self.children,
+            roster=Roster(folder=self.folder),
+            answers=lambda: True,
+            announce=self.announced.append,
+            others=dict,
+            last_words=str,
+            stopping=self.stopping,
+        )
+        self.thread = Thread(target=supervisor.run)
+        self.thread.start()
+
+    def sign(self, child: Child) -> None:
+        until(lambda: child.pid is not None, GONE_WITHIN)
+        assert child.pid is not None
+        Roster(folder=self.folder).sign(child.role, child.pid)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    first, second = Child(role="api", start=waiting), Child(role="api-2", start=waiting, awaited=False)
+    running = Service(tmp_path, [first, second])
+    yield running
+    running.stopping.set()
+    running.thread.join(GONE_WITHIN)
+
+
+def test_service_is_announced_with_all_processes_once_awaited_ones_work(service: Service) -> None:
+    first, second = service.children
+    until(lambda: second.pid is not None, GONE_WITHIN)
+    assert service.announced == []
+    service.sign(first)
+    until(lambda: bool(service.announced), GONE_WITHIN)
+    assert service.announced == [{"api": first.pid, "api-2": second.pid}]
+
+
+def test_replaced_process_is_announced_without_being_awaited(service: Service) -> None:
+    first, second = service.children
+    service.sign(first)
+    until(lambda: bool(service.announced), GONE_WITHIN)
+    assert second.process
+    second.process.terminate()
+    until(lambda: len(service.announced) == 2, GONE_WITHIN)
+    assert service.announced[1]["api"] == service.announced[0]["api"]
+    assert service.announced[1]["api-2"] != service.announced[0]["api-2"]

@@ -1,0 +1,55 @@
+"""Which processes `notifier up` runs, and how many of the API."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from notifier.cli.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
+from notifier.config import MOST_API_WORKERS, Settings
+from notifier.domain.errors import BadSetting
+from notifier.domain.slice import Pool
+
+
+def test_one_process_runs_per_role_by_default() -> None:
+    assert processes(api=1, pools={}) == ROLES
+
+
+def test_further_processes_are_numbered() -> None:
+    found = processes(api=3, pools={Pool.P1: 2})
+    assert {name: words for name, words in found.items() if name not in ROLES} == {
+        "api-2": ("api", "--number", "2"),
+        "api-3": ("api", "--number", "3"),
+        "p1-2": ("worker", "p1", "--number", "2"),
+    }
+
+
+def test_start_waits_for_the_first_api_process_and_every_worker() -> None:
+    found = processes(api=3, pools={Pool.P1: 2})
+    assert {name for name in found if not is_awaited(name)} == {"api-2", "api-3"}
+
+
+def test_setting_decides_the_number_of_api_processes() -> None:
+    assert api_processes(Settings(api_workers=3)) == 3
+
+
+@pytest.mark.parametrize(("cores", "count"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)])
+def test_api_has_half_of_the_cores_by_default(cores: int, count: int) -> None:
+    assert default_api_processes(cores) == count
+
+
+@pytest.mark.parametrize("value", ["0", str(MOST_API_WORKERS + 1), "two", ""])
+def test_impossible_number_of_api_processes_is_refused(value: str) -> None:
+    with pytest.raises(BadSetting, match="NOTIFIER_API_WORKERS"):
+        Settings.read({"NOTIFIER_API_WORKERS": value})
+
+
+def test_cores_are_those_of_the_affinity_without_a_quota(tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert cores(tmp_path / "cpu.max") == cores(tmp_path / "missing") == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("quota", ["100000 100000", "150000 100000", "1000 100000"])
+def test_quota_of_a_container_limits_the_cores(tmp_path: Path, quota: str) -> None:
+    (tmp_path / "cpu.max").write_text(quota + "\n")
+    assert cores(tmp_path / "cpu.max") == 1
