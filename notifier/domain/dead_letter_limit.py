@@ -1,0 +1,160 @@
+"""Dead-letter limit: decides when so many records of a lane have died that the lane must stop.
+
+    running ── one death more than the limit allows ──► stopped ── an operator resumes it ──► running
+
+A lane is one stream and the group that reads it, or one pool of slices. A bad deployment fails on every record; without
+a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an operator resumes it.
+
+Everything here is a value. `LaneTally` is what the store keeps for each lane, shared by all processes that work on it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+LONGEST_CAUSE = 500
+"""Characters of a cause that a stop keeps; the dead letters hold the whole text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterLimit:
+    """How many records of a lane may die. 0 switches a limit off."""
+
+    in_a_row: int = 50
+    """Most consecutive deaths. The gateway validates events, so a healthy system has none; a deployment that fails on
+    everything is stopped within its first batch of 400."""
+    in_window: int = 100
+    """Most deaths among the last `window` records, by default 1 %. A deployment that fails on one kind of event seldom
+    fails many times in a row."""
+    window: int = 10_000
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.in_a_row > 0 or self.in_window > 0
+
+
+class LimitKind(StrEnum):
+    """Which limit stopped a lane."""
+
+    IN_A_ROW = "in_a_row"
+    IN_WINDOW = "in_window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A record that was moved to the dead letters."""
+
+    record: str
+    """Id of the dead letter. A batch that is repeated after a crash counts its deaths once."""
+    place: int
+    """Value of `LaneTally.seen` when it died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStop:
+    """Why a lane is stopped, and since when."""
+
+    at: datetime
+    who: str
+    """The process that reached the limit."""
+    kind: LimitKind
+    limit: int
+    """Deaths that were allowed."""
+    record: str
+    """The record that was not buried. It is tried first after a resume."""
+    cause: str
+
+    @property
+    def reason(self) -> str:
+        return f"more than {self.limit} died {'in a row' if self.kind is LimitKind.IN_A_ROW else 'in the window'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneTally:
+    """Deaths of one lane since it was resumed last, and its stop, if any."""
+
+    lane: str
+    version: int = 0
+    """Rises by one with each change; 0 before the first."""
+    seen: int = 0
+    """Records counted. Successes are added late and may be counted again after an outage; deaths are exact."""
+    in_a_row: int = 0
+    """The newest `in_a_row` of `deaths` followed each other."""
+    deaths: tuple[Death, ...] = ()
+    """Oldest first: those of the window, and those in a row."""
+    stop: LaneStop | None = None
+
+
+def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) -> LaneTally:
+    """Return the tally after so many records were handled. Ends the row; deaths leave the window."""
+    if successes == 0 or tally.stop is not None:
+        return tally
+    return _trimmed(replace(tally, seen=tally.seen + successes, in_a_row=0), limit)
+
+
+def count_death(
+    tally: LaneTally, limit: DeadLetterLimit, *, record: str, cause: str, who: str, at: datetime
+) -> LaneTally:
+    """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
+
+    The record may be buried only if the tally that comes back has no stop, and only after it is stored. A record that
+    the current row has already is counted once. Without a limit nothing is counted.
+    """
+    if tally.stop is not None or not limit.is_enabled or _is_in_row(tally, record):
+        return tally
+    others = tuple(death for death in tally.deaths if death.record != record)
+    died = Death(record=record, place=tally.seen + 1)
+    counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*others, died))
+    counted = _trimmed(counted, limit)
+    kind = _exceeded(counted, limit)
+    if kind is None:
+        return counted
+    allowed = limit.in_a_row if kind is LimitKind.IN_A_ROW else limit.in_window
+    stop = LaneStop(at=at, who=who, kind=kind, limit=allowed, record=record, cause=cause[:LONGEST_CAUSE])
+    # Not `counted`: the record isn't buried, and the counts tell what is in the dead letters.
+    return replace(tally, stop=stop)
+
+
+def deaths_in_window(tally: LaneTally, limit: DeadLetterLimit) -> int:
+    return sum(death.place > tally.seen - limit.window for death in tally.deaths)
+
+
+def resumed(tally: LaneTally) -> LaneTally:
+    """Return the tally of a lane that starts again with an empty window."""
+    return LaneTally(lane=tally.lane, version=tally.version + 1)
+
+
+def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
+    """Return what the audit keeps of a resume: the row in the store forgets the stop."""
+    of_stop = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.who, "cause": stop.cause}
+    return {"lane": lane, "reason": reason, **of_stop}
+
+
+def _is_in_row(tally: LaneTally, record: str) -> bool:
+    row = tally.deaths[_start_of_row(tally) :]
+    return any(death.record == record for death in row)
+
+
+def _start_of_row(tally: LaneTally) -> int:
+    """Index in `deaths`. Without a limit on the row its oldest deaths may be forgotten already."""
+    return max(0, len(tally.deaths) - tally.in_a_row)
+
+
+def _exceeded(tally: LaneTally, limit: DeadLetterLimit) -> LimitKind | None:
+    if 0 < limit.in_a_row < tally.in_a_row:
+        return LimitKind.IN_A_ROW
+    if 0 < limit.in_window < deaths_in_window(tally, limit):
+        return LimitKind.IN_WINDOW
+    return None
+
+
+def _trimmed(tally: LaneTally, limit: DeadLetterLimit) -> LaneTally:
+    """Forget deaths that no limit asks for, so that the tally stays small."""
+    row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
+    kept = tuple(
+        death
+        for number, death in enumerate(tally.deaths)
+        if number >= row or (limit.in_window > 0 and death.place > tally.seen - limit.window)
+    )
+    return tally if len(kept) == len(tally.deaths) else replace(tally, deaths=kept)
