@@ -19,6 +19,7 @@ from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
+from notifier.ports.lane_tallies import LaneTallies
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.log import EventLog
@@ -72,6 +73,7 @@ class Ports:
     traces: Traces
     throttles: Throttles
     dead_letters: DeadLetters
+    lane_tallies: LaneTallies
     sent: Sent
     spared: Spared
     leases: Leases

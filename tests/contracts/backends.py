@@ -13,6 +13,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.flags import SqliteFlags
 from notifier.adapters.sqlite.holds import SqliteHolds
 from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
@@ -32,6 +33,7 @@ from notifier.ports.epochs import Epochs
 from notifier.ports.flags import Flags
 from notifier.ports.holds import Holds
 from notifier.ports.inbox import Inbox
+from notifier.ports.lane_tallies import LaneTallies
 from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
 from notifier.ports.log import EventLog
@@ -53,6 +55,7 @@ from notifier.testing.memory.epochs import MemoryEpochs
 from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
@@ -80,6 +83,7 @@ class Backend:
     traces: Traces
     throttles: Throttles
     dead_letters: DeadLetters
+    lane_tallies: LaneTallies
     sent: Sent
     leases: Leases
     archive: Archive
@@ -108,6 +112,7 @@ def in_memory() -> Backend:
         traces=MemoryTraces(holds, letters),
         throttles=MemoryThrottles(),
         dead_letters=letters,
+        lane_tallies=MemoryLaneTallies(),
         sent=MemorySent(),
         leases=MemoryLeases(),
         archive=MemoryArchive(bursts, ledger, seals, inbox),
@@ -134,6 +139,7 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         traces=SqliteTraces(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
+        lane_tallies=SqliteLaneTallies(core),
         sent=SqliteSent(core, clock),
         leases=SqliteLeases(core),
         archive=SqliteArchive(core, inboxes),

@@ -16,6 +16,7 @@ from notifier.adapters.cassandra.flags import CassandraFlags
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.holds import CassandraHolds
+from notifier.adapters.cassandra.lane_tallies import CassandraLaneTallies
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.numbers import CassandraEpochs
@@ -62,6 +63,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         traces=CassandraTraces(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
+        lane_tallies=CassandraLaneTallies(cluster),
         sent=CassandraSent(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),

@@ -80,6 +80,7 @@ class Stage:
             traces=g.traces,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
+            lane_tallies=g.lane_tallies,
             sent=g.sent,
             spared=g.spared,
             leases=g.leases,

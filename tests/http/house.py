@@ -51,6 +51,7 @@ from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
@@ -141,6 +142,7 @@ class House:
             traces=MemoryTraces(held, letters),
             throttles=self.throttles,
             dead_letters=letters,
+            lane_tallies=MemoryLaneTallies(),
             sent=MemorySent(),
             spared=MemorySpared(self.people, self.directory),
             leases=MemoryLeases(),

@@ -228,7 +228,7 @@ NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
 LIKE = {
     Kept(NARROW, 0): """
         user_ranges member_ranges users numbers members member_sets set_heads follows follows_of_subject seen wants
-        wants_of_subject preferences heads audit leases flags partings partings_of_account reaches
+        wants_of_subject preferences heads audit leases flags partings partings_of_account reaches lane_tallies
         """,
     Kept(NARROW, 0, 10 * DAY): "deleted_members",
     Kept(NARROW, 91 * DAY): "holds",

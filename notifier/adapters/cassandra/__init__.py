@@ -14,6 +14,7 @@ from notifier.adapters.cassandra.heads import CassandraHeads
 from notifier.adapters.cassandra.holds import CassandraHolds
 from notifier.adapters.cassandra.inbox import CassandraInbox
 from notifier.adapters.cassandra.inspection import Node, Nodes, look
+from notifier.adapters.cassandra.lane_tallies import CassandraLaneTallies
 from notifier.adapters.cassandra.leases import CassandraLeases
 from notifier.adapters.cassandra.ledger import CassandraLedger
 from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
@@ -54,6 +55,7 @@ __all__ = [
     "CassandraHeads",
     "CassandraHolds",
     "CassandraInbox",
+    "CassandraLaneTallies",
     "CassandraLeases",
     "CassandraLedger",
     "CassandraMemberSets",

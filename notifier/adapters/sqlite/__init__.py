@@ -15,6 +15,7 @@ from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.holds import SqliteHolds
 from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
 from notifier.adapters.sqlite.leases import SqliteLeases
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
@@ -53,6 +54,7 @@ __all__ = [
     "SqliteHeads",
     "SqliteHolds",
     "SqliteInbox",
+    "SqliteLaneTallies",
     "SqliteLeases",
     "SqliteLedger",
     "SqliteLog",

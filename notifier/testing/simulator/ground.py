@@ -25,6 +25,7 @@ from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.holds import MemoryHolds
 from notifier.testing.memory.inbox import MemoryInbox
+from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 from notifier.testing.memory.leases import MemoryLeases
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.log import MemoryLog
@@ -131,7 +132,7 @@ class Ground:
         self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
         self.traces = MemoryTraces(self.holds, self.dead_letters)
-        self.sent, self.leases = MemorySent(), MemoryLeases()
+        self.sent, self.leases, self.lane_tallies = MemorySent(), MemoryLeases(), MemoryLaneTallies()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
         self.people = MemoryPeople(self.directory)
         self.follows = MemoryFollows(self.people)

@@ -218,6 +218,7 @@ class Roles:
             traces=store("traces"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
+            lane_tallies=g.lane_tallies,  # nothing dies in the simulation, so no tally ever changes
             sent=store("sent"),
             spared=store("spared"),
             leases=store("leases"),

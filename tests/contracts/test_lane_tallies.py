@@ -1,0 +1,111 @@
+"""Lane tallies: shared by all processes, changed by the next version alone, resumed once and audited."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.sqlite.audit import entries
+from notifier.adapters.sqlite.files import Files
+from notifier.domain.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.testing.memory.clock import START
+from tests.contracts.backends import Backend
+
+HOUR = timedelta(hours=1)
+FIRST = LaneTally(
+    lane="mentions",
+    version=1,
+    seen=7,
+    in_a_row=1,
+    deaths=(Death(record="mentions/0/2", place=3), Death(record="mentions/0/6", place=7)),
+)
+STOP = LaneStop(
+    at=START + timedelta(microseconds=1),
+    who="pump-1",
+    kind=LimitKind.IN_A_ROW,
+    limit=1,
+    record="mentions/0/7",
+    cause="ValueError: no 🙂",
+)
+STOPPED = replace(FIRST, version=2, stop=STOP)
+
+
+def test_lane_without_a_tally_has_an_empty_one(backend: Backend) -> None:
+    assert backend.lane_tallies.read(["mentions", "p0"]) == {
+        "mentions": LaneTally(lane="mentions"),
+        "p0": LaneTally(lane="p0"),
+    }
+
+
+def test_stored_tally_comes_back_whole(backend: Backend) -> None:
+    assert backend.lane_tallies.swap(FIRST) == FIRST
+    assert backend.lane_tallies.swap(STOPPED) == STOPPED
+    assert backend.lane_tallies.read(["mentions"]) == {"mentions": STOPPED}
+
+
+def test_lanes_are_apart(backend: Backend) -> None:
+    backend.lane_tallies.swap(FIRST)
+    other = replace(FIRST, lane="mentions.celebrity")
+    assert backend.lane_tallies.swap(other) == other
+    found = backend.lane_tallies.read(["mentions", "mentions.celebrity", "p0"])
+    assert list(found.values()) == [FIRST, other, LaneTally(lane="p0")]
+
+
+def test_reading_no_lane_returns_nothing(backend: Backend) -> None:
+    assert backend.lane_tallies.read([]) == {}
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_swap_of_another_version_loses_and_returns_the_stored_tally(backend: Backend, version: int) -> None:
+    backend.lane_tallies.swap(FIRST)
+    assert backend.lane_tallies.swap(replace(FIRST, seen=99, version=version)) == FIRST
+    assert backend.lane_tallies.read(["mentions"])["mentions"] == FIRST
+
+
+def test_first_swap_needs_version_one(backend: Backend) -> None:
+    assert backend.lane_tallies.swap(replace(FIRST, version=2)) == LaneTally(lane="mentions")
+
+
+def test_repeated_swap_wins_again(backend: Backend) -> None:
+    backend.lane_tallies.swap(FIRST)
+    assert backend.lane_tallies.swap(FIRST) == FIRST
+
+
+def test_resume_ends_the_stop_and_empties_the_tally(backend: Backend) -> None:
+    backend.lane_tallies.swap(FIRST)
+    backend.lane_tallies.swap(STOPPED)
+    assert backend.lane_tallies.resume("mentions", "ada", "fixed", START + HOUR) == STOP
+    assert backend.lane_tallies.read(["mentions"]) == {"mentions": LaneTally(lane="mentions", version=3)}
+
+
+def test_running_lane_is_not_resumed(backend: Backend) -> None:
+    backend.lane_tallies.swap(FIRST)
+    assert backend.lane_tallies.resume("mentions", "ada", "fixed", START) is None
+    assert backend.lane_tallies.resume("p0", "ada", "fixed", START) is None
+    assert backend.lane_tallies.read(["mentions"]) == {"mentions": FIRST}
+
+
+def test_process_that_has_not_seen_the_resume_loses(backend: Backend) -> None:
+    backend.lane_tallies.swap(FIRST)
+    backend.lane_tallies.swap(STOPPED)
+    backend.lane_tallies.resume("mentions", "ada", "fixed", START)
+    stored = backend.lane_tallies.swap(replace(FIRST, version=3))
+    assert stored == LaneTally(lane="mentions", version=3)
+
+
+def test_each_resume_is_in_the_audit_with_what_it_ended(sqlite: Backend, files: Files) -> None:
+    sqlite.lane_tallies.swap(FIRST)
+    sqlite.lane_tallies.swap(STOPPED)
+    sqlite.lane_tallies.resume("mentions", "ada", "release 42", START + HOUR)
+    sqlite.lane_tallies.resume("mentions", "eve", "again", START + HOUR)
+    [(body, intact)] = entries(files.core)
+    entry = json.loads(body)
+    assert intact
+    assert (entry["who"], entry["what"], entry["lane"], entry["reason"]) == (
+        "ada",
+        "lane.resume",
+        "mentions",
+        "release 42",
+    )
+    assert (entry["stopped_by"], entry["cause"]) == ("pump-1", STOP.cause)
