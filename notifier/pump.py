@@ -7,7 +7,8 @@ from datetime import timedelta
 from threading import Event as Signal
 
 from notifier import topics
-from notifier.domain.errors import OUTAGES, Poison
+from notifier.domain.errors import OUTAGES, LaneStopped, Poison
+from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter, DeadLetters
 from notifier.ports.log import Consumer, Logged
@@ -29,6 +30,7 @@ class Pump:
     consumer: Consumer
     stage: Callable[[Sequence[Logged]], None]
     dead_letters: DeadLetters
+    guard: LaneGuard
     clock: Clock
     metrics: Metrics
     held: Sequence[Logged] = ()
@@ -36,17 +38,27 @@ class Pump:
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
         """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time, if nobody
-        else has it by then."""
+        else has it by then. Raises LaneStopped while the lane is stopped; then the batch begins with the record that
+        wasn't buried."""
         if self.held and not self.consumer.holds():
             self.held = ()
         self.held = self.held or self.consumer.poll(BATCH, wait)
+        stop = self.guard.check()
         if not self.held:
             return 0
-        self._process(self.held)
+        if stop is not None:
+            # The batch is kept and polled again if it is lost, as in an outage: so the lag can still be read.
+            raise LaneStopped(f"It is {self.guard.lane}.")
+        batch = self.held
+        self._process(batch)
         # Only now, when every effect is durable: a crash before this line repeats the batch, and never skips it.
-        self.consumer.commit({logged.partition: logged.offset for logged in self.held})
-        done, self.held = len(self.held), ()
-        return done
+        self._commit(len(batch))
+        return len(batch)
+
+    def _commit(self, count: int) -> None:
+        """Commit the first so many records of the batch, and keep the rest."""
+        self.consumer.commit({logged.partition: logged.offset for logged in self.held[:count]})
+        self.held = self.held[count:]
 
     def _process(self, records: Sequence[Logged]) -> None:
         """One bad record doesn't hold up its batch: the others are processed without it."""
@@ -55,29 +67,47 @@ class Pump:
         except OUTAGES:
             raise
         except Exception as cause:
-            if len(records) > 1:
-                for record in records:
-                    self._process([record])
-            else:
+            if len(records) == 1:
                 self._retry(records[0], cause)
+            else:
+                self._process_each(records)
+        else:
+            self.guard.record_successes(len(records))
+
+    def _process_each(self, records: Sequence[Logged]) -> None:
+        for done, record in enumerate(records):
+            try:
+                self._process([record])
+            except LaneStopped:
+                # Everything before this record is durable. After a resume this record is tried first, and what was
+                # buried before it isn't counted again. A crash before the commit repeats the batch.
+                if done:
+                    self._commit(done)
+                raise
 
     def _retry(self, record: Logged, cause: Exception) -> None:
         for _ in range(TRIES - 1):
             if isinstance(cause, Poison):
                 break
             try:
-                return self.stage([record])
+                self.stage([record])
             except OUTAGES:
                 raise
             except Exception as again:
                 cause = again
-        self._bury(record, cause)
-        return None
+            else:
+                return self.guard.record_successes(1)
+        return self._bury(record, cause)
 
     def _bury(self, record: Logged, cause: Exception) -> None:
+        id = f"{record.partition}/{record.offset}"
+        # The death is durably counted before the letter. A crash in between repeats the record, which is counted once.
+        # The other order could bury a record more with each restart.
+        if not self.guard.admit_death(id, f"{type(cause).__name__}: {cause}"):
+            raise LaneStopped(f"It is {self.guard.lane}.")
         LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
         letter = DeadLetter(
-            id=f"{record.partition}/{record.offset}",
+            id=id,
             stage=self.name,
             cause=f"{type(cause).__name__}: {cause}",
             body=record.record.value,
@@ -96,6 +126,7 @@ def pump(system: System, stream: str) -> Pump:
         consumer=consumer,
         stage=system.stage(stream, consumer.holds),
         dead_letters=ports.dead_letters,
+        guard=system.lane_guards().of(stream),
         clock=ports.clock,
         metrics=system.metrics,
     )
@@ -103,11 +134,13 @@ def pump(system: System, stream: str) -> Pump:
 
 BACKOFF = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Seconds between tries while a part doesn't answer."""
+STOPPED_CHECK = 1.0
+"""Seconds between two looks at a stopped lane; its guard reads the store as often."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Runs one step after another until it is told to stop; an outage slows it, and nothing ends it."""
+    """Runs one step after another until it is told to stop; an outage or a stopped lane slows it; nothing ends it."""
 
     name: str
     step: Callable[[], object]
@@ -125,6 +158,9 @@ class Loop:
         """One step; returns the seconds to wait before the next."""
         try:
             more = self.step()
+        except LaneStopped:  # its guard has logged it, once
+            self.failures = 0
+            return STOPPED_CHECK
         except OUTAGES as outage:
             self.metrics.outages.labels(self.name).inc()
             LOGGER.warning("%s waits: %s", self.name, outage)

@@ -60,6 +60,9 @@ class Metrics:
         self._of_the_inbox()
         self.cut = self._counter("streams_cut_total", "Live streams closed because their client read too slowly.")
         self.dead = self._counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.lane_stopped = self._gauge(
+            "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
+        )
         self.unruled = self._counter(
             "tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard."
         )

@@ -1,5 +1,6 @@
 """The log's streams: names, keys and numbers of partitions."""
 
+from notifier.domain.slice import Pool
 from notifier.domain.subject import Lane, Subject
 
 MENTIONS = "mentions"
@@ -37,6 +38,9 @@ GROUPS = {
     RETRACTIONS: "retractor",
 }
 """Who reads each stream."""
+
+LANES = (*GROUPS, *map(str, Pool))
+"""What the dead-letter limit stops as a whole: the reading of one stream by its group, or one pool of slices."""
 
 PARTITIONS = {
     MENTIONS: 4,

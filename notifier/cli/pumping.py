@@ -11,7 +11,7 @@ from time import monotonic
 from notifier import topics
 from notifier.cli.attendance import STEP_WITHIN, Attendance
 from notifier.cli.beats import BEATS_EVERY
-from notifier.domain.errors import OUTAGES
+from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.pump import Loop, Pump, pump
 from notifier.system import System
 
@@ -41,11 +41,19 @@ class Reading:
     lag_read_at: float = field(default=0.0)
 
     def __call__(self) -> int:
-        done = self.pump.step(WAITS_FOR_RECORDS)
+        try:
+            done = self.pump.step(WAITS_FOR_RECORDS)
+        except LaneStopped:
+            # The records of a stopped lane pile up, which operators have to see.
+            self._read_lag()
+            raise
+        self._read_lag()
+        return done
+
+    def _read_lag(self) -> None:
         if monotonic() >= self.lag_read_at + LAG_EVERY:
             self.lag_read_at = monotonic()
             self.pump.metrics.lag.labels(self.stream).set(self.pump.consumer.lag())
-        return done
 
 
 def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable[[], None] = lambda: None) -> None:

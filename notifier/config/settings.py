@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from notifier.config.dead_letters import DeadLetterSettings
 from notifier.config.engines import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
 from notifier.config.inbox import InboxLimits
 from notifier.config.issuer import Issuer, is_loopback
@@ -205,6 +206,7 @@ class Settings:
     limits: Limits = Limits()
     inbox: InboxLimits = InboxLimits()
     reach: Reach = Reach()
+    dead_letters: DeadLetterSettings = DeadLetterSettings()
     push: Push = Push()
 
     def __post_init__(self) -> None:

@@ -161,6 +161,8 @@ class Dispatcher:
         behind = self.backlog.behind()
         for pool, of in behind.items():
             self.metrics.waiting.labels(pool).set(of.slices)
+            # Here, too: the workers of a stopped pool get no slice, and so never see that it was resumed.
+            self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
         with suppress(CacheUnavailable):  # fails open: a monitor that isn't told takes nothing from P2
             self.report.tell(behind, TOLD_FOR)
 

@@ -1,6 +1,6 @@
-"""The rates: what throttles and overload leave of each tier, and what a throttled tier has saved up."""
+"""The rates: what throttles, overload and stops leave of each pool, and what a throttled tier has saved up."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,9 +11,12 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.slice import Pool
 from notifier.domain.throttle import RAMP, Allowance, allowance
 from notifier.ports.cache import Pressure
+from notifier.ports.lane_tallies import LaneTallies
 from notifier.ports.throttles import Throttles
 
 THROTTLES_READ_EVERY = timedelta(seconds=1)
+NOTHING = Credit(slices=0, shards=0)
+"""Credit of a pool that is stopped by its dead-letter limit. Nothing is parked: a stop has no end."""
 SAVED_AT_MOST = timedelta(seconds=1)
 """A throttled tier saves up this much of its rate and no more."""
 
@@ -24,6 +27,9 @@ class Rates:
 
     throttles: Throttles
     pressure: Pressure
+    lane_tallies: LaneTallies
+    stopped: Collection[Pool] = ()
+    """Pools that are stopped by their dead-letter limit."""
     allowances: Mapping[Tier, Allowance] = field(default_factory=dict)
     level: float = 0.0
     saved: dict[Tier, float] = field(default_factory=dict)
@@ -35,6 +41,8 @@ class Rates:
             found = self.throttles.since(now - RAMP)
             self.allowances = {tier: allowance(found, tier, now) for tier in TIERS}
             self.level = self._level()
+            tallies = self.lane_tallies.read([str(pool) for pool in Pool])
+            self.stopped = {pool for pool in Pool if tallies[pool].stop is not None}
             self.read_at = now
         passed = max(0.0, (now - self.saved_at).total_seconds()) if self.saved_at else 0.0
         for tier, allowed in self.allowances.items():
@@ -56,4 +64,5 @@ class Rates:
         return {Pool(tier): allowed.by for tier, allowed in self.allowances.items() if allowed.by is not None}
 
     def credits(self) -> Mapping[Pool, Credit]:
-        return CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}
+        credits = CREDITS | {Pool.P2: CREDITS[Pool.P2].scaled(1.0 - self.level)}
+        return credits | dict.fromkeys(self.stopped, NOTHING)

@@ -10,6 +10,7 @@ from notifier.domain.errors import OUTAGES, Poison
 from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
 from notifier.domain.outcome import Again, Dead, Done, Outcome
 from notifier.domain.slice import Slice, Step
+from notifier.flow.lane_guard import LaneGuards
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter, DeadLetters
@@ -76,6 +77,7 @@ class Work:
     claims: Claims
     ledger: Ledger
     dead_letters: DeadLetters
+    guards: LaneGuards
     clock: Clock
     metrics: Metrics
     owner: str
@@ -88,6 +90,9 @@ class Work:
         return outcome
 
     def _attempt(self, piece: Slice) -> Outcome:
+        if self.guards.of(piece.pool).check() is not None:
+            # Not claimed and not counted: the dispatcher queues it again once the pool is resumed.
+            return Again(reason="the pool is stopped by its dead-letter limit")
         now = self.clock.now()
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
         if claim is None:
@@ -116,6 +121,7 @@ class Work:
         if entry.fact is Fact.WAITS:
             return self._wait(entry, hold)
         self.ledger.record([entry])
+        self.guards.of(entry.slice.pool).record_successes(1)
         return Done(people=entry.people, rows=entry.rows)
 
     def _wait(self, entry: Entry, hold: Hold) -> Outcome:
@@ -145,6 +151,9 @@ class Work:
             if not isinstance(cause, Poison):  # what can't be read may be made again: then the claim runs out first
                 self.claims.release(hold.claim, now)
             return Again(reason=reason)
+        # Counted before it is buried. A slice that may not die stays in the ledger, and is tried again after a resume.
+        if not self.guards.of(piece.pool).admit_death(str(piece), reason):
+            return Again(reason="the pool is stopped by its dead-letter limit")
         self._bury(piece, reason, now)
         return Dead(cause=reason)
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.audience import TierRule
+from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
 from notifier.flow.tiering import tier_rule
 from notifier.flow.voice import Voice
@@ -30,6 +31,17 @@ class House:
         """Raises BadSetting for a rule of tiers that isn't one."""
         object.__setattr__(self, "rule", tier_rule(self.settings.tier_rule))
         object.__setattr__(self, "voice", Voice(bus=self.ports.bus))
+
+    def lane_guards(self) -> LaneGuards:
+        """The dead-letter limit of the lanes that one loop or worker handles."""
+        p = self.ports
+        return LaneGuards(
+            limit=self.settings.dead_letters.limit,
+            tallies=p.lane_tallies,
+            clock=p.clock,
+            metrics=self.metrics,
+            owner=self.owner,
+        )
 
     def leadership(self, name: str, term: timedelta) -> Leadership:
         return Leadership(leases=self.ports.leases, name=name, owner=self.owner, term=term)

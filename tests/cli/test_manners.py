@@ -44,6 +44,7 @@ SHOWS = [
     ("explain", BURST, "u42"),
     ("throttle", "list"),
     ("deadletters",),
+    ("deadletters", "lanes"),
     ("doctor",),
     ("top", "--once", "--every", "0.05"),
 ]

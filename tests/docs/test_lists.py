@@ -25,6 +25,7 @@ NOT_OVER_HTTP = {
     "no_answer": "what the command line says of a service that doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
     "number_taken": "whoever enrols accounts is told; no route does",
+    "lane_stopped": "the pump waits, and operators see it; no route raises it",
     "poison": "goes to the dead letters",
 }
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)")

@@ -1,4 +1,4 @@
-"""What throttles and dead letters owe to Cassandra alone: an audit before each deed, and letters that are listed."""
+"""What throttles, dead letters and lane tallies owe to Cassandra alone: an audit before each deed, and lost answers."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +9,18 @@ import pytest
 
 from notifier.adapters.cassandra import (
     CassandraDeadLetters,
+    CassandraLaneTallies,
     CassandraThrottles,
     Cluster,
 )
 from notifier.adapters.cassandra.audit import entries
 from notifier.domain.audience import Tier
+from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.throttle import Throttle
+from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.deadletters import DeadLetter
+from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
 
@@ -115,3 +119,61 @@ def test_a_letter_whose_line_was_lost_is_listed_when_it_is_put_again(cluster: Cl
     assert letters.list(9) == []
     letters.put(replace(letter, at=START + timedelta(days=1)))
     assert letters.list(9) == [letter]
+
+
+TALLY = LaneTally(lane="mentions", version=1, seen=7)
+STOP = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/8", cause="no")
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("done", [True, False])
+def test_lane_tally_whose_answer_was_lost_is_known_if_it_stands(cluster: Cluster, error: Exception, done: bool) -> None:
+    losing = CassandraLaneTallies(Losing(cluster, error, done=done, at="INTO lane_tallies"))
+    if done:
+        assert losing.swap(TALLY) == TALLY
+    else:
+        with pytest.raises(StoreUnavailable, match="tally of mentions"):
+            losing.swap(TALLY)
+        assert losing.swap(TALLY) == TALLY
+
+
+def test_process_whose_answer_was_lost_finds_the_stop_of_another(cluster: Cluster) -> None:
+    tallies = CassandraLaneTallies(cluster)
+    tallies.swap(TALLY)
+    stopped = replace(TALLY, version=2, stop=STOP)
+    losing = Losing(cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.swap(stopped))
+    assert CassandraLaneTallies(losing).swap(replace(TALLY, version=2, seen=8)) == stopped
+
+
+def test_lane_is_resumed_only_behind_its_audit_row(cluster: Cluster) -> None:
+    tallies = CassandraLaneTallies(cluster)
+    tallies.swap(replace(TALLY, stop=STOP))
+    with pytest.raises(StoreUnavailable):
+        CassandraLaneTallies(Losing(cluster, LOST[0], done=False, at="INTO audit")).resume(
+            "mentions", "ada", "x", START
+        )
+    assert tallies.read(["mentions"])["mentions"].stop == STOP
+    assert tallies.resume("mentions", "ada", "fixed", START) == STOP
+    assert tallies.resume("mentions", "eve", "again", START) is None
+    assert told(cluster) == [("ada", "lane.resume", True)]
+
+
+def test_processes_that_count_at_once_miss_no_death(cluster: Cluster) -> None:
+    guards = [
+        LaneGuard(
+            lane="mentions",
+            limit=DeadLetterLimit(in_a_row=20),
+            tallies=CassandraLaneTallies(cluster),
+            clock=ManualClock(),
+            metrics=Metrics(),
+            owner=f"pump-{number}",
+        )
+        for number in range(4)
+    ]
+    with ThreadPoolExecutor(len(guards)) as threads:
+        found = list(
+            threads.map(lambda guard: [guard.admit_death(f"{guard.owner}/{n}", "no") for n in range(8)], guards)
+        )
+    assert sum(map(sum, found)) == 20
+    stored = CassandraLaneTallies(cluster).read(["mentions"])["mentions"]
+    assert (stored.in_a_row, stored.stop is not None) == (20, True)

@@ -7,12 +7,15 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.domain.errors import Full, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
+from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
+from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.deadletters import DeadLetter
 from notifier.ports.log import Logged, Record
-from notifier.pump import BACKOFF, TRIES, Loop, Pump
+from notifier.pump import BACKOFF, STOPPED_CHECK, TRIES, Loop, Pump
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock
+from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 
 P0, P1 = "mentions/0", "mentions/1"
 
@@ -73,10 +76,26 @@ class Stage:
         self.done += offsets
 
 
-def pump(stage: Callable[[Sequence[Logged]], None], *batches: list[Logged]) -> tuple[Pump, Batches, Letters]:
-    consumer, letters = Batches(list(batches)), Letters()
+def pump(
+    stage: Callable[[Sequence[Logged]], None], *batches: list[Logged], limit: DeadLetterLimit | None = None
+) -> tuple[Pump, Batches, Letters]:
+    consumer, letters, clock, metrics = Batches(list(batches)), Letters(), ManualClock(), Metrics()
+    guard = LaneGuard(
+        lane="mentions",
+        limit=limit or DeadLetterLimit(),
+        tallies=MemoryLaneTallies(),
+        clock=clock,
+        metrics=metrics,
+        owner="pump-1",
+    )
     built = Pump(
-        name="router", consumer=consumer, stage=stage, dead_letters=letters, clock=ManualClock(), metrics=Metrics()
+        name="router",
+        consumer=consumer,
+        stage=stage,
+        dead_letters=letters,
+        guard=guard,
+        clock=clock,
+        metrics=metrics,
     )
     return built, consumer, letters
 
@@ -151,6 +170,78 @@ def test_a_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
     assert (built.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
 
 
+TWO_IN_A_ROW = DeadLetterLimit(in_a_row=2)
+
+
+def test_lane_stops_before_it_buries_one_record_more_than_allowed() -> None:
+    stage = Stage(failures={n: [Poison("x")] * 9 for n in (2, 3, 4)})
+    built, consumer, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    with pytest.raises(LaneStopped, match="It is mentions"):
+        built.step()
+    assert [letter.id for letter in letters.letters] == ["mentions/0/2", "mentions/0/3"]
+    assert (stage.done, consumer.committed) == ([1], [{P0: 3}])
+
+
+def test_stopped_lane_handles_and_commits_nothing() -> None:
+    stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
+    built, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    for _ in range(5):
+        with pytest.raises(LaneStopped):
+            built.step()
+    assert (len(letters.letters), stage.done, consumer.committed) == (2, [], [{P0: 2}])
+    assert stage.calls == [[1, 2, 3], [1], [2], [3]]
+
+
+def test_record_that_stopped_the_lane_is_tried_first_after_a_resume() -> None:
+    stage = Stage(failures={1: [Poison("x")] * 9, 2: [Poison("x")] * 9, 3: [Poison("x")]})
+    built, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    with pytest.raises(LaneStopped):
+        built.step()
+    built.guard.tallies.resume("mentions", "ada", "fixed", built.clock.now())
+    assert isinstance(built.clock, ManualClock)
+    built.clock.advance(timedelta(seconds=1))
+    assert [built.step(), built.step()] == [1, 1]
+    assert stage.calls[4:] == [[3], [4]]
+    assert (stage.done, len(letters.letters), consumer.committed) == ([3, 4], 2, [{P0: 2}, {P0: 3}, {P0: 4}])
+
+
+def test_stop_at_the_first_record_of_a_batch_commits_nothing() -> None:
+    stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
+    built, consumer, _ = pump(stage, [logged(1)], [logged(2)], [logged(3)], limit=TWO_IN_A_ROW)
+    assert [built.step(), built.step()] == [1, 1]
+    with pytest.raises(LaneStopped):
+        built.step()
+    assert consumer.committed == [{P0: 1}, {P0: 2}]
+
+
+def test_success_between_deaths_keeps_the_lane_running() -> None:
+    stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 4, 5)})
+    built, _, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    assert built.step() == 6
+    assert (stage.done, len(letters.letters)) == ([3, 6], 4)
+
+
+def test_batch_repeated_by_an_outage_counts_its_deaths_once() -> None:
+    stage = Stage(failures={1: [Poison("x")] * 99, 2: [Poison("x")] * 99, 3: [ValueError(), *[StoreUnavailable()] * 3]})
+    built, _, letters = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    for _ in range(3):
+        stage.failures[3].insert(0, ValueError())
+        with pytest.raises(StoreUnavailable):
+            built.step()
+    stage.failures[3].clear()
+    assert built.step() == 3
+    assert {letter.id for letter in letters.letters} == {"mentions/0/1", "mentions/0/2"}
+
+
+def test_stopped_lane_of_an_idle_stream_is_no_work() -> None:
+    stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
+    built, consumer, _ = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    with pytest.raises(LaneStopped):
+        built.step()
+    consumer.lost = True
+    assert built.step() == 0
+
+
 class Waits(Signal):
     """Stops the loop when the steps are over; nobody really waits."""
 
@@ -185,6 +276,15 @@ def test_a_loop_goes_on_at_once_while_there_is_work_and_then_idles() -> None:
 
 def test_an_outage_slows_a_loop_more_and_more_and_success_forgets_it() -> None:
     assert waits(*[StoreUnavailable()] * 6, 1, Full()) == [*BACKOFF, BACKOFF[-1], 0.0, BACKOFF[0]]
+
+
+def test_stopped_lane_is_looked_at_once_a_second_and_is_no_failure() -> None:
+    assert waits(Full(), LaneStopped(), LaneStopped(), Full()) == [
+        BACKOFF[0],
+        STOPPED_CHECK,
+        STOPPED_CHECK,
+        BACKOFF[0],
+    ]
 
 
 def test_nothing_ends_a_loop_but_the_signal() -> None:

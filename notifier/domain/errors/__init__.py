@@ -16,6 +16,7 @@ NotifierError
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 │   ├── Unwritable
 │   │   └── FileUnwritable
+├── LaneStopped                 too many records of a lane died; it waits for an operator
 ├── Poison                      a record or blob that will never be readable (dead letters)
 └── RuleFailed                  a platform's own rule of tiers, asked for a shard (dead letters)
 """
@@ -63,6 +64,7 @@ from notifier.domain.errors.refused import (
 )
 from notifier.domain.errors.root import (
     Full,
+    LaneStopped,
     NotifierError,
     Poison,
     RuleFailed,
@@ -101,6 +103,7 @@ __all__ = [
     "ForeignDevice",
     "Full",
     "IssuerUnavailable",
+    "LaneStopped",
     "LogUnavailable",
     "NoAnswer",
     "NoData",

@@ -1,4 +1,4 @@
-"""What every error is, and the three that stand alone."""
+"""What every error is, and those that stand alone."""
 
 from datetime import timedelta
 
@@ -38,3 +38,9 @@ class RuleFailed(NotifierError):
     """The rule of tiers doesn't say who is in which tier."""
 
     code = "rule_failed"
+
+
+class LaneStopped(NotifierError):
+    """The lane is stopped by its dead-letter limit; `notifier deadletters resume` starts it again."""
+
+    code = "lane_stopped"

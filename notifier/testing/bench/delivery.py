@@ -17,6 +17,7 @@ from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.inbox import SqliteInbox
+from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.seals import SqliteSeals
@@ -28,6 +29,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS
 from notifier.domain.block import Rows, cut, window_of
 from notifier.domain.burst import Burst
+from notifier.domain.dead_letter_limit import DeadLetterLimit
 from notifier.domain.ledger import Claim
 from notifier.domain.outcome import Done
 from notifier.domain.plan import plan
@@ -35,6 +37,7 @@ from notifier.domain.reach import Verdict
 from notifier.domain.slice import Slice, Step
 from notifier.domain.subject import BurstKey, Lane, UserId
 from notifier.flow.delivery import Delivery
+from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold, Work
 from notifier.telemetry import Metrics
@@ -109,6 +112,13 @@ class Bed:
             claims=SqliteClaims(files.core),
             ledger=SqliteLedger(files.core),
             dead_letters=SqliteDeadLetters(files.core),
+            guards=LaneGuards(
+                limit=DeadLetterLimit(),
+                tallies=SqliteLaneTallies(files.core),
+                clock=clock,
+                metrics=metrics,
+                owner="bench",
+            ),
             clock=clock,
             metrics=metrics,
             owner="bench",

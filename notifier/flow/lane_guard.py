@@ -1,0 +1,160 @@
+"""Lane guard: counts the deaths of a lane and stops the lane at the dead-letter limit."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, count_death, count_successes
+from notifier.domain.due import due
+from notifier.domain.errors import OUTAGES, StoreUnavailable
+from notifier.ports.clock import Clock
+from notifier.ports.lane_tallies import LaneTallies
+from notifier.telemetry import Metrics
+from notifier.topics import LANES
+
+LOGGER = logging.getLogger("notifier.lanes")
+
+READ_EVERY = timedelta(seconds=1)
+"""A stop or a resume by another process is noticed within this."""
+ADD_EVERY = timedelta(seconds=10)
+"""Between two writes of successes, while deaths are in the window. Without deaths nothing is written."""
+TRIES = 16
+"""Swaps that other processes win first. Few processes share a lane, and one of them wins each round."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LaneGuard:
+    """The dead-letter limit of one lane, as one process sees it.
+
+    The tally in the store decides, so that a restart doesn't begin a new count and processes of a lane count together.
+    Not thread-safe: a lane is worked on by one thread of a process.
+    """
+
+    lane: str
+    limit: DeadLetterLimit
+    tallies: LaneTallies
+    clock: Clock
+    metrics: Metrics
+    owner: str
+    tally: LaneTally | None = None
+    """As it was read or written last; None before the first read."""
+    successes: int = 0
+    """Handled since then, and not in the tally yet."""
+    read_at: datetime | None = None
+    added_at: datetime | None = None
+
+    def check(self) -> LaneStop | None:
+        """Return the stop of the lane, read at most once a second. Raises StoreUnavailable before the first read."""
+        now = self.clock.now()
+        if self.tally is not None and not due(self.read_at, READ_EVERY, now):
+            return self.tally.stop
+        self.read_at = now
+        return self._read().stop
+
+    def record_successes(self, count: int) -> None:
+        """Count records that were handled. Never raises: a success that isn't written only leaves the window longer."""
+        if not self.limit.is_enabled:
+            return
+        self.successes += count
+        now = self.clock.now()
+        if self.tally is None or not self.tally.deaths or not due(self.added_at, ADD_EVERY, now):
+            return
+        self.added_at = now
+        with suppress(*OUTAGES):  # fails open: they are added later
+            self._change(self._with_successes)
+
+    def admit_death(self, record: str, cause: str) -> bool:
+        """Count the death of a record, or stop the lane. Returns whether the record may be buried.
+
+        Call before the dead letter is written. The count is durable when this returns, so no crash or restart lets more
+        records be buried than the limit allows. A crash before the letter repeats the record, which counts once.
+        Raises StoreUnavailable or Full.
+        """
+
+        def counted(tally: LaneTally) -> LaneTally:
+            now = self.clock.now()
+            return count_death(
+                self._with_successes(tally), self.limit, record=record, cause=cause, who=self.owner, at=now
+            )
+
+        return self._change(counted).stop is None
+
+    def _with_successes(self, tally: LaneTally) -> LaneTally:
+        return count_successes(tally, self.limit, self.successes)
+
+    def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
+        """Replace the tally by what the change makes of it, and return what is stored afterwards."""
+        current = self.tally or self._read()
+        for _ in range(TRIES):
+            changed = change(current)
+            if changed == current:  # stopped, counted before, or without a limit
+                return self._adopt(current)
+            wanted = replace(changed, version=current.version + 1)
+            current = self.tallies.swap(wanted)
+            if current == wanted:
+                self.successes = 0
+                return self._adopt(current)
+        raise StoreUnavailable(f"Other processes change the tally of {self.lane} all the time.")
+
+    def _read(self) -> LaneTally:
+        try:
+            found = self.tallies.read([self.lane])[self.lane]
+        except StoreUnavailable:
+            if self.tally is None:  # fails closed: the lane may be stopped
+                raise
+            return self.tally  # fails open: without the store nothing can be buried
+        # A plain read may be older than what this process has written.
+        return self._adopt(found if self.tally is None else max(found, self.tally, key=lambda tally: tally.version))
+
+    def _adopt(self, tally: LaneTally) -> LaneTally:
+        before, self.tally = self.tally.stop if self.tally else None, tally
+        self.metrics.lane_stopped.labels(self.lane).set(tally.stop is not None)
+        if tally.stop is not None and tally.stop != before:
+            self._log_stop(tally.stop)
+        elif tally.stop is None and before is not None:
+            self.successes = 0  # the window is a new one
+            LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
+        return tally
+
+    def _log_stop(self, stop: LaneStop) -> None:
+        """Once for each stop and process: the lane is checked every second."""
+        LOGGER.error(
+            "lane %s is stopped by its dead-letter limit: %s; %s waits with: %s",
+            self.lane,
+            stop.reason,
+            stop.record,
+            stop.cause,
+            extra={"lane": self.lane, "kind": str(stop.kind), "record": stop.record, "stopped_by": stop.who},
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class LaneGuards:
+    """The guards of the lanes that a process works on."""
+
+    limit: DeadLetterLimit
+    tallies: LaneTallies
+    clock: Clock
+    metrics: Metrics
+    owner: str
+    guards: dict[str, LaneGuard] = field(default_factory=dict)
+
+    def of(self, lane: str) -> LaneGuard:
+        if lane not in self.guards:
+            self.guards[lane] = LaneGuard(
+                lane=lane,
+                limit=self.limit,
+                tallies=self.tallies,
+                clock=self.clock,
+                metrics=self.metrics,
+                owner=self.owner,
+            )
+        return self.guards[lane]
+
+
+def stopped_lanes(tallies: LaneTallies) -> Mapping[str, LaneStop]:
+    """Return the stop of each stopped lane, in the order of LANES. Raises StoreUnavailable."""
+    found = tallies.read(LANES)
+    return {lane: stop for lane in LANES if (stop := found[lane].stop) is not None}

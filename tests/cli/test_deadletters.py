@@ -1,0 +1,138 @@
+"""`notifier deadletters lanes` and `resume`: what operators see of a stopped lane, and how they end the stop."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notifier import topics
+from notifier.adapters.sqlite.audit import entries
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
+from notifier.cli.indexing import Waiting, index
+from notifier.cli.patience import Patience
+from notifier.config import Settings
+from notifier.domain.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.domain.errors import LaneStopped
+from notifier.domain.event import FOLLOWED_TYPE
+from notifier.testing.memory.clock import START
+from notifier.topics import LANES
+from tests.cli.conftest import Notifier
+from tests.flow.stage import Stage
+
+DEATHS = tuple(Death(record=f"mentions/0/{number}", place=number) for number in range(1, 4))
+TALLY = LaneTally(lane="mentions", version=1, seen=3, in_a_row=3, deaths=DEATHS)
+STOP = LaneStop(
+    at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=3, record="mentions/0/4", cause="KeyError: 'tweet'"
+)
+
+
+@contextmanager
+def tallies(folder: Path) -> Iterator[SqliteLaneTallies]:
+    files = Files.at(folder)
+    try:
+        yield SqliteLaneTallies(files.core)
+    finally:
+        files.close()
+
+
+@pytest.fixture
+def stopped(folder: Path) -> Path:
+    with tallies(folder) as stored:
+        stored.swap(TALLY)
+        stored.swap(replace(TALLY, version=2, stop=STOP))
+    return folder
+
+
+def asked(notifier: Notifier, folder: Path, *words: str) -> Any:
+    done = notifier("deadletters", *words, "--json", "--data", str(folder))
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier) -> None:
+    found = asked(notifier, stopped, "lanes")
+    assert [each["lane"] for each in found] == list(LANES)
+    assert found[0] == {
+        "lane": "mentions",
+        "state": "stopped",
+        "in_a_row": 3,
+        "in_window": 3,
+        "since": "2026-01-05T12:00:00.000Z",
+        "limit": "in_a_row",
+        "reason": "more than 3 died in a row",
+        "record": "mentions/0/4",
+        "cause": "KeyError: 'tweet'",
+        "stopped_by": "pump-1",
+    }
+    assert {each["state"] for each in found[1:]} == {"running"}
+
+
+def test_lanes_are_a_table_in_a_pipe(stopped: Path, notifier: Notifier) -> None:
+    lines = notifier("deadletters", "lanes", "--data", str(stopped)).stdout.splitlines()
+    assert lines[1].split()[:6] == ["mentions", "stopped", "3", "3", "2026-01-05T12:00:00.000Z", "more"]
+    assert lines[1].endswith("mentions/0/4  KeyError: 'tweet'")
+    assert len(lines) == 1 + len(LANES)
+
+
+def test_resume_ends_the_stop_and_says_what_it_was(stopped: Path, notifier: Notifier) -> None:
+    words = ("mentions", "--reason", "release 42", "--who", "ada")
+    found = asked(notifier, stopped, "resume", *words)
+    assert (found["lane"], found["resumed"], found["record"]) == ("mentions", True, "mentions/0/4")
+    assert {each["state"] for each in asked(notifier, stopped, "lanes")} == {"running"}
+    files = Files.at(stopped)
+    [entry] = [json.loads(body) for body, _ in entries(files.core)]
+    files.close()
+    assert (entry["who"], entry["what"], entry["reason"]) == ("ada", "lane.resume", "release 42")
+
+
+def test_resume_in_a_pipe_is_a_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
+    said = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
+    assert said.startswith("The lane mentions goes on within a second.\n")
+    assert "more than 3 died in a row" in said
+
+
+def test_lane_that_runs_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
+    assert asked(notifier, stopped, "resume", "p1", "--reason", "fixed")["resumed"] is False
+    said = notifier("deadletters", "resume", "p1", "--reason", "fixed", "--data", str(stopped))
+    assert (said.exit_code, said.stdout) == (0, "The lane p1 isn't stopped.\n")
+    with tallies(stopped) as stored:
+        assert stored.read(["mentions"])["mentions"].stop == STOP
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mentions",), "Missing option '--reason'"),
+        (("mentions", "--reason", " "), "The reason is empty"),
+        (("mention", "--reason", "fixed"), "'mention' is not one of 'mentions', "),
+    ],
+    ids=["no reason", "empty reason", "unknown lane"],
+)
+def test_resume_needs_a_lane_and_a_reason(stopped: Path, notifier: Notifier, words: tuple[str, ...], said: str) -> None:
+    done = notifier("deadletters", "resume", *words, "--data", str(stopped))
+    assert (done.exit_code, said in done.stderr) == (2, True)
+    with tallies(stopped) as stored:
+        assert stored.read(["mentions"])["mentions"].stop == STOP
+
+
+def test_import_ends_with_a_sentence_where_its_lane_is_stopped() -> None:
+    stage = Stage()
+    stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
+    stage.ground.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
+    waiting = Waiting(stage.ground.log, topics.FOLLOWS)
+    with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
+        index(stage.ports, Settings(), waiting, Patience(), lambda _: None)
+    assert waiting.left()
+
+
+def test_folder_before_the_verb_is_refused(stopped: Path, notifier: Notifier) -> None:
+    done = notifier("deadletters", "--data", str(stopped), "lanes")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "Options belong behind lanes. See `notifier deadletters --help`.\n",
+    )

@@ -1,0 +1,156 @@
+"""A process that is killed around a stop, at any point: no record is lost, and no more are buried than allowed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier import topics
+from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.errors import LaneStopped, Poison
+from notifier.flow.lane_guard import LaneGuard
+from notifier.ports.log import Logged, Record
+from notifier.pump import Pump
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.ground import Ground
+
+LANE = topics.FOLLOWS
+RECORDS = 8
+LIMIT = DeadLetterLimit(in_a_row=3)
+EFFECTS = ("swap", "put", "commit")
+"""Durable effects of a pump: the count or the stop, the dead letter, the commit."""
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+@dataclass
+class Killer:
+    """Kills the process at one of its effects: before it takes effect, or right after."""
+
+    at: int
+    after: bool
+    effects: int = 0
+
+    def kills(self, port: object) -> "Mortal":
+        return Mortal(port, self)
+
+
+@dataclass
+class Mortal:
+    port: object
+    killer: Killer
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.port, name)
+        if name not in EFFECTS:
+            return method
+
+        def effect(*given: object) -> Any:
+            self.killer.effects += 1
+            if self.killer.effects == self.killer.at and not self.killer.after:
+                raise Killed
+            result = method(*given)
+            if self.killer.effects == self.killer.at:
+                raise Killed
+            return result
+
+        return effect
+
+
+@dataclass
+class Deployments:
+    """One lane with records, and the processes that read it one after another."""
+
+    killer: Killer
+    ground: Ground = field(default_factory=Ground)
+    lives: int = 0
+    handled: set[bytes] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        values = [b"%d" % number for number in range(RECORDS)]
+        self.ground.log.append([Record(stream=LANE, key="nova", value=value) for value in values])
+
+    def fails(self, records: Sequence[Logged]) -> None:
+        raise Poison("The new release reads nothing.")
+
+    def works(self, records: Sequence[Logged]) -> None:
+        self.handled.update(record.record.value for record in records)
+
+    def runs(self, *, fixed: bool) -> None:
+        """One process, until it has nothing to do. Raises LaneStopped and Killed."""
+        self.lives += 1
+        self.ground.clock.advance(timedelta(seconds=6))  # the lease of the last process is over
+        g, owner, metrics = self.ground, f"pump-{self.lives}", Metrics()
+        guard = LaneGuard(
+            lane=LANE,
+            limit=LIMIT,
+            tallies=self.killer.kills(g.lane_tallies),
+            clock=g.clock,
+            metrics=metrics,
+            owner=owner,
+        )
+        reader: Any = self.killer.kills(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
+        pump = Pump(
+            name="indexer",
+            consumer=reader,
+            stage=self.works if fixed else self.fails,
+            dead_letters=self.killer.kills(g.dead_letters),
+            guard=guard,
+            clock=g.clock,
+            metrics=metrics,
+        )
+        while pump.step():
+            pass
+
+    def buried(self) -> set[bytes]:
+        return {letter.body for letter in self.ground.dead_letters.list(RECORDS)}
+
+    def waiting(self) -> set[bytes]:
+        return {logged.record.value for logged in self.ground.log.waiting(LANE, topics.GROUPS[LANE], RECORDS)}
+
+    def all(self) -> set[bytes]:
+        return {record.value for records in self.ground.log.partitions.values() for record in records}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_crash_around_a_stop_loses_nothing_and_buries_no_more_than_allowed(at: int, after: bool) -> None:
+    lane = Deployments(Killer(at=at, after=after))
+    for _ in range(4):  # a restart loop of the bad deployment
+        with pytest.raises((Killed, LaneStopped)):
+            lane.runs(fixed=False)
+        assert lane.buried() | lane.waiting() == lane.all()
+        assert len(lane.buried()) <= LIMIT.in_a_row
+    # Three counts and letters, and the stop. The commit follows only in a process that lives on.
+    assert lane.killer.effects >= 7
+    assert lane.ground.lane_tallies.read([LANE])[LANE].stop is not None
+    lane.ground.lane_tallies.resume(LANE, "ada", "fixed", lane.ground.clock.now())
+    lane.runs(fixed=True)
+    assert lane.waiting() == set()
+    assert lane.buried() | lane.handled == lane.all()
+    assert len(lane.buried()) == LIMIT.in_a_row
+
+
+def test_restarts_of_a_stopped_lane_bury_nothing_more() -> None:
+    lane = Deployments(Killer(at=0, after=False))
+    for _ in range(20):
+        with pytest.raises(LaneStopped):
+            lane.runs(fixed=False)
+    assert len(lane.buried()) == LIMIT.in_a_row
+    assert len(lane.waiting()) == RECORDS - LIMIT.in_a_row
+
+
+def test_each_resume_without_a_fix_buries_one_run_at_most_and_goes_on() -> None:
+    lane = Deployments(Killer(at=0, after=False))
+    found = []
+    for _ in range(2):
+        with pytest.raises(LaneStopped):
+            lane.runs(fixed=False)
+        found.append(len(lane.buried()))
+        lane.ground.lane_tallies.resume(LANE, "ada", "bury them", lane.ground.clock.now())
+    lane.runs(fixed=False)
+    assert [*found, len(lane.buried())] == [3, 6, 8]

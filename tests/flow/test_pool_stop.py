@@ -1,0 +1,126 @@
+"""A pool of slices that is stopped by the dead-letter limit: it waits in the ledger, and the other pools go on."""
+
+from typing import Any
+
+from notifier.config.dead_letters import DeadLetterSettings
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ledger import ATTEMPTS, Fact
+from notifier.domain.outcome import Again, Dead
+from notifier.domain.slice import Pool, Slice
+from notifier.flow.work import Work
+from tests.flow.failing import Broken, Refusing
+from tests.flow.stage import LYRA, NOVA, Stage
+
+STOPPED = Again(reason="the pool is stopped by its dead-letter limit")
+
+
+def stage_of(in_a_row: int = 1) -> Stage:
+    stage = Stage(settings={"dead_letters": DeadLetterSettings(in_a_row=in_a_row)})
+    stage.mention("nova")
+    stage.mention("lyra")
+    return stage
+
+
+def broken(stage: Stage, **ports: Any) -> Work:
+    return stage.system(inbox=Broken(stage.ground.inbox), **ports).work()
+
+
+def p1(stage: Stage) -> list[Slice]:
+    accounts = stage.ground.archive.accounts()
+    return sorted((piece for account in accounts for piece in account.standings if piece.pool is Pool.P1), key=str)
+
+
+def fail(stage: Stage, piece: Slice, work: Work) -> list[object]:
+    """All attempts of a slice, each after the last one's claim."""
+    found: list[object] = []
+    for _ in range(ATTEMPTS):
+        found.append(work(piece))
+        stage.pass_time(seconds=31)
+    return found
+
+
+def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
+    accounts = stage.ground.archive.accounts()
+    standings = [one for account in accounts for one in account.standings.values() if one.slice.pool is pool]
+    return {one.ended.fact if one.ended else None for one in standings}
+
+
+def stopped_at_p1() -> tuple[Stage, list[Slice]]:
+    """The first slice of P1 died, and the second one wasn't allowed to."""
+    stage = stage_of()
+    slices = p1(stage)
+    work = broken(stage)
+    assert fail(stage, slices[0], work)[-1] == Dead(cause="ValueError: a row of no shape")
+    assert fail(stage, slices[1], work)[-1] == STOPPED
+    return stage, slices
+
+
+def test_slice_beyond_the_limit_is_not_buried() -> None:
+    stage, slices = stopped_at_p1()
+    assert [letter.id for letter in stage.ground.dead_letters.list(9)] == [str(slices[0])]
+    stop = stage.ground.lane_tallies.read(["p1"])["p1"].stop
+    assert stop is not None
+    assert (stop.record, stop.cause) == (str(slices[1]), "ValueError: a row of no shape")
+
+
+def test_worker_of_a_stopped_pool_claims_nothing() -> None:
+    stage, slices = stopped_at_p1()
+    stage.pass_time(seconds=60)
+    claims = Refusing(stage.ground.claims, StoreUnavailable)
+    assert stage.system(claims=claims).work()(slices[1]) == STOPPED
+
+
+def test_dispatcher_queues_nothing_of_a_stopped_pool_and_the_others_go_on() -> None:
+    stage, _ = stopped_at_p1()
+    for _ in range(40):
+        stage.dispatch()
+        assert not stage.ground.queue.waiting[Pool.P1]
+        stage.work()
+        stage.pass_time(seconds=1)
+    assert facts(stage, Pool.P0) == facts(stage, Pool.P2) == {Fact.DONE}
+    assert None in facts(stage, Pool.P1)
+
+
+def test_gauge_of_a_stopped_pool_is_set_by_the_dispatcher() -> None:
+    stage, _ = stopped_at_p1()
+    system = stage.system()
+    system.dispatcher()()
+    values = {pool: system.metrics.registry.get_sample_value("notifier_lane_stopped", {"lane": pool}) for pool in Pool}
+    assert values == {pool: float(pool is Pool.P1) for pool in Pool}
+
+
+def test_resumed_pool_delivers_what_waited() -> None:
+    stage, slices = stopped_at_p1()
+    stage.ground.lane_tallies.resume("p1", "ada", "fixed", stage.ground.clock.now())
+    stage.deliver(rounds=200)
+    assert facts(stage, Pool.P1) == {Fact.DONE, Fact.DEAD}
+    assert len(stage.ground.dead_letters.list(9)) == 1
+    other = LYRA if slices[0].burst.subject == NOVA else NOVA
+    assert stage.reached(other)
+
+
+def test_finished_slice_ends_the_row() -> None:
+    stage = stage_of(in_a_row=1)
+    slices = p1(stage)
+    work = stage.system().work()
+    work.guards.of("p1").admit_death("an older slice", "ValueError")
+    assert type(work(slices[0])).__name__ == "Done"
+    assert work.guards.of("p1").admit_death(str(slices[1]), "ValueError")
+
+
+def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
+    stage = stage_of(in_a_row=1)
+    [first, second, *_] = p1(stage)
+    letters = Refusing(stage.ground.dead_letters, StoreUnavailable)
+    work = broken(stage, dead_letters=letters)
+    for _ in range(ATTEMPTS - 1):
+        work(first)
+        stage.pass_time(seconds=31)
+    for _ in range(3):
+        try:
+            work(first)
+        except StoreUnavailable:
+            stage.pass_time(seconds=31)
+    assert fail(stage, first, broken(stage))[0] == Dead(cause="ValueError: a row of no shape")
+    assert stage.ground.lane_tallies.read(["p1"])["p1"].in_a_row == 1
+    assert fail(stage, second, broken(stage))[-1] == STOPPED
