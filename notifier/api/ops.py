@@ -15,6 +15,7 @@ from notifier.api.problems import described
 from notifier.api.roles import shared
 from notifier.domain.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
+from notifier.flow.lane_guard import stopped_lanes
 from notifier.system import System
 
 
@@ -28,6 +29,8 @@ class Readiness(msgspec.Struct, kw_only=True):
     """`unavailable` costs speed and nothing else."""
     activity: Published
     """`snapshot`: tiers are made of who was active when that was published last; `held`: as it was loaded."""
+    stopped_lanes: list[str]
+    """Lanes that wait for an operator, because too many of their records died. The API serves all the same."""
     status: str = "ready"
     insecure_dev: Literal[True] | msgspec.UnsetType = msgspec.UNSET
     """There where anybody at this machine is let in without a key."""
@@ -71,7 +74,13 @@ def readiness(system: System) -> Readiness:
         last, cache = system.ports.active_hours.last_rolled_up() if every else None, "ok"
     except CacheUnavailable:  # fails open: all that is promised holds without it
         last, cache = None, "unavailable"
-    return Readiness(store="ok", cache=cache, activity=published(last, now, every), insecure_dev=insecure)
+    return Readiness(
+        store="ok",
+        cache=cache,
+        activity=published(last, now, every),
+        stopped_lanes=list(stopped_lanes(system.ports.lane_tallies)),
+        insecure_dev=insecure,
+    )
 
 
 def exposition(own: CollectorRegistry) -> bytes:

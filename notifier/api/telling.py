@@ -8,6 +8,7 @@ import msgspec
 from notifier.api.roles import Roles
 from notifier.domain.books import Books
 from notifier.domain.breaker import LeftAlone
+from notifier.domain.dead_letter_limit import LaneStop
 from notifier.domain.filling import Filling
 from notifier.domain.slice import Pool
 from notifier.domain.throttle import Throttle
@@ -76,6 +77,17 @@ class ThrottleBody(msgspec.Struct, kw_only=True):
     ends_at: datetime
 
 
+class StoppedLaneBody(msgspec.Struct, kw_only=True):
+    lane: str
+    """A stream of the log, or a pool of slices."""
+    since: datetime
+    limit: str
+    """`in_a_row` or `in_window`."""
+    record: str
+    """The record that wasn't moved to the dead letters; a resume tries it first."""
+    cause: str
+
+
 class RoleBody(msgspec.Struct, kw_only=True):
     pid: int
     replaced: int
@@ -101,6 +113,8 @@ class SystemBody(msgspec.Struct, kw_only=True):
     left_alone: list[LeftAloneBody]
     """To whom no alerts are sent for a while."""
     throttles: list[ThrottleBody]
+    stopped_lanes: list[StoppedLaneBody]
+    """Lanes that handle nothing, because too many of their records died, until an operator resumes them."""
     pressure: float | None
     roles: dict[str, RoleBody]
     redis: RedisBody
@@ -120,6 +134,7 @@ def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
         behind=_behind(snapshot),
         left_alone=[_left_alone(line, left) for line, left in sorted(snapshot.cache.left_alone.items())],
         throttles=[_throttle(each, snapshot.at) for each in snapshot.throttles],
+        stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
         pressure=snapshot.cache.pressure,
         roles=_roles(roles),
         redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
@@ -188,6 +203,10 @@ def _throttle(each: Throttle, now: datetime) -> ThrottleBody:
         who=each.who,
         ends_at=each.ends_at,
     )
+
+
+def _stopped_lane(lane: str, stop: LaneStop) -> StoppedLaneBody:
+    return StoppedLaneBody(lane=lane, since=stop.at, limit=str(stop.kind), record=stop.record, cause=stop.cause)
 
 
 def _roles(roles: Roles) -> dict[str, RoleBody]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
 POOL, LEFT_ALONE = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
+STOPPED = ("stopped lane", "since", "record", "cause")
 TITLES = ("burst", "mentions", "followers")
 
 
@@ -25,6 +26,7 @@ def print_plain(found: Glance) -> None:
     print_facts(dict(_numbers(found)))
     _section("pools", POOL, _pools(found))
     _section("left alone", LEFT_ALONE, _left_alone(found))
+    _section("stopped lanes", STOPPED, _stopped_lanes(found))
     _section("running", (*TITLES, *tiers()), _running(found))
     _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found))
     _section("processes", ("role", "pid", "up"), _processes(found))
@@ -41,6 +43,7 @@ def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]
 NOTHING = {
     "pools": "Nobody says how far the pools are behind: the dispatcher or Redis is away.",
     "left alone": "No provider of alerts is known to be left alone.",
+    "stopped lanes": "No lane is stopped by its dead-letter limit.",
     "running": "No burst has work left.",
     "throttles": "No tier is throttled.",
     "processes": "Nothing runs on this folder.",
@@ -55,6 +58,8 @@ def picture(found: Glance, width: int, said: str = "") -> "Group":
     parts += [_shown("pools", POOL, _pools(found), {1, 2, 3}), Text()]
     if alone := _left_alone(found):
         parts += [_shown("left alone", LEFT_ALONE, alone, set()), Text()]
+    if stopped := _stopped_lanes(found):
+        parts += [_shown("stopped lanes", STOPPED, stopped, set()), Text()]
     parts += [_bars(found, width) if found.running else Text(NOTHING["running"], style="dim"), Text()]
     parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found), {2}), Text()]
     parts.append(_shown("processes", ("role", "pid", "up"), _processes(found), {1, 2}))
@@ -106,6 +111,13 @@ def _seconds(late: float | None) -> str:
 def _left_alone(found: Glance) -> Sequence[Sequence[object]]:
     told = sorted(found.snapshot.cache.left_alone.items())
     return [(harmless(line), clock(left.until), harmless(left.reason)) for line, left in told]
+
+
+def _stopped_lanes(found: Glance) -> Sequence[Sequence[object]]:
+    return [
+        (lane, clock(stop.at), harmless(stop.record), harmless(stop.cause))
+        for lane, stop in found.snapshot.stopped_lanes.items()
+    ]
 
 
 def _running(found: Glance) -> Sequence[Sequence[object]]:

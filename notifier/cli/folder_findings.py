@@ -10,6 +10,7 @@ from notifier.domain.activity import Published
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.flow.freshness import rolled_up
+from notifier.flow.lane_guard import stopped_lanes
 from notifier.flow.tiering import tier_rule
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
@@ -64,6 +65,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
     yield _guarded("throttles", lambda: throttles_finding(ports))
     yield _guarded("left_alone", lambda: left_alone_finding(ports))
     yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
+    yield _guarded("stopped_lanes", lambda: stopped_lanes_finding(ports))
     yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
 
 
@@ -204,6 +206,25 @@ def dead_letters_finding(ports: Ports) -> Finding:
     newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
     detail = f"{found}{' or more' if found == LOOKED_AT else ''}.{newest}"
     return Finding(name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters")
+
+
+def stopped_lanes_finding(ports: Ports) -> Finding:
+    """Lanes that wait for an operator: nothing of them is handled meanwhile, so this fails the check."""
+    stops = stopped_lanes(ports.lane_tallies)
+    if not stops:
+        return Finding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
+    each = (f"{lane} since {stop.at:%F %T} UTC, {stop.reason}: {stop.cause}" for lane, stop in stops.items())
+    remedy = "Mend the cause, then `notifier deadletters resume LANE`."
+    detail = "Stopped by the dead-letter limit: " + "; ".join(each) + "."
+    return Finding(
+        name="stopped_lanes",
+        level=Level.FAIL,
+        detail=detail,
+        remedy=remedy,
+        value=len(stops),
+        limit=0,
+        unit="lanes",
+    )
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> Finding:

@@ -100,6 +100,10 @@ def facts(found: Glance) -> dict[str, object]:
             for line, left in sorted(s.cache.left_alone.items())
         ],
         "throttles": [throttle_facts(each, s.at) for each in s.throttles],
+        "stopped_lanes": [
+            {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
+            for lane, stop in s.stopped_lanes.items()
+        ],
         "pressure": s.cache.pressure,
         "redis": found.redis,
         "dead_letters": found.dead_letters,

@@ -12,6 +12,7 @@ from notifier.domain.backlog import Behind
 from notifier.domain.books import Books, books
 from notifier.domain.breaker import LeftAlone
 from notifier.domain.burst import Burst
+from notifier.domain.dead_letter_limit import LaneStop
 from notifier.domain.due import due
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.filling import Filling, Pace, filling, pace
@@ -20,9 +21,11 @@ from notifier.domain.seal import Tally
 from notifier.domain.slice import Pool
 from notifier.domain.subject import BurstKey, Kind, Lane
 from notifier.domain.throttle import RAMP, Throttle
+from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
+from notifier.ports.lane_tallies import LaneTallies
 from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.pacing import LineReport
 from notifier.ports.pull import PullIndex
@@ -85,6 +88,8 @@ class Snapshot:
     pace: Pace
     throttles: Sequence[Throttle]
     """In force or ramping."""
+    stopped_lanes: Mapping[str, LaneStop]
+    """Lanes that are stopped by their dead-letter limit."""
     cache: Cache
 
     def seconds_behind(self, pool: Pool) -> float | None:
@@ -102,6 +107,7 @@ class Overview:
     recent: RecentBursts
     seals: Seals
     throttles: Throttles
+    lane_tallies: LaneTallies
     report: BacklogReport
     pressure: Pressure
     lines: LineReport
@@ -140,6 +146,7 @@ class Overview:
             running=self._running(shown, accounts.get(shown.key), throttles, now) if shown else None,
             pace=pace(accounts.values(), now=now, over=PACE_OVER),
             throttles=throttles,
+            stopped_lanes=stopped_lanes(self.lane_tallies),
             cache=self._cache(),
         )
 

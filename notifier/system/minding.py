@@ -53,6 +53,7 @@ class Minding(Numbering):
             recent=p.recent_bursts,
             seals=p.seals,
             throttles=p.throttles,
+            lane_tallies=p.lane_tallies,
             report=p.report,
             pressure=p.pressure,
             lines=p.lines,

@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from notifier.cli.roster import roster
 from notifier.cli.screen import console, harmless
 from notifier.config import Settings
 from notifier.domain.breaker import LeftAlone
+from notifier.domain.dead_letter_limit import LaneStop, LimitKind
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.terminal import drawn
@@ -110,6 +111,24 @@ def test_whom_no_alerts_are_sent_to_is_told_with_the_reason(
     assert facts(found)["left_alone"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
     ]
+
+
+def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = seen(half_done)
+    print_plain(found)
+    assert NOTHING["stopped lanes"] in capsys.readouterr().out
+    at = datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC)
+    stop = LaneStop(at=at, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="follows/0/7", cause="no\x1b")
+    found = replace(found, snapshot=replace(found.snapshot, stopped_lanes={"follows": stop}))
+    print_plain(found)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("follows"))
+    assert line.split() == ["follows", "10:31:05", "UTC", "follows/0/7", "no\ufffd"]
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(picture(found, 80))
+    assert "follows/0/7" in captured.get()
+    [lane] = cast(list[dict[str, object]], facts(found)["stopped_lanes"])
+    assert (lane["lane"], lane["limit"], lane["since"]) == ("follows", "in_a_row", "2026-05-04T10:31:05.000Z")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

@@ -12,7 +12,9 @@ from notifier.api.ops import readiness
 from notifier.api.problems import STATUSES, problem
 from notifier.config import Settings
 from notifier.domain import errors
+from notifier.domain.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
+from notifier.testing.memory.clock import START
 from tests.http.house import Edge, assert_problem, event
 from tests.http.neighbour import neighbour
 
@@ -53,7 +55,16 @@ def test_it_is_ready_when_the_store_answers(edge: Edge) -> None:
         "store": "ok",
         "cache": "ok",
         "activity": "snapshot",
+        "stopped_lanes": [],
     }
+
+
+def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
+    stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
+    edge.house.ports.lane_tallies.swap(LaneTally(lane="mentions", version=1, stop=stop))
+    response = edge.client.get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (200, "ready")
+    assert response.json()["stopped_lanes"] == ["mentions"]
 
 
 def test_without_the_cache_it_is_ready_and_says_so(edge: Edge) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from notifier.api.looking import Looking
 from notifier.domain.breaker import LeftAlone
+from notifier.domain.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.slice import Pool
 from notifier.testing.memory.clock import START
@@ -42,6 +43,18 @@ def test_whom_no_alerts_are_sent_to_is_told_and_how_far_each_pool_is(edge: Edge)
     assert set(system["behind"]) == set(Pool)
     assert system["behind"]["push.fcm"].keys() == {"slices", "later", "seconds"}
     assert system["running"]["waits_until"] is None
+
+
+def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
+    stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no")
+    edge.house.ports.lane_tallies.swap(LaneTally(lane="follows", version=1, stop=stop))
+    [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
+    since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
+    assert lane == {"lane": "follows", "since": since, "limit": "in_window", "record": "follows/0/7", "cause": "no"}
+
+
+def test_no_lane_is_stopped_in_a_healthy_system(edge: Edge) -> None:
+    assert edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"] == []
 
 
 def test_without_the_store_it_says_so(edge: Edge) -> None:

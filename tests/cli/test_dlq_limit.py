@@ -1,0 +1,169 @@
+"""The dead-letter limit on the embedded parts: a bad deployment stops one lane, and an operator resumes it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from notifier import topics
+from notifier.cli.follow import event as follow_event
+from notifier.cli.mention import event as mention_event
+from notifier.cli.pumping import run
+from notifier.config import Settings
+from notifier.domain.burst import RETENTION
+from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.ports.chosen import Ports
+from notifier.ports.log import Logged
+from notifier.profiles import choose
+from notifier.system import System
+from notifier.telemetry import Metrics
+from tests.cli.conftest import Notifier
+from tests.cli.running import until
+
+LANE = topics.FOLLOWS
+WITHIN = 60.0
+"""Seconds; an idle machine needs one."""
+ALLOWED = DeadLetterLimit().in_a_row
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+
+
+class BadRelease(System):
+    """A deployment whose indexer fails on every record."""
+
+    __slots__ = ()
+
+    def stage(self, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
+        return _fail if stream == LANE else super().stage(stream, holds)
+
+
+def _fail(records: Sequence[Logged]) -> None:
+    raise KeyError("follower_id")
+
+
+@dataclass(slots=True)
+class Role:
+    """The role `pump` in a thread, on a data folder."""
+
+    system: System
+    beats: list[None] = field(default_factory=list)
+
+    @property
+    def ports(self) -> Ports:
+        return self.system.ports
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        stopping, up, interval = Signal(), Signal(), sys.getswitchinterval()
+        thread = Thread(target=run, args=(self.system, stopping, up.set, lambda: self.beats.append(None)))
+        thread.start()
+        try:
+            assert up.wait(WITHIN)
+            yield
+        finally:
+            stopping.set()
+            thread.join()
+            sys.setswitchinterval(interval)
+
+    def accept(self, event: object) -> None:
+        self.system.gateway()(json.dumps(event).encode())
+
+    def buried(self) -> int:
+        return len(self.ports.dead_letters.list(1_000))
+
+    def waiting(self) -> int:
+        return len(list(self.ports.log.waiting(LANE, topics.GROUPS[LANE], 1_000)))
+
+    def gauge(self) -> float | None:
+        return self.system.metrics.registry.get_sample_value("notifier_lane_stopped", {"lane": LANE})
+
+    def sees_stop(self) -> None:
+        until(lambda: self.gauge() == 1, WITHIN)
+
+    def lag(self) -> float | None:
+        return self.system.metrics.registry.get_sample_value("notifier_lag_records", {"stream": LANE})
+
+    def bursts(self) -> int:
+        return len(self.ports.recent_bursts.since(self.ports.clock.now() - RETENTION, None, 10))
+
+    def beats_on(self) -> bool:
+        """Whether all loops have stepped lately: a silent role would be killed and started again."""
+        before = len(self.beats)
+        until(lambda: len(self.beats) > before + 1, WITHIN)
+        return True
+
+
+@contextmanager
+def deployed(folder: Path, release: type[System]) -> Iterator[Role]:
+    settings = Settings(data=folder, threshold=500)
+    profile = choose(settings)
+    try:
+        yield Role(release(ports=profile.ports(), settings=settings, metrics=Metrics(), owner=release.__name__))
+    finally:
+        profile.close()
+
+
+def followers(role: Role, names: Sequence[str]) -> list[str]:
+    """Those of them who follow nova by the rows of the store."""
+    accounts = role.ports.directory.accounts([UserId(name) for name in names])
+    pairs = {name: (NOVA, accounts[UserId(name)].member) for name in names}
+    standing = role.ports.follows.standing(pairs.values())
+    return [name for name, pair in pairs.items() if standing.get(pair)]
+
+
+def strangers(role: Role, count: int) -> list[str]:
+    names = [f"u{number}" for number in range(1, 500)]
+    known = set(followers(role, names))
+    return [name for name in names if name not in known][:count]
+
+
+def asked(notifier: Notifier, folder: Path, *words: str) -> Any:
+    return json.loads(notifier(*words, "--json", "--data", str(folder)).stdout)
+
+
+@pytest.mark.timeout(300)
+def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world: Path, notifier: Notifier) -> None:
+    folder, now = small_world, datetime.now(UTC)
+    with deployed(folder, BadRelease) as bad:
+        newcomers = strangers(bad, ALLOWED + 10)
+        for number, name in enumerate(newcomers):
+            bad.accept(follow_event(name, "nova", end=False, sequence=number + 1, now=now))
+        with bad.running():
+            bad.sees_stop()
+            # Everything else goes on, and the role stays alive.
+            bad.accept(mention_event("e1", "ada", ("nova",), text="hi", protected=False, now=now))
+            until(lambda: bad.bursts() > 0, WITHIN)
+            assert bad.beats_on()
+            until(lambda: (bad.waiting(), bad.lag()) == (10, 10), WITHIN)
+            assert bad.buried() == ALLOWED
+    for _ in range(2):  # the bad deployment in a restart loop
+        with deployed(folder, BadRelease) as bad:
+            with bad.running():
+                bad.sees_stop()
+                assert bad.beats_on()
+            assert (bad.buried(), bad.waiting()) == (ALLOWED, 10)
+
+    [told] = asked(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
+    assert (told["lane"], told["limit"], told["cause"]) == (LANE, "in_a_row", "KeyError: 'follower_id'")
+    checks = {check["name"]: check for check in asked(notifier, folder, "doctor")["checks"]}
+    assert (checks["stopped_lanes"]["ok"], checks["stopped_lanes"]["value"]) == (False, 1)
+    assert notifier("doctor", "--data", str(folder)).exit_code == 1
+
+    with deployed(folder, System) as good:
+        with good.running():
+            good.sees_stop()
+            assert good.waiting() == 10  # a fixed deployment waits, too, until it is told to go on
+            assert asked(notifier, folder, "deadletters", "resume", LANE, "--reason", "release 42")["resumed"]
+            until(lambda: good.waiting() == 0 and good.gauge() == 0, WITHIN)
+        # Each record was buried or handled, in the order of the stream.
+        assert followers(good, newcomers) == newcomers[ALLOWED:]
+        assert good.buried() == ALLOWED
+    assert notifier("doctor", "--data", str(folder)).output.count("No lane is stopped.") == 1
