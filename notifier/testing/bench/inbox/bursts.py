@@ -1,0 +1,111 @@
+"""Bursts that opened before the bench begins: written through the store's ports, in the order of the write path."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+
+import numpy as np
+
+from notifier.domain.audience import SetKind, Tier
+from notifier.domain.block import THRESHOLD, cut
+from notifier.domain.burst import Burst
+from notifier.domain.head import Head, Numbered, advance, published
+from notifier.domain.mention import Event, EventId, Mention
+from notifier.domain.reach import Verdict
+from notifier.domain.subject import Lane, Subject, UserId
+from notifier.ports.chosen import Ports
+
+COLLAPSE = timedelta(minutes=1)
+SPREAD = timedelta(hours=20)
+"""The bursts opened within so long."""
+SETTLED = timedelta(minutes=5)
+"""Age of the youngest: every reader has seen it settle."""
+AT_ONCE = 500
+"""Subjects in one write."""
+PARTITION = "bench-0"
+MOST_MENTIONS = 4
+"""In one burst; the bursts have one to four in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Numbers bursts by the product's own heads, then writes bursts, inbox rows and the published heads."""
+
+    ports: Ports
+    seed: int = 1
+
+    def write(self, bursts: Mapping[Subject, int]) -> int:
+        """Write so many bursts of each subject; return how many. Every follower of a subject gets a row."""
+        offsets, now = count(), self.ports.clock.now() - SETTLED
+        dice = np.random.default_rng(self.seed)
+        ages = dice.uniform(0, SPREAD.total_seconds() / 2, size=(len(bursts), max(bursts.values())))
+        heads = {subject: Head.fresh(subject) for subject in bursts}
+        for turn in range(max(bursts.values())):
+            older = SPREAD / 2 * (max(bursts.values()) - 1 - turn)
+            named = [
+                (subject, now - older - timedelta(seconds=float(age)))
+                for subject, age in zip(bursts, ages[:, turn], strict=True)
+                if turn < bursts[subject]
+            ]
+            for first in range(0, len(named), AT_ONCE):
+                some = named[first : first + AT_ONCE]
+                decided = [
+                    advance(
+                        heads[subject],
+                        list(_mentions(subject, at, offsets)),
+                        known=(),
+                        now=at,
+                        nonce=self.ports.nonces.new(),
+                        collapse=COLLAPSE,
+                    )
+                    for subject, at in some
+                ]
+                heads |= {head.subject: head for head in self._publish(decided)}
+        return sum(bursts.values())
+
+    def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
+        """Heads first and last, as a coordinator does it: a crash in between is finished by whoever starts."""
+        assert all(self.ports.heads.swap(decided))
+        outbox = [burst for head in decided for burst in head.outbox]
+        self.ports.bursts.write(outbox, [mention for head in decided for mention in head.sequenced])
+        for burst in outbox:
+            self._write_rows(burst)
+        done = [published(head, nonce=self.ports.nonces.new()) for head in decided]
+        assert all(self.ports.heads.swap(done))
+        return done
+
+    def _write_rows(self, burst: Burst) -> None:
+        followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
+        self.ports.inbox.write(
+            [
+                cut(
+                    bits,
+                    burst=burst.key,
+                    opened_at=burst.opened_at,
+                    tier=Tier.P1,
+                    shard=shard,
+                    threshold=THRESHOLD,
+                )
+                for shard, bits in followers.items()
+            ]
+        )
+
+
+def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[Numbered]:
+    """One to four mentions of a subject at one moment, by different authors."""
+    first = next(offsets)
+    for number in range(1 + first % MOST_MENTIONS):
+        offset = first if not number else next(offsets)
+        event = Event(
+            id=EventId("bench", f"before-{offset}"),
+            tweet=f"tweet-before-{offset}",
+            author=UserId(f"u{(offset * 7919) % 2_000}"),
+            mentioned=(subject.owner,),
+            text=f"have you seen @{subject.owner}?",
+            protected=False,
+            happened_at=at,
+            accepted_at=at,
+        )
+        mention = Mention.of(event, subject, Verdict.ALL, lane=Lane.STANDARD, followers=1_000)
+        yield Numbered(partition=PARTITION, offset=offset, mention=mention)
