@@ -150,6 +150,33 @@ def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, a
         _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster", seed=seed)
 
 
+@bench.command(
+    epilog=example(
+        "notifier bench inbox --quick",
+        "notifier bench inbox --only pages --only latency --json",
+        "notifier bench inbox --profile cluster",
+    )
+)
+@click.option("--quick", is_flag=True, help="Fewer and shorter rounds: six minutes.")
+@click.option("--only", multiple=True, metavar="PART", help="A part or a figure; may be given several times.")
+@click.option(
+    "--profile",
+    type=click.Choice(["embedded", "cluster"]),
+    default="embedded",
+    show_default=True,
+    help="The cluster profile runs on engines that are started with Java and Maven.",
+)
+@json_option
+@click.pass_context
+def inbox(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: str, as_json: bool) -> None:
+    """Measure what opening the inbox costs: warm, first, deep, unchanged, and with a store or Redis in trouble."""
+    from notifier.testing.bench.inbox.parts import parts
+
+    temporary = tempfile.TemporaryDirectory(prefix="notifier-inbox-", ignore_cleanup_errors=True)
+    with temporary as folder, parts(Path(folder), profile) as found:
+        _bench(ctx, found, quick=quick, only=only, as_json=as_json, profile=profile)
+
+
 def _bench(
     ctx: click.Context,
     parts: "Parts",

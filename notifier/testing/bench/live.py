@@ -1,10 +1,9 @@
 """`notifier bench live`: how soon those who look are told of a mention: one alone, and a thousand at once."""
 
 import asyncio
-import resource
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.ports.bus import LiveReader
 from notifier.testing.bench.fanout import Parts
+from notifier.testing.bench.machine import allow_files
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
 from notifier.testing.bench.stage import Stage, staged
 from notifier.testing.finding import agreement
@@ -27,6 +27,7 @@ WITHIN = 30.0
 APART = 0.5
 """Seconds between two rounds: in them a second message about a burst would have come."""
 FILES = LISTENERS + 200
+"""A connection is a file here and one in the API, which inherits the limit. What can't be had fails by itself."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Audience:
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    _make_room()
+    allow_files(FILES)
     world = World(universe=2 * LISTENERS, followers=2 * LISTENERS, celebrities=1, seed=1)
     with staged(folder / "live", world, tell=tell, threshold=1, collapse="0") as stage:
         return asyncio.run(_measure(stage, quick=quick, tell=tell))
@@ -149,14 +150,6 @@ async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
             task.cancel()
         done, tasks = await asyncio.wait(tasks, timeout=1.0)
         await asyncio.gather(*done, return_exceptions=True)
-
-
-def _make_room() -> None:
-    """A connection is a file here and one in the API, which inherits the limit. What can't be had fails by itself."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < FILES:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (FILES if hard < 0 else min(FILES, hard), hard))
 
 
 PARTS: Parts = {"live": (run, ("live_visible_s{stream}", "sse_1000_s", "live_messages_per_burst"))}

@@ -4,6 +4,8 @@ import ctypes
 import gc
 import os
 import re
+import resource
+from contextlib import suppress
 from pathlib import Path
 
 MB = 1024 * 1024
@@ -30,6 +32,14 @@ def processor_s(pid: int) -> float:
     text = Path(f"/proc/{pid}/stat").read_text()
     fields = text[text.rindex(")") + 2 :].split()  # the name before may hold blanks
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def allow_files(count: int) -> None:
+    """Raise the limit of open files for this process and its children, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard < 0 else min(count, hard), hard))
 
 
 def _status(pid: int | str, name: str) -> float:

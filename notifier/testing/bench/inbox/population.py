@@ -127,7 +127,7 @@ class Loader:
         followers: dict[UserId, npt.NDArray[np.bool_]] = {}
         for group in people.groups:
             self._follow(group, followers)
-        self.ports.sets.put_heads({_mention(name): _head(flags) for name, flags in followers.items()})
+        self.ports.sets.put_heads({mention_of(name): _head(flags) for name, flags in followers.items()})
         self.ports.sets.put(self._bitmaps(followers))
         end = SHARD_MEMBERS
         accounts = [*people.names, GALA]
@@ -157,7 +157,7 @@ class Loader:
         first, batch = self.population.first[group.name], list[Follow]()
         for line, subjects in enumerate(picks):
             batch += [
-                Follow(subject=_mention(name), member=Member(first + line), visible_from=SINCE, sequence=1)
+                Follow(subject=mention_of(name), member=Member(first + line), visible_from=SINCE, sequence=1)
                 for name in self._names(group, subjects)
             ]
             if len(batch) >= WRITTEN_AT_ONCE or line == len(picks) - 1:
@@ -170,7 +170,7 @@ class Loader:
             left = min(BLOCK_MEMBERS, group.users - line * BLOCK_MEMBERS)
             members = ((1 << left) - 1).to_bytes(BLOCK_BYTES, "little")
             for name in self._names(group, subjects):
-                yield BlockFollows(subject=_mention(name), block=first + line, visible_from=SINCE, members=members)
+                yield BlockFollows(subject=mention_of(name), block=first + line, visible_from=SINCE, members=members)
 
     def _bitmaps(self, followers: Mapping[UserId, npt.NDArray[np.bool_]]) -> Iterator[ShardBlob]:
         everybody = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
@@ -182,10 +182,11 @@ class Loader:
         for kind in sorted((*ACTIVE, SetKind.VIP)):
             yield ShardBlob(kind=kind, owner=None, shard=0, bits=_bits(vips if kind is SetKind.VIP else everybody))
         for name in sorted(followers):
-            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=_mention(name), shard=0, bits=_bits(followers[name]))
+            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=mention_of(name), shard=0, bits=_bits(followers[name]))
 
 
-def _mention(name: UserId) -> Subject:
+def mention_of(name: UserId) -> Subject:
+    """Return the subject that followers of an account follow."""
     return Subject(Kind.MENTION, name)
 
 

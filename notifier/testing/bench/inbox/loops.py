@@ -1,0 +1,200 @@
+"""Closed and open loops over plain sockets: prebuilt requests, HTTP/1.1 keep-alive, no library in between."""
+
+import selectors
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import NamedTuple
+
+CHUNK = 262_144
+GIVEN_UP_AFTER = 10.0
+"""Seconds without any answer, or after the end of an open loop: what is missing then has failed."""
+WITHOUT_BODY = {204, 304}
+LENGTH = b"content-length: "
+
+
+class Request(NamedTuple):
+    number: int
+    data: bytes
+
+
+class Answer(NamedTuple):
+    status: int
+    head: bytes
+    body: bytes
+
+
+class Broken(Exception):
+    """The server closed a connection before its answer was complete, or sent an answer without a length."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    link: socket.socket
+    due: float = 0.0
+    """When its request was to be sent, by `perf_counter`."""
+    number: int = 0
+    """Number of its request."""
+    data: bytes = b""
+
+    @classmethod
+    def to(cls, host: str, port: int) -> "Connection":
+        link = socket.create_connection((host, port), timeout=GIVEN_UP_AFTER)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(link)
+
+    def send(self, request: Request, due: float) -> None:
+        self.due, self.number, self.data = due, request.number, b""
+        self.link.sendall(request.data)
+
+    def receive(self) -> Answer | None:
+        """Read what has arrived; None while the answer is incomplete. Raises Broken."""
+        try:
+            piece = self.link.recv(CHUNK)
+        except OSError as error:
+            raise Broken(str(error)) from error
+        if not piece:
+            raise Broken("closed")
+        self.data = self.data + piece if self.data else piece
+        return parsed(self.data)
+
+
+def parsed(data: bytes) -> Answer | None:
+    """Return the answer that the bytes begin with; None while it is incomplete. Raises Broken."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    head, body = data[:end], data[end + 4 :]
+    status = int(head[9:12])
+    if status in WITHOUT_BODY:
+        return Answer(status, head, b"")
+    return Answer(status, head, body) if len(body) >= _length(head) else None
+
+
+def _length(head: bytes) -> int:
+    at = head.find(LENGTH)
+    at = head.lower().find(LENGTH) if at < 0 else at
+    if at < 0:
+        raise Broken("an answer has no Content-Length")
+    return int(head[at + len(LENGTH) :].partition(b"\r\n")[0])
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    keep: Callable[[int, Answer], None] | None = None
+    """Called with each request's number and answer."""
+    latencies: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    bytes: int = 0
+    failed: int = 0
+
+    def note(self, connection: Connection, answer: Answer, now: float) -> None:
+        self.latencies.append(now - connection.due)
+        self.statuses[answer.status] += 1
+        self.bytes += len(answer.body)
+        if self.keep is not None:
+            self.keep(connection.number, answer)
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """Connections to one server, each with at most one request under way."""
+
+    host: str
+    port: int
+    tally: Tally
+    waiting: selectors.BaseSelector
+    """Holds the connections that have a request under way."""
+    _opened: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> "Loop":
+        self._opened.callback(self.waiting.close)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def connect(self, count: int) -> list[Connection]:
+        return [self._connected() for _ in range(count)]
+
+    def send(self, connection: Connection, request: Request, due: float) -> None:
+        self.waiting.register(connection.link, selectors.EVENT_READ, connection)
+        connection.send(request, due)
+
+    def idle(self, within: float) -> list[Connection]:
+        """Wait for answers; return the connections that are free now, replaced where they broke."""
+        free: list[Connection] = []
+        for key, _ in self.waiting.select(within):
+            connection: Connection = key.data
+            try:
+                answer = connection.receive()
+            except Broken:
+                self.tally.failed += 1
+                self.waiting.unregister(connection.link)
+                connection.link.close()
+                free.append(self._connected())
+                continue
+            if answer is not None:
+                self.tally.note(connection, answer, perf_counter())
+                self.waiting.unregister(connection.link)
+                free.append(connection)
+        return free
+
+    def under_way(self) -> list[Connection]:
+        return [key.data for key in self.waiting.get_map().values()]
+
+    def _connected(self) -> Connection:
+        connection = Connection.to(self.host, self.port)
+        self._opened.callback(connection.link.close)
+        return connection
+
+
+def closed_loop(loop: Loop, requests: Iterator[Request], *, connections: int, seconds: float) -> float:
+    """Send each connection's next request when its answer has come; return the seconds until the last answer."""
+    free = loop.connect(connections)
+    began = perf_counter()
+    ends = began + seconds
+    while free or loop.under_way():
+        for connection in free:
+            now = perf_counter()
+            request = next(requests, None) if now < ends else None
+            if request is not None:
+                loop.send(connection, request, now)
+        free = loop.idle(GIVEN_UP_AFTER) if (left := loop.under_way()) else []
+        if left and not free and perf_counter() - max(each.due for each in left) > GIVEN_UP_AFTER:
+            loop.tally.failed += len(left)
+            break
+    return perf_counter() - began
+
+
+def open_loop(loop: Loop, requests: Iterator[Request], *, connections: int, due: Iterable[float]) -> float:
+    """Send a request whenever one is due, however slow the answers are; return the seconds that it took.
+
+    A request that finds no free connection waits, and its latency has counted since it was due.
+    """
+    free, late = loop.connect(connections), deque[float]()
+    began = last = perf_counter()
+    times = (began + at for at in due)
+    upcoming = next(times, None)
+    while upcoming is not None or late or loop.under_way():
+        now = perf_counter()
+        while upcoming is not None and upcoming <= now:
+            late.append(upcoming)
+            last, upcoming = upcoming, next(times, None)
+        while late and free:
+            loop.send(free.pop(), next(requests), late.popleft())
+        if (wait := (upcoming or last + GIVEN_UP_AFTER) - perf_counter()) <= 0 and upcoming is None:
+            break
+        free += loop.idle(max(0.0, wait))
+    _give_up(loop, late)
+    return perf_counter() - began
+
+
+def _give_up(loop: Loop, late: Sequence[float]) -> None:
+    """Count what has no answer: it waited at least until now."""
+    now, left = perf_counter(), [*(each.due for each in loop.under_way()), *late]
+    loop.tally.failed += len(left)
+    loop.tally.latencies += [now - due for due in left]

@@ -1,0 +1,172 @@
+"""The measured system: a loaded store, a Redis, a running notifier, and the processes that are measured beside it."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from notifier.config import Settings
+from notifier.ports.chosen import Ports
+from notifier.profiles import choose
+from notifier.testing.bench.inbox.aside import Aside, Client
+from notifier.testing.bench.inbox.bursts import History
+from notifier.testing.bench.inbox.cache import Cache
+from notifier.testing.bench.inbox.cases import CONNECTIONS, Case
+from notifier.testing.bench.inbox.counters import read_counters
+from notifier.testing.bench.inbox.files import Files
+from notifier.testing.bench.inbox.measured import Reading, Slice
+from notifier.testing.bench.inbox.population import GALA, Loader, Population, mention_of
+from notifier.testing.bench.machine import allow_files, processor_s
+from notifier.testing.engines import engines
+from notifier.testing.instance import Instance
+from notifier.testing.load import STANDS_STILL
+from notifier.testing.storm import Tweet, letter
+from notifier.testing.trial import Tell
+from notifier.testing.wire import Wire
+from notifier.testing.world import user
+from services.cassandra.node import Sync
+
+ENVIRONMENT = STANDS_STILL | {"NOTIFIER_COLLAPSE": "3600"}
+"""All mentions of a subject within the bench grow one burst."""
+WITHIN = 60.0
+"""Seconds in which a role is back, or a mention is on a page."""
+LOOKS_EVERY = 0.02
+FILES = 3_000
+"""Open at once: a thousand connections in the API, and as many in the client."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    profile: str
+    folder: Path
+    population: Population
+    settings: Settings
+    ports: Ports
+    cache: Cache
+    instance: Instance
+    client: Client
+    files: Files
+    asides: dict[str, Aside] = field(default_factory=dict)
+    """Servers beside the product, by name."""
+    grown: int = 0
+    """Mentions of the award show so far."""
+    _first: dict[str, int] = field(default_factory=dict)
+
+    def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> Slice:
+        """Run one load of the case; each load goes on with the users behind those of the one before."""
+        pid, before = self.pid(case), self.counters(case)
+        busy = processor_s(pid)
+        reading = self.load(case, connections=connections, **job)
+        busy = processor_s(pid) - busy
+        after = self.counters(case)
+        grown = {name: after[name] - before.get(name, 0.0) for name in after}
+        return Slice(reading=reading, processor_s=busy, counters=grown)
+
+    def load(self, case: Case, **job: object) -> Reading:
+        first = self._first.get(case.requests, 0)
+        reading = self.client.run(self.files.path(case.requests), self.port(case), **{"first": first, **job})
+        self._first[case.requests] = first + reading.opens
+        return reading
+
+    def port(self, case: Case) -> int:
+        if case.server == "product":
+            return urlsplit(self.instance.url).port or 0
+        return int(self.asides[case.server].first)
+
+    def pid(self, case: Case) -> int:
+        return self.api() if case.server == "product" else self.asides[case.server].pid
+
+    def counters(self, case: Case) -> Mapping[str, float]:
+        return read_counters(self.instance.url) if case.server == "product" else {}
+
+    def api(self) -> int:
+        """Return the API's process id, waiting while it starts. Raises TimeoutError."""
+        deadline = time.monotonic() + WITHIN
+        while (pid := self.instance.pid("api")) is None or not Path(f"/proc/{pid}").exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"There is no API process after {WITHIN:g} s.")
+            time.sleep(LOOKS_EVERY)
+        return pid
+
+    def restart_api(self) -> None:
+        """Replace the API's process; return when the new one, which has seen no user yet, answers."""
+        old = self.api()
+        os.kill(old, signal.SIGKILL)
+        deadline = time.monotonic() + WITHIN
+        with closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire:
+            while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"The API is not back after {WITHIN:g} s.")
+                time.sleep(LOOKS_EVERY)
+
+    def grow_award(self) -> None:
+        """Mention the award show, which every user follows; return when a page shows it. Raises TimeoutError."""
+        self.grown += 1
+        name = self.population.award
+        tweet = Tweet(id=f"grown-{self.grown}", author=user(self.grown), mentioned=(name,), protected=False)
+        body, content_type = letter([tweet])
+        deadline = time.monotonic() + WITHIN
+        with (
+            closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire,
+            closing(Wire(url=self.instance.url, bearer=self.files.token("one", 0))) as reader,
+        ):
+            before = _count(reader)
+            answer = wire.post("/v1/events", body, content_type)
+            assert answer.status == 202, answer
+            while _count(reader) == before:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"A mention is on no page after {WITHIN:g} s.")
+                time.sleep(LOOKS_EVERY)
+
+
+def _count(reader: Wire) -> tuple[int, int]:
+    """Return the number of items and mentions of a user who follows the award show alone."""
+    answer = reader.get("/v1/inbox")
+    items = answer.body["items"] if answer.status == 200 else []
+    return len(items), sum(item["count"] for item in items)
+
+
+@contextmanager
+def staged(folder: Path, profile: str, population: Population, tell: Tell) -> Iterator[Stage]:
+    """Load the population into a store of its own and run a notifier on it until the block is left."""
+    allow_files(FILES)
+    data = folder / "data"
+    data.mkdir(parents=True)
+    with ExitStack() as stack:
+        if profile == "cluster":
+            tell("starting engines")
+        stack.enter_context(engines(data, profile, Sync.PERIODIC))
+        cache = Cache.started(folder / "cache")
+        stack.callback(cache.engine.kill)
+        settings = Settings.read(data=data, profile=profile, redis_url=cache.url)
+        chosen = stack.enter_context(closing(choose(settings)))
+        chosen.migrate()
+        ports = chosen.ports()
+        tell(f"loading {population.end:,} users and {population.subjects:,} subjects")
+        fill(ports, population)
+        environment = ENVIRONMENT | {"NOTIFIER_PROFILE": profile, "NOTIFIER_REDIS_URL": cache.url}
+        tell("starting a notifier")
+        stage = Stage(
+            profile=profile,
+            folder=folder,
+            population=population,
+            settings=settings,
+            ports=ports,
+            cache=cache,
+            instance=stack.enter_context(Instance(data=data, environment=environment)),
+            client=Client(stack.enter_context(Client.new(folder).aside)),
+            files=Files(folder=folder / "requests", population=population, settings=settings, now=ports.clock.now()),
+        )
+        stage.grow_award()
+        yield stage
+
+
+def fill(ports: Ports, population: Population) -> None:
+    """Load users and follows, then one or two bursts of each subject."""
+    Loader(population=population, ports=ports).load()
+    names = [*population.names, GALA]
+    History(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(names)})
