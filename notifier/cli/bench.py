@@ -166,14 +166,19 @@ def cluster(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, a
     show_default=True,
     help="The cluster profile runs on engines that are started with Java and Maven.",
 )
+@environments_option
 @json_option
 @click.pass_context
-def inbox(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: str, as_json: bool) -> None:
+def inbox(
+    ctx: click.Context, *, quick: bool, only: tuple[str, ...], profile: str, environments: Path, as_json: bool
+) -> None:
     """Measure what opening the inbox costs: warm, first, deep, unchanged, and with a store or Redis in trouble."""
-    from notifier.testing.bench.inbox.parts import parts
+    from notifier.testing.bench.inbox.parts import asks_for_peer, parts
+    from notifier.testing.bench.peers.environment import Environments
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-inbox-", ignore_cleanup_errors=True)
-    with temporary as folder, parts(Path(folder), profile) as found:
+    pythons = Environments(folder=environments)
+    with temporary as folder, parts(Path(folder), profile, pythons, peer=asks_for_peer(only)) as found:
         _bench(ctx, found, quick=quick, only=only, as_json=as_json, profile=profile)
 
 

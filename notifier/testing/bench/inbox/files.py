@@ -8,7 +8,7 @@ from pathlib import Path
 
 from notifier.api.identity import Keys, issue, keys_of
 from notifier.config import Settings
-from notifier.testing.bench.inbox.client import write_requests
+from notifier.testing.bench.inbox.client import read_requests, write_requests
 from notifier.testing.bench.inbox.messages import PAGE, UNREAD, get
 from notifier.testing.bench.inbox.population import Population
 
@@ -40,6 +40,9 @@ class Files:
         path = self.folder / f"{name}-{len(list(self.folder.iterdir()))}"
         write_requests(path, requests)
         self._written[name] = path
+
+    def count(self, name: str) -> int:
+        return len(read_requests(self.path(name)))
 
     def tokens(self, group: str) -> Sequence[str]:
         if group not in self._tokens:

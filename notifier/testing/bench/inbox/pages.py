@@ -36,9 +36,7 @@ def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None
     mine = slices[WARM.name]
     return [
         *(
-            ratio(
-                f"inbox_{case.name}_ratio{{{profile}}}", slices[case.name], slices[case.against], case.limit(profile)
-            )
+            ratio(f"inbox_{case.name}_ratio{{{profile}}}", slices[case.name], slices[case.against], case.limit(profile))
             for case in PAGES
         ),
         ratio_to_peer(f"inbox_vs_redis_by_hand_ratio{{{profile}}}", mine, slices[BY_HAND.name], BY_HAND_RATIO),

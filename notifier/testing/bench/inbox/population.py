@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags
 from notifier.domain.follow import BlockFollows, Follow
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
@@ -99,18 +99,23 @@ class Population:
         return zipf_picks(dice, lines=lines, subjects=self.subjects, picked=group.follows)
 
 
+def zipf(subjects: int) -> npt.NDArray[np.float64]:
+    """Return the probabilities of subjects by rank: the first is twice as popular as the second."""
+    weights = 1 / np.arange(1, subjects + 1, dtype=np.float64)
+    return weights / weights.sum()
+
+
 def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: int) -> Picks:
-    """Draw distinct subjects for each line: always number 0, the others with a probability of 1/(rank + 1).
+    """Draw distinct subjects for each line: always number 0, the others by their popularity.
 
     The largest of `log(weight) + Gumbel noise` are a weighted sample without replacement.
     """
     found = np.zeros((lines, picked), dtype=np.int64)
-    if picked == 1:
-        return found
-    weights = -np.log(np.arange(2, subjects + 1, dtype=np.float64))
-    for line in range(lines):
-        scores = weights + dice.gumbel(size=subjects - 1)
-        found[line, 1:] = np.argpartition(-scores, picked - 2)[: picked - 1] + 1
+    if picked > 1:
+        weights = np.log(zipf(subjects)[1:])
+        for line in found:
+            scores = weights + dice.gumbel(size=subjects - 1)
+            line[1:] = np.argpartition(-scores, picked - 2)[: picked - 1] + 1
     return found
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from notifier.testing.bench.inbox.beside import beside
+from notifier.testing.bench.inbox.beside import beside, warmed
 from notifier.testing.bench.inbox.messages import Answered
 from notifier.testing.bench.inbox.population import Population
 from notifier.testing.bench.inbox.stage import Stage, staged
@@ -20,20 +20,31 @@ class Shared:
     _opened: ExitStack = field(default_factory=ExitStack)
     _stage: Stage | None = None
     _warm: Sequence[Answered] | None = None
+    _warmed: int | None = None
+    """The API's process in which the warm users were opened."""
 
     def stage(self, tell: Tell) -> Stage:
         if self._stage is None:
-            self._stage = self._opened.enter_context(
-                staged(self.folder / "stage", self.profile, self.population, tell)
-            )
+            self._stage = self._opened.enter_context(staged(self.folder / "stage", self.profile, self.population, tell))
         return self._stage
 
     def warm(self, tell: Tell) -> Sequence[Answered]:
-        """Return the pages of the warm users, with the baseline started beside the product."""
+        """Return the pages that the warm users had at first, with the baseline started beside the product."""
         if self._warm is None:
             self._warm = self._opened.enter_context(beside(self.stage(tell), tell))
+            self._warmed = self.stage(tell).api()
         return self._warm
 
+    def warm_stage(self, tell: Tell) -> Stage:
+        """Return the stage, its warm users opened once more where the API's process is another one since."""
+        self.warm(tell)
+        stage = self.stage(tell)
+        if self._warmed != stage.api():
+            tell("opening every warm user's inbox once in the new process")
+            warmed(stage)
+            self._warmed = stage.api()
+        return stage
+
     def leave(self) -> None:
-        self._stage = self._warm = None
+        self._stage = self._warm = self._warmed = None
         self._opened.close()

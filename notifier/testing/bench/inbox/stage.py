@@ -1,5 +1,6 @@
 """The measured system: a loaded store, a Redis, a running notifier, and the processes that are measured beside it."""
 
+import asyncio
 import os
 import signal
 import time
@@ -10,8 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from notifier.config import Settings
+from notifier.domain.errors import CacheUnavailable
 from notifier.ports.chosen import Ports
-from notifier.profiles import choose
+from notifier.profiles import Profile, choose
 from notifier.testing.bench.inbox.aside import Aside, Client
 from notifier.testing.bench.inbox.bursts import History
 from notifier.testing.bench.inbox.cache import Cache
@@ -21,7 +23,7 @@ from notifier.testing.bench.inbox.files import Files
 from notifier.testing.bench.inbox.measured import Reading, Slice
 from notifier.testing.bench.inbox.population import GALA, Loader, Population, mention_of
 from notifier.testing.bench.machine import allow_files, processor_s
-from notifier.testing.engines import engines
+from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
 from notifier.testing.load import STANDS_STILL
 from notifier.testing.storm import Tweet, letter
@@ -29,6 +31,7 @@ from notifier.testing.trial import Tell
 from notifier.testing.wire import Wire
 from notifier.testing.world import user
 from services.cassandra.node import Sync
+from services.watch import watched
 
 ENVIRONMENT = STANDS_STILL | {"NOTIFIER_COLLAPSE": "3600"}
 """All mentions of a subject within the bench grow one burst."""
@@ -45,7 +48,11 @@ class Stage:
     folder: Path
     population: Population
     settings: Settings
+    chosen: Profile
     ports: Ports
+    environment: Mapping[str, str]
+    engines: Engines | None
+    """In the cluster profile."""
     cache: Cache
     instance: Instance
     client: Client
@@ -91,6 +98,28 @@ class Stage:
                 raise TimeoutError(f"There is no API process after {WITHIN:g} s.")
             time.sleep(LOOKS_EVERY)
         return pid
+
+    def indexed(self) -> bool:
+        """Wait until the pull index in Redis is whole; False when it isn't after a minute."""
+        deadline = time.monotonic() + WITHIN
+        while not (whole := asyncio.run(self._pulled())) and time.monotonic() < deadline:
+            time.sleep(LOOKS_EVERY)
+        return whole
+
+    async def _pulled(self) -> bool:
+        try:
+            pulled = await self.chosen.reads().pull.news([mention_of(self.population.award)])
+            return pulled.complete_since is not None
+        except CacheUnavailable:
+            return False
+        finally:
+            await self.chosen.leave()
+
+    def restart(self, **settings: str) -> None:
+        """Start the whole notifier anew, with other settings on top of its own."""
+        self.instance.stop()
+        self.instance.environment = self.environment | settings
+        self.instance.start()
 
     def restart_api(self) -> None:
         """Replace the API's process; return when the new one, which has seen no user yet, answers."""
@@ -139,7 +168,8 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
     with ExitStack() as stack:
         if profile == "cluster":
             tell("starting engines")
-        stack.enter_context(engines(data, profile, Sync.PERIODIC))
+        struck = stack.enter_context(engines(data, profile, Sync.PERIODIC))
+        stack.enter_context(watched(folder / "cache"))
         cache = Cache.started(folder / "cache")
         stack.callback(cache.engine.kill)
         settings = Settings.read(data=data, profile=profile, redis_url=cache.url)
@@ -155,7 +185,10 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
             folder=folder,
             population=population,
             settings=settings,
+            chosen=chosen,
             ports=ports,
+            environment=environment,
+            engines=struck,
             cache=cache,
             instance=stack.enter_context(Instance(data=data, environment=environment)),
             client=Client(stack.enter_context(Client.new(folder).aside)),

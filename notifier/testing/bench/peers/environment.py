@@ -20,6 +20,7 @@ PIP = (
     "--require-hashes",
     "-r",
 )
+STAMP = "made-from"
 MADE_WITHIN = 300.0
 """Seconds for one environment; ten are usual."""
 
@@ -34,15 +35,22 @@ class Environments:
 
     def __call__(self, name: str) -> Path:
         """The Python that has what `name`.txt pins. Raises NotPrepared."""
-        place = self.folder.absolute() / name
-        python, stamp = place / "bin" / "python", place / "made-from"
-        wanted = _digest(name)
-        if not stamp.exists() or stamp.read_text() != wanted:
+        place = self._place(name)
+        python = place / "bin" / "python"
+        if not self.installed(name):
             venv.create(place, clear=True, with_pip=True)
             _install(python, BUILD)
             _install(python, PINS / f"{name}.txt")
-            stamp.write_text(wanted)  # last: an interrupted one is made anew
+            (place / STAMP).write_text(_digest(name))  # last: an interrupted one is made anew
         return python
+
+    def installed(self, name: str) -> bool:
+        """Whether the environment is there, made from the pins as they are now."""
+        stamp = self._place(name) / STAMP
+        return stamp.exists() and stamp.read_text() == _digest(name)
+
+    def _place(self, name: str) -> Path:
+        return self.folder.absolute() / name
 
 
 def _digest(name: str) -> str:

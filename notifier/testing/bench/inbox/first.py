@@ -1,0 +1,83 @@
+"""First opens of a user in a process: from what Redis holds of a VIP, and from the store alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from notifier.testing.bench.inbox.beside import warmed
+from notifier.testing.bench.inbox.cases import BARE_PAGE, FIRST, Case
+from notifier.testing.bench.inbox.counters import REDIS, STORE
+from notifier.testing.bench.inbox.figures import calls, cpu, ratio, right_answers
+from notifier.testing.bench.inbox.measured import Slice
+from notifier.testing.bench.inbox.shared import Shared
+from notifier.testing.bench.inbox.stage import Stage
+from notifier.testing.bench.inbox.turns import SLICE_QUICK_S, SLICE_S
+from notifier.testing.bench.rounds import Figure
+from notifier.testing.trial import Tell
+
+ROUNDS, ROUNDS_QUICK = 4, 2
+USERS, USERS_QUICK = 400, 200
+"""VIPs in a round. Nobody is measured in two rounds."""
+OTHERS = 300
+"""Users who open before, so that code, connections and popular bursts of the new process are warm."""
+WITHIN = 60.0
+"""Seconds for the opens of a round that aren't measured."""
+STORE_CALLS = 3.0
+"""Round trips to the store of a first open."""
+LIMITS = {"redis": {"embedded": None, "cluster": 0.15}, "store": {"embedded": None, "cluster": 0.05}}
+"""Least ratio against the bare handler."""
+
+
+def names(profile: str) -> tuple[str, ...]:
+    return tuple(name for way in LIMITS for name in _names(profile, way))
+
+
+def _names(profile: str, way: str) -> tuple[str, ...]:
+    case = f"{{{profile},{way}}}"
+    return (
+        f"inbox_first_ratio{case}",
+        f"inbox_first_cpu_us{case}",
+        f"inbox_first_store_calls{case}",
+        f"inbox_first_redis_calls{case}",
+        f"inbox_first_right_answers{case}",
+    )
+
+
+def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage = shared.warm_stage(tell)
+    rounds, users, seconds = (ROUNDS_QUICK, USERS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, USERS, SLICE_S)
+    found: dict[str, list[Slice]] = {BARE_PAGE.name: [], "redis": [], "store": []}
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}: {users} VIPs, whom a new process finds in Redis, then in the store")
+        some = {"first": number * users, "count": users}
+        stage.load(FIRST, connections=16, seconds=WITHIN, **some)  # whatever Redis remembers of them, it has now
+        found["redis"].append(_opened(stage, some))
+        empty_cache(stage, tell)
+        found["store"].append(_opened(stage, some))
+        found[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
+    return [figure for way in LIMITS for figure in _figures(shared.profile, way, found)]
+
+
+def _opened(stage: Stage, some: dict[str, int]) -> Slice:
+    stage.restart_api()
+    warmed(stage, OTHERS)
+    return stage.measure(FIRST, seconds=WITHIN, **some)
+
+
+def empty_cache(stage: Stage, tell: Tell) -> None:
+    """Empty Redis and wait until the pump has rebuilt the index of bursts in it, which is of no user."""
+    stage.cache.flush()
+    if not stage.indexed():
+        tell("the index of bursts isn't whole; it goes on without")
+
+
+def _figures(profile: str, way: str, found: dict[str, list[Slice]]) -> list[Figure]:
+    mine, bare = found[way], found[BARE_PAGE.name]
+    rate, processor, store, cache, right = _names(profile, way)
+    case = Case(name=way, requests=FIRST.requests)
+    return [
+        ratio(rate, mine, bare, LIMITS[way][profile]),
+        cpu(processor, mine, bare),
+        calls(store, mine, STORE, STORE_CALLS),
+        calls(cache, mine, REDIS, None),
+        right_answers(right, [case], found),
+    ]
