@@ -28,9 +28,11 @@ BENCHES = {
     "cql": ["cql"],
     "log": ["log"],
     "push": ["push"],
+    "inbox": ["inbox"],
+    "inbox-cluster": ["inbox", "--profile", "cluster"],
 }
 """What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
-OF_ENGINES = {"audience-cluster", "cql", "log"}
+OF_ENGINES = {"audience-cluster", "cql", "inbox-cluster", "log"}
 """They start real engines."""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.growth import curves, growth_plot
+from bench.inbox import latency_plot, latency_words, opens_plot, opens_words
 from bench.plot import limits_plot, share_of_limit, speeds_plot
 from bench.stored import Run
 
@@ -41,7 +42,10 @@ _PLOTS = {
     "limits": ("How much of its limit each figure takes", limits_plot),
     "growth": ("What a larger audience takes, as a multiple of the smallest one's", growth_plot),
     "speeds": ("People reached in a second, by ours and by the peers", speeds_plot),
+    "opens": ("Inboxes opened in a second", opens_plot),
+    "latency": ("How long an inbox takes to open, by share of the maximum rate", latency_plot),
 }
+_WORDS = {"opens": opens_words, "latency": latency_words}
 
 
 def number(value: float | int | str | None) -> str:
@@ -92,6 +96,8 @@ def _pictured(name: str, run: Run) -> list[str]:
 
 def _alternative(kind: str, envelope: Mapping[str, Any]) -> str:
     """The picture in words."""
+    if kind in _WORDS:
+        return _WORDS[kind](envelope)
     if kind == "speeds":
         rows = [(check["name"], check["limit"]) for check in envelope["checks"] if check["name"] in envelope["peers"]]
         return "; ".join(_against(name, envelope) for name, limit in rows if limit is None)

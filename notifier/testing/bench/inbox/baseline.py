@@ -95,7 +95,7 @@ def _by_hand(stored: Stored) -> ControllerRouterHandler:
 
     @get("/redis/{user:str}")
     async def page(user: FromPath[str]) -> Page:
-        keys = await client.zrevrange(INBOX.format(user), 0, PAGE)
+        keys = [key for key in await client.zrevrange(INBOX.format(user), 0, PAGE) if isinstance(key, bytes)]
         found = [decoder.decode(blob) for blob in await client.mget(keys[:PAGE]) if blob] if keys else []
         items = [Item(**msgspec.structs.asdict(mention), unread=True) for mention in found]
         return Page(items=items, next=PAGE if len(keys) > PAGE else None)

@@ -96,7 +96,8 @@ def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
 
 def _cursor(stage: Stage, token: str) -> str | None:
     """Walk to the page before the deep one; return its cursor, or None where the inbox ends before it."""
-    cursor, place = "", stage.folder / "deep-answer"
+    cursor: str | None = None
+    place = stage.folder / "deep-answer"
     for _ in range(DEEP_PAGE - 1):
         stage.files.write("walk", [_behind(token, cursor) if cursor else get(PAGE, token)])
         stage.client.run(stage.files.path("walk"), stage.port(WARM), connections=1, count=1, answers=str(place))

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from notifier.domain.audience import SetKind, Tier
-from notifier.domain.block import THRESHOLD, cut
+from notifier.domain.block import THRESHOLD, Rows, cut
 from notifier.domain.burst import Burst
 from notifier.domain.head import Head, Numbered, advance, published
 from notifier.domain.mention import Event, EventId, Mention
@@ -69,27 +69,18 @@ class History:
         assert all(self.ports.heads.swap(decided))
         outbox = [burst for head in decided for burst in head.outbox]
         self.ports.bursts.write(outbox, [mention for head in decided for mention in head.sequenced])
-        for burst in outbox:
-            self._write_rows(burst)
+        # Together: short transactions of a few rows each would take most of the loading.
+        self.ports.inbox.write([rows for burst in outbox for rows in self._rows(burst)])
         done = [published(head, nonce=self.ports.nonces.new()) for head in decided]
         assert all(self.ports.heads.swap(done))
         return done
 
-    def _write_rows(self, burst: Burst) -> None:
+    def _rows(self, burst: Burst) -> list[Rows]:
         followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
-        self.ports.inbox.write(
-            [
-                cut(
-                    bits,
-                    burst=burst.key,
-                    opened_at=burst.opened_at,
-                    tier=Tier.P1,
-                    shard=shard,
-                    threshold=THRESHOLD,
-                )
-                for shard, bits in followers.items()
-            ]
-        )
+        return [
+            cut(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard, threshold=THRESHOLD)
+            for shard, bits in followers.items()
+        ]
 
 
 def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[Numbered]:

@@ -73,7 +73,9 @@ def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
 
 
 def ratios(ours: Sequence[Slice], theirs: Sequence[Slice]) -> list[float]:
-    """Return our rate over theirs for each round. Raises ValueError when the numbers of rounds differ."""
+    """Return our rate over theirs for each round. Raises ValueError when a round lacks its other side."""
+    if not all(its.reading.opens for its in theirs):
+        raise ValueError("There is no answer to compare with in some round.")
     return [mine.per_s / its.per_s for mine, its in zip(ours, theirs, strict=True)]
 
 

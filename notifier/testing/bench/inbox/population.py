@@ -101,8 +101,8 @@ class Population:
 
 def zipf(subjects: int) -> npt.NDArray[np.float64]:
     """Return the probabilities of subjects by rank: the first is twice as popular as the second."""
-    weights = 1 / np.arange(1, subjects + 1, dtype=np.float64)
-    return weights / weights.sum()
+    weights: npt.NDArray[np.float64] = 1 / np.arange(1, subjects + 1, dtype=np.float64)
+    return weights / float(weights.sum())
 
 
 def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: int) -> Picks:

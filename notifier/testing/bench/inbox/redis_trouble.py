@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notifier.testing.bench.inbox.cases import BARE_PAGE, WARM, Case
 from notifier.testing.bench.inbox.figures import ratio, right_answers
-from notifier.testing.bench.inbox.latency import CONNECTIONS, in_ms
+from notifier.testing.bench.inbox.latency import in_ms, opened
 from notifier.testing.bench.inbox.measured import Slice
 from notifier.testing.bench.inbox.shared import Shared
 from notifier.testing.bench.inbox.stage import Stage
@@ -59,5 +59,4 @@ def _round(stage: Stage, found: dict[str, list[Slice]], number: int, *, quick: b
     with stage.cache.gone():
         found["gone"].append(stage.measure(WARM, seconds=seconds))
         lasting = OPEN_QUICK_S if quick else OPEN_S
-        job = {"connections": CONNECTIONS, "rate": RATE, "seconds": lasting, "seed": number}
-        found["timed"].append(stage.measure(WARM, **job))
+        found["timed"].append(opened(stage, WARM, RATE, lasting, number))

@@ -118,7 +118,7 @@ class Stage:
     def restart(self, **settings: str) -> None:
         """Start the whole notifier anew, with other settings on top of its own."""
         self.instance.stop()
-        self.instance.environment = self.environment | settings
+        self.instance.environment = {**self.environment, **settings}
         self.instance.start()
 
     def restart_api(self) -> None:

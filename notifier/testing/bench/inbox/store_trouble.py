@@ -9,7 +9,7 @@ from threading import Event, Thread
 from notifier.testing.bench.inbox.beside import warmed
 from notifier.testing.bench.inbox.cases import BARE_PAGE, FIRST, WARM, Case
 from notifier.testing.bench.inbox.figures import ratio, right_answers
-from notifier.testing.bench.inbox.latency import CONNECTIONS, in_ms
+from notifier.testing.bench.inbox.latency import in_ms, opened
 from notifier.testing.bench.inbox.measured import Slice
 from notifier.testing.bench.inbox.shared import Shared
 from notifier.testing.bench.inbox.stage import Stage
@@ -54,8 +54,7 @@ def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None
                 some = {"first": number * FIRST_USERS, "count": FIRST_USERS}
                 found["first"].append(stage.measure(FIRST, seconds=WITHIN, **some))
                 lasting = OPEN_QUICK_S if quick else OPEN_S
-                job = {"connections": CONNECTIONS, "rate": RATE, "seconds": lasting, "seed": number}
-                found["timed"].append(stage.measure(WARM, **job))
+                found["timed"].append(opened(stage, WARM, RATE, lasting, number))
     timed, opens = in_ms(found["timed"], "p99"), sum(each.reading.opens for each in found["timed"])
     cases = [Case(name=name, requests=WARM.requests) for name in found]
     return [

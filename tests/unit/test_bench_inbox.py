@@ -1,0 +1,256 @@
+"""The bench of the inbox counts what it says: latency from the due moment, ratios of one round, every wrong answer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from notifier.testing.bench.inbox.cases import NOT_MODIFIED, PAGES, WARM
+from notifier.testing.bench.inbox.counters import REDIS, STORE, parsed
+from notifier.testing.bench.inbox.crowd import HERD, loads
+from notifier.testing.bench.inbox.figures import calls, cpu, ratio, ratio_to_peer, right_answers
+from notifier.testing.bench.inbox.load import IN_A_BATCH, batches
+from notifier.testing.bench.inbox.measured import (
+    Reading,
+    Slice,
+    cpu_ratio,
+    due_times,
+    growth,
+    percentiles,
+    ratios,
+)
+from notifier.testing.bench.inbox.messages import get, read_answers
+from notifier.testing.bench.inbox.news import merged
+from notifier.testing.bench.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
+from notifier.testing.bench.inbox.turns import turned
+from notifier.testing.bench.rounds import Spread
+
+SMALL = Population(
+    groups=(Group(name="warm", users=1_500, follows=3), Group(name="crowd", users=1_025, follows=2, shared=True)),
+    subjects=10,
+)
+
+
+def a_slice(
+    opens: int = 100,
+    *,
+    seconds: float = 1.0,
+    cpu_s: float = 0.1,
+    statuses: Mapping[int, int] | None = None,
+    failed: int = 0,
+    busy: float = 0.1,
+    counters: Mapping[str, float] | None = None,
+) -> Slice:
+    reading = Reading(
+        opens=opens,
+        seconds=seconds,
+        latency={"p50": 0.001, "p95": 0.002, "p99": 0.003, "p999": 0.004},
+        statuses={200: opens} if statuses is None else statuses,
+        body=6_000.0,
+        busy=busy,
+        failed=failed,
+    )
+    return Slice(reading=reading, processor_s=cpu_s, counters=counters or {})
+
+
+def test_percentile_is_the_latency_that_the_share_does_not_exceed() -> None:
+    found = percentiles([number / 1000 for number in range(1000, 0, -1)])
+    assert found == {"p50": 0.501, "p95": 0.951, "p99": 0.991, "p999": 1.0}
+
+
+def test_percentiles_without_requests_keep_no_limit() -> None:
+    assert {*percentiles([]).values()} == {float("inf")}
+
+
+def test_due_times_have_the_rate_and_are_the_same_for_a_seed() -> None:
+    first, again, other = (list(due_times(1_000.0, 10.0, seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert 9_500 < len(first) < 10_500
+    assert first == sorted(first)
+    assert first[-1] < 10.0
+
+
+def test_due_times_of_a_rate_are_lazy() -> None:
+    assert len([*islice(due_times(1e6, 1e6, 1), 3)]) == 3
+
+
+def test_ratio_is_made_within_a_round() -> None:
+    """The medians of the sides alone would be equal here."""
+    ours, bare = [a_slice(100), a_slice(50), a_slice(25)], [a_slice(50), a_slice(100), a_slice(50)]
+    assert ratios(ours, bare) == [2.0, 0.5, 0.5]
+    figure = ratio("inbox_warm_ratio{embedded}", ours, bare, 0.6)
+    assert (figure.finding.value, figure.finding.ok, figure.finding.n) == (0.5, False, 3)
+    assert figure.ours == Spread(min=25.0, median=50.0, max=100.0, unit="opens/s", n=3)
+    assert figure.baseline == Spread(min=50.0, median=50.0, max=100.0, unit="opens/s", n=3)
+
+
+def test_ratio_of_sides_with_different_rounds_is_refused() -> None:
+    with pytest.raises(ValueError, match="argument 2 is longer"):
+        ratios([a_slice()], [a_slice(), a_slice()])
+
+
+def test_ratio_against_a_server_that_answered_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no answer"):
+        ratios([a_slice()], [a_slice(0)])
+
+
+def test_ratio_without_a_limit_is_not_judged() -> None:
+    figure = ratio("inbox_news_ratio{embedded}", [a_slice(1)], [a_slice(100)], None)
+    assert (figure.finding.ok, figure.finding.limit) == (True, None)
+
+
+def test_ratio_to_a_peer_has_the_peer_on_the_other_side() -> None:
+    figure = ratio_to_peer("inbox_vs_redis_by_hand_ratio{embedded}", [a_slice(200)], [a_slice(100)], 1.0)
+    assert (figure.finding.ok, figure.baseline) == (True, None)
+    assert figure.peers == Spread(min=100.0, median=100.0, max=100.0, unit="opens/s", n=1)
+
+
+def test_processor_time_is_per_answer() -> None:
+    ours, bare = [a_slice(100, cpu_s=0.1)], [a_slice(1_000, cpu_s=0.1)]
+    assert cpu("inbox_cpu_us{embedded,warm}", ours, bare).ours == Spread(
+        min=1_000.0, median=1_000.0, max=1_000.0, unit="us", n=1
+    )
+    assert cpu_ratio(ours, bare) == pytest.approx(0.1)
+
+
+def test_round_trips_are_told_as_missing_while_the_product_does_not_count_them() -> None:
+    judged, told = (calls("inbox_store_calls{embedded,warm}", [a_slice()], STORE, limit) for limit in (0.01, None))
+    assert (judged.finding.ok, judged.finding.value, judged.finding.n) == (False, "-", 0)
+    assert (told.finding.ok, told.finding.value) == (True, "-")
+
+
+def test_round_trips_are_per_answer() -> None:
+    slices = [a_slice(1_000, counters={STORE: 5.0, REDIS: 300.0}), a_slice(1_000, counters={STORE: 7.0, REDIS: 100.0})]
+    store, cache = (calls("x", slices, counter, limit) for counter, limit in ((STORE, 0.01), (REDIS, 0.1)))
+    assert (store.finding.value, store.finding.ok, store.finding.n) == (0.006, True, 2_000)
+    assert (cache.finding.value, cache.finding.ok) == (0.2, False)
+
+
+def test_counters_are_summed_over_their_labels_and_others_are_left_out() -> None:
+    text = """\
+# HELP notifier_inbox_store_calls_total Round trips.
+# TYPE notifier_inbox_store_calls_total counter
+notifier_inbox_store_calls_total 12.0
+notifier_inbox_redis_calls_total{of="pull"} 3.0
+notifier_inbox_redis_calls_total{of="viewer"} 4.0
+notifier_inbox_store_calls_created 1.7e9
+notifier_events_total{status="accepted"} 9.0
+"""
+    assert parsed(text) == {STORE: 12.0, REDIS: 7.0}
+
+
+def test_every_unexpected_answer_is_told() -> None:
+    slices = {
+        WARM.name: [a_slice(), a_slice(100, statuses={200: 98, 503: 2}, failed=1)],
+        NOT_MODIFIED.name: [a_slice(100, statuses={304: 100}, busy=0.9)],
+    }
+    finding = right_answers("inbox_right_answers{embedded,pages}", [WARM, NOT_MODIFIED], slices).finding
+    assert (finding.ok, finding.value, finding.n) == (False, 2, 300)
+    assert finding.detail == (
+        "warm: 3 of 100, {200: 98, 503: 2}, 1 failed; not_modified: the load generator took 90% of a core"
+    )
+
+
+def test_no_answer_at_all_is_not_right() -> None:
+    assert not right_answers("inbox_right_answers{embedded,pages}", [WARM], {WARM.name: []}).finding.ok
+
+
+@pytest.mark.parametrize(("counted", "ok"), [([1.0, 1.0], True), ([1.0, 2.0], False)])
+def test_a_herd_may_cause_one_load(counted: list[float], ok: bool) -> None:
+    herds = [a_slice(counters={"notifier_inbox_burst_loads_total": number}) for number in counted]
+    finding = loads("inbox_herd_one_load{embedded}", herds).finding
+    assert (finding.ok, finding.value) == (ok, max(counted))
+
+
+def test_a_herd_without_a_counter_proves_nothing() -> None:
+    finding = loads("inbox_herd_one_load{embedded}", [a_slice()]).finding
+    assert (finding.ok, finding.value) == (False, "-")
+
+
+def test_growth_is_that_of_the_last_third() -> None:
+    assert growth([100.0, 200.0, 250.0, 260.0, 261.0, 259.0]) == 2.0
+    assert growth([100.0]) == 0.0
+
+
+def test_passes_of_one_round_are_added_up() -> None:
+    passes = [a_slice(100, seconds=1.0, counters={STORE: 1.0}), a_slice(300, seconds=1.0, counters={STORE: 3.0})]
+    whole = merged([replace(each, processor_s=0.5) for each in passes])
+    assert (whole.reading.opens, whole.per_s, whole.processor_s) == (400, 200.0, 1.0)
+    assert whole.reading.statuses == {200: 400}
+    assert whole.per_open(STORE) == 0.01
+
+
+def test_each_case_begins_a_round_in_its_turn() -> None:
+    assert [turned(PAGES, number)[0] for number in range(len(PAGES))] == [*PAGES]
+    assert {*turned(PAGES, 3)} == {*PAGES}
+
+
+def test_popularity_halves_from_the_first_rank_to_the_second() -> None:
+    found = zipf(3_000)
+    assert found.sum() == pytest.approx(1.0)
+    assert found[0] == pytest.approx(2 * found[1])
+
+
+def test_every_user_follows_the_exact_number_of_different_subjects() -> None:
+    picks = zipf_picks(np.random.default_rng(1), lines=200, subjects=300, picked=30)
+    assert picks.shape == (200, 30)
+    assert {len({*line}) for line in picks.tolist()} == {30}
+    assert {*picks[:, 0].tolist()} == {0}
+    followers = np.bincount(picks.ravel(), minlength=300)
+    assert followers[1:10].mean() > 3 * followers[-100:].mean()
+
+
+def test_who_follows_everything_follows_each_subject_once() -> None:
+    [line] = zipf_picks(np.random.default_rng(1), lines=1, subjects=50, picked=50).tolist()
+    assert sorted(line) == [*range(50)]
+
+
+def test_groups_share_no_block_and_fit_into_a_shard() -> None:
+    assert SMALL.first == {"warm": 0, "crowd": 2_048}
+    assert SMALL.end == 3_073
+    assert SMALL.users("crowd")[0] == "u2048"
+    assert Population().group("warm").users >= 2_000
+    assert {group.follows for group in GROUPS} >= {1, 30, 300, 3_000}
+    with pytest.raises(ValueError, match="don't fit"):
+        Population(groups=(Group(name="warm", users=131_073, follows=1),))
+
+
+def test_the_users_of_a_shared_block_follow_the_same_subjects() -> None:
+    assert SMALL.picks(SMALL.group("crowd")).shape == (2, 2)
+    assert SMALL.picks(SMALL.group("warm")).shape == (1_500, 3)
+
+
+def test_every_mention_of_the_background_is_an_event_of_its_own_and_the_award_show_leads() -> None:
+    sent = [*batches(SMALL, "key", 40)]
+    events = [event for request in sent for event in json.loads(request.partition(b"\r\n\r\n")[2])]
+    assert len({event["id"] for event in events}) == len(events) == 40 * IN_A_BATCH
+    named = [event["data"]["mentions"][0] for event in events]
+    assert named.count(SMALL.award) > len(named) * 0.3
+    assert {*named} <= {*SMALL.names}
+    head, _, body = sent[0].partition(b"\r\n\r\n")
+    assert b"Authorization: Bearer key" in head
+    assert f"Content-Length: {len(body)}".encode() in head
+
+
+def test_answers_come_back_in_the_order_of_their_requests(tmp_path: Path) -> None:
+    file = tmp_path / "answers"
+    lines = [[2, 304, 'HTTP/1.1 304 Not Modified\r\nETag: W/"b"', ""], [1, 200, "HTTP/1.1 200 OK", '{"items":[]}']]
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    first, second = read_answers(file)
+    assert (first.number, first.json) == (1, {"items": []})
+    assert (second.status, second.headers) == (304, {"etag": 'W/"b"'})
+
+
+def test_a_request_ends_with_an_empty_line() -> None:
+    assert get("/v1/inbox", "t", {"If-None-Match": "x"}) == (
+        b"GET /v1/inbox HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\nIf-None-Match: x\r\n\r\n"
+    )
+
+
+def test_a_herd_is_of_the_group_that_follows_one_subject_alone() -> None:
+    assert Population().group(HERD.requests).follows == 1

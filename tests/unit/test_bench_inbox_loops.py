@@ -1,0 +1,210 @@
+"""The load generator against a server that stalls, breaks off, or answers in pieces."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count, cycle, islice
+from pathlib import Path
+from selectors import DefaultSelector, SelectSelector
+
+import pytest
+
+from notifier.testing.bench.inbox.aside import Aside, AsideFailed, Client
+from notifier.testing.bench.inbox.client import Files, Job, done, read_requests, write_requests
+from notifier.testing.bench.inbox.loops import (
+    Answer,
+    Broken,
+    Loop,
+    Request,
+    Tally,
+    closed_loop,
+    open_loop,
+    parsed,
+)
+from notifier.testing.bench.inbox.measured import due_times
+from notifier.testing.bench.inbox.messages import get, read_answers
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+STALLS, STALL_S = 20, 0.4
+"""The request that the server stalls at, and how long."""
+
+Answers = Callable[[int, bytes], list[bytes]]
+"""The pieces of an answer, by its number and request; none closes the connection."""
+
+
+@dataclass(slots=True)
+class Server:
+    answers: Answers
+    listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=64))
+    numbers: Iterator[int] = field(default_factory=count)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """One request at a time, as in one loop: who stalls keeps everybody waiting."""
+    connections: int = 0
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    def accept(self) -> None:
+        while True:
+            try:
+                link, _ = self.listener.accept()
+            except OSError:  # closed
+                return
+            self.connections += 1
+            threading.Thread(target=self.serve, args=(link,), daemon=True).start()
+
+    def serve(self, link: socket.socket) -> None:
+        with link:
+            while request := link.recv(65_536):
+                with self.turn:
+                    pieces = self.answers(next(self.numbers), request)
+                for piece in pieces:
+                    link.sendall(piece)
+                if not pieces:
+                    return
+
+
+@contextmanager
+def serving(answers: Answers) -> Iterator[Server]:
+    server = Server(answers)
+    threading.Thread(target=server.accept, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.listener.shutdown(socket.SHUT_RDWR)
+        server.listener.close()
+
+
+def stalling(number: int, _: bytes) -> list[bytes]:
+    if number == STALLS:
+        time.sleep(STALL_S)
+    return [OK]
+
+
+def requests(many: int | None = None) -> Iterator[Request]:
+    return islice(cycle([Request(0, get("/a", "t")), Request(1, get("/b", "t"))]), many)
+
+
+def loop_to(server: Server, tally: Tally, *, exact: bool = False) -> Loop:
+    return Loop(
+        host="127.0.0.1", port=server.port, tally=tally, waiting=SelectSelector() if exact else DefaultSelector()
+    )
+
+
+def test_closed_loop_sends_every_request_once_over_kept_connections() -> None:
+    with serving(lambda number, request: [OK]) as server, loop_to(server, tally := Tally()) as loop:
+        took = closed_loop(loop, requests(100), connections=4, seconds=10.0)
+        assert (tally.statuses, tally.failed, len(tally.latencies)) == ({200: 100}, 0, 100)
+        assert server.connections == 4
+        assert max(tally.latencies) <= took < 10.0
+
+
+def test_closed_loop_ends_with_its_time() -> None:
+    with serving(lambda number, request: [OK]) as server, loop_to(server, tally := Tally()) as loop:
+        assert 0.2 <= closed_loop(loop, requests(), connections=2, seconds=0.2) < 5.0
+        assert tally.statuses[200] == len(tally.latencies) > 2
+
+
+def test_open_loop_counts_the_wait_of_all_requests_that_were_due_in_a_stall() -> None:
+    """A closed loop of two connections would have seen the stall twice."""
+    rate, seconds = 200.0, 1.0
+    with serving(stalling) as server, loop_to(server, tally := Tally(), exact=True) as loop:
+        due = [*due_times(rate, seconds, seed=1)]
+        open_loop(loop, requests(), connections=2, due=due)
+    assert tally.statuses == {200: len(due)}
+    kept_waiting = sum(latency > STALL_S / 2 for latency in tally.latencies)
+    assert kept_waiting >= rate * STALL_S / 2 * 0.6
+
+
+def test_open_loop_sends_when_a_request_is_due_and_not_when_a_connection_is_free() -> None:
+    with serving(lambda number, request: [OK]) as server, loop_to(server, tally := Tally(), exact=True) as loop:
+        assert open_loop(loop, requests(), connections=8, due=[0.0, 0.15, 0.3]) >= 0.3
+    assert len(tally.latencies) == 3
+
+
+def test_broken_connection_is_counted_and_replaced() -> None:
+    def breaking(number: int, _: bytes) -> list[bytes]:
+        return [] if number % 10 == 9 else [OK]
+
+    with serving(breaking) as server, loop_to(server, tally := Tally()) as loop:
+        closed_loop(loop, requests(50), connections=2, seconds=10.0)
+    assert (tally.statuses[200], tally.failed) == (45, 5)
+
+
+def test_answer_in_pieces_is_one_answer() -> None:
+    page = b"x" * 1_000
+    pieces = [b"HTTP/1.1 200 OK\r\nContent-Le", b"ngth: 1000\r\n\r\n" + page[:400], page[400:]]
+    with serving(lambda number, request: pieces) as server, loop_to(server, tally := Tally()) as loop:
+        closed_loop(loop, requests(5), connections=1, seconds=10.0)
+    assert (tally.statuses[200], tally.bytes, tally.failed) == (5, 5_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        (OK, Answer(200, OK[:-6], b"{}")),
+        (OK[:-1], None),
+        (b"HTTP/1.1 200 OK\r\ncontent-le", None),
+        (b"HTTP/1.1 304 Not Modified\r\n\r\n", Answer(304, b"HTTP/1.1 304 Not Modified", b"")),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, b"HTTP/1.1 204 No Content", b"")),
+    ],
+)
+def test_answer_is_complete_with_its_length(data: bytes, answer: Answer | None) -> None:
+    assert parsed(data) == answer
+
+
+def test_answer_without_a_length_is_broken() -> None:
+    with pytest.raises(Broken, match="Content-Length"):
+        parsed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+
+
+def test_job_goes_on_from_a_request_and_keeps_the_answers(tmp_path: Path) -> None:
+    sent = [get(f"/{number}", "t") for number in range(5)]
+    write_requests(tmp_path / "requests", sent)
+    assert read_requests(tmp_path / "requests") == sent
+
+    def echo(_: int, request: bytes) -> list[bytes]:
+        body = request.split()[1]
+        return [b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body]
+
+    with serving(echo) as server:
+        job = Job(
+            port=server.port,
+            requests=str(tmp_path / "requests"),
+            connections=1,
+            first=8,
+            count=3,
+            answers=str(tmp_path / "answers"),
+        )
+        said = done(job, Files())
+    assert (said["opens"], said["statuses"], said["failed"], said["body"]) == (3, {200: 3}, 0, 2.0)
+    assert [(answer.number, answer.body) for answer in read_answers(tmp_path / "answers")] == [
+        (0, "/0"),
+        (3, "/3"),
+        (4, "/4"),
+    ]
+
+
+def test_client_is_a_process_that_ends_with_its_input(tmp_path: Path) -> None:
+    write_requests(tmp_path / "requests", [get("/", "t")])
+    with serving(lambda number, request: [OK]) as server, (client := Client.new(tmp_path)).aside as process:
+        reading = client.run(tmp_path / "requests", server.port, connections=2, count=10)
+        assert (reading.opens, reading.unexpected(200), reading.unexpected(304)) == (10, 0, 10)
+        timed = client.run(tmp_path / "requests", server.port, connections=2, rate=100.0, seconds=0.2, seed=3)
+        assert timed.opens == len([*due_times(100.0, 0.2, 3)])
+        running = process.process
+    assert running is not None
+    assert running.poll() is not None
+
+
+def test_process_that_ends_early_says_its_last_words(tmp_path: Path) -> None:
+    words = ["-c", "import sys; print(1, flush=True); sys.exit('no room')"]
+    with (
+        Aside(words=words, log=tmp_path / "log") as process,
+        pytest.raises(AsideFailed, match="no room"),
+    ):
+        process.ask({"any": "job"})
