@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -15,13 +16,14 @@ from notifier.domain.mention import Event, EventId, Mention
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Lane, Subject, UserId
 from notifier.ports.chosen import Ports
+from notifier.testing.bench.inbox.population import patiently
 
 COLLAPSE = timedelta(minutes=1)
 SPREAD = timedelta(hours=20)
 """The bursts opened within so long."""
 SETTLED = timedelta(minutes=5)
 """Age of the youngest: every reader has seen it settle."""
-AT_ONCE = 500
+AT_ONCE = 100
 """Subjects in one write."""
 PARTITION = "bench-0"
 MOST_MENTIONS = 4
@@ -66,14 +68,21 @@ class History:
 
     def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
         """Heads first and last, as a coordinator does it: a crash in between is finished by whoever starts."""
-        assert all(self.ports.heads.swap(decided))
+        self._swap(decided)
         outbox = [burst for head in decided for burst in head.outbox]
-        self.ports.bursts.write(outbox, [mention for head in decided for mention in head.sequenced])
+        mentions = [mention for head in decided for mention in head.sequenced]
+        patiently(lambda: self.ports.bursts.write(outbox, mentions))
         # Together: short transactions of a few rows each would take most of the loading.
-        self.ports.inbox.write([rows for burst in outbox for rows in self._rows(burst)])
+        rows = [rows for burst in outbox for rows in patiently(partial(self._rows, burst))]
+        patiently(lambda: self.ports.inbox.write(rows))
         done = [published(head, nonce=self.ports.nonces.new()) for head in decided]
-        assert all(self.ports.heads.swap(done))
+        self._swap(done)
         return done
+
+    def _swap(self, heads: Sequence[Head]) -> None:
+        """A swap that is tried again finds its own head, by the nonce, and has won."""
+        won = patiently(lambda: self.ports.heads.swap(heads))
+        assert all(won), "somebody else writes to the store of the bench"
 
     def _rows(self, burst: Burst) -> list[Rows]:
         followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])

@@ -1,14 +1,17 @@
 """The users of this bench and the subjects they follow: exact numbers of follows, popularity by Zipf's law."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.errors import StoreUnavailable
 from notifier.domain.follow import BlockFollows, Follow
 from notifier.domain.numbers import IdRange
 from notifier.domain.plan import SetHead
@@ -22,9 +25,12 @@ SUBJECTS = 3_000
 """The first one is the award show, which every user follows except those of `gala`."""
 GALA = UserId("gala")
 """Followed by one group alone, which follows nothing else: one burst for a thousand users."""
-WRITTEN_AT_ONCE = 5_000
+WRITTEN_AT_ONCE = 256
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds between tries: a store that was just started is slow, and what is loaded may be written twice."""
 ACTIVE = (SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D)
 
+T = TypeVar("T")
 Picks = npt.NDArray[np.int64]
 
 
@@ -44,8 +50,8 @@ GROUPS = (
     Group(name="warm", users=2_000, follows=30),
     Group(name="vip", users=2_000, follows=30, vip=True),
     Group(name="one", users=500, follows=1),
-    Group(name="many", users=100, follows=300),
-    Group(name="most", users=24, follows=3_000),
+    Group(name="many", users=60, follows=300),
+    Group(name="most", users=10, follows=3_000),
     Group(name="gala", users=1_000, follows=1),
     Group(name="crowd", users=60_000, follows=30, shared=True),
 )
@@ -119,6 +125,16 @@ def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: 
     return found
 
 
+def patiently(write: Callable[[], T]) -> T:
+    """Try a write again while the store doesn't answer. Raises StoreUnavailable after the last try."""
+    for pause in PAUSES:
+        try:
+            return write()
+        except StoreUnavailable:
+            time.sleep(pause)
+    return write()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Loader:
     """Writes a population through the store's ports, as events and imports would."""
@@ -132,8 +148,9 @@ class Loader:
         followers: dict[UserId, npt.NDArray[np.bool_]] = {}
         for group in people.groups:
             self._follow(group, followers)
-        self.ports.sets.put_heads({mention_of(name): _head(flags) for name, flags in followers.items()})
-        self.ports.sets.put(self._bitmaps(followers))
+        heads = {mention_of(name): _head(flags) for name, flags in followers.items()}
+        patiently(lambda: self.ports.sets.put_heads(heads))
+        patiently(lambda: self.ports.sets.put(self._bitmaps(followers)))
         end = SHARD_MEMBERS
         accounts = [*people.names, GALA]
         self.ports.directory.enrol(
@@ -151,7 +168,7 @@ class Loader:
                 flags = followers.setdefault(name, np.zeros(SHARD_MEMBERS, dtype=np.bool_))
                 flags[members] = True
         if group.shared:
-            self.ports.follows.write_blocks(self._blocks(group, picks))
+            patiently(lambda: self.ports.follows.write_blocks(self._blocks(group, picks)))
         else:
             self._write(group, picks)
 
@@ -166,7 +183,7 @@ class Loader:
                 for name in self._names(group, subjects)
             ]
             if len(batch) >= WRITTEN_AT_ONCE or line == len(picks) - 1:
-                self.ports.follows.write(batch)
+                patiently(partial(self.ports.follows.write, batch))
                 batch = []
 
     def _blocks(self, group: Group, picks: Picks) -> Iterator[BlockFollows]:
