@@ -136,7 +136,11 @@ def visible_from(
     follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want], overall: Overall
 ) -> Mapping[Subject, datetime]:
     """Of all that a person follows: the latest of all words, since when it is followed and since when it is wanted."""
-    return {subject: max(since, _wanted_from(overall, wants.get(subject))) for subject, since in follows.items()}
+    of_others = _wanted_from(overall, None)
+    return {
+        subject: max(since, _wanted_from(overall, wants[subject]) if subject in wants else of_others)
+        for subject, since in follows.items()
+    }
 
 
 def _wanted_from(overall: Overall, own: Want | None) -> datetime:

@@ -104,4 +104,6 @@ def owners(follows: Iterable[Subject]) -> Collection[UserId]:
 
 def reunited(follows: Mapping[Subject, datetime], apart: Apart) -> Mapping[Subject, datetime]:
     """`visible_from` of what is followed: what an account's subjects had before it was unblocked isn't seen later."""
+    if not apart:
+        return follows
     return {subject: max(since, apart.get(subject.owner, ALWAYS)) for subject, since in follows.items()}
