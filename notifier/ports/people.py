@@ -23,6 +23,10 @@ class People(Protocol):
         """
         ...
 
+    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted."""
+        ...
+
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         """Moves `seen_at` forward, never back, and adds the newer bursts that were shown."""
         ...

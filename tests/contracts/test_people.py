@@ -59,6 +59,25 @@ def test_a_deleted_user_is_nobody(people: Store) -> None:
     assert run(people.people.member(ADA)) is None
 
 
+def test_open_is_the_member_and_the_viewer_in_one_call(people: Store) -> None:
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    people.facts.follow(ADA, NOVA, START)
+    people.facts.mute(ADA, ORION)
+    people.facts.block(ADA, ZOE)
+    run(people.people.mark(MEMBER, [KEY], Mark.READ))
+    run(people.people.see(MEMBER, LATER, [OTHER]))
+    with reopened(people) as again:
+        assert run(again.people.open(ADA)) == (MEMBER, viewer(again))
+        assert run(again.people.open(UserId("u7"))) == (507, run(again.people.viewer(UserId("u7"), Member(507))))
+
+
+def test_user_that_does_not_exist_has_nothing_to_open(people: Store) -> None:
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
+    for user in (ADA, UserId("nobody"), UserId("u10"), UserId("")):
+        assert run(people.people.open(user)) is None
+
+
 def test_a_newcomer_follows_nobody_and_has_seen_nothing(people: Store) -> None:
     assert viewer(people) == Viewer(user=ADA, follows={}, blocked=frozenset(), volume={}, marks=Marks())
 

@@ -48,6 +48,28 @@ def test_bursts_are_found_by_key(store: Store) -> None:
     assert run(store.timeline.bursts([made.key, BurstKey(NOVA, 2)])) == {made.key: made}
 
 
+def test_only_the_bursts_that_are_asked_for_are_found(store: Store) -> None:
+    """Whatever else their subjects have with the same numbers."""
+    subjects = [Subject(Kind.MENTION, UserId(f"s{n:02}")) for n in range(9)]
+    made = {(n, seq): burst(subject, seq) for n, subject in enumerate(subjects) for seq in (*range(1, 10), 2_000)}
+    store.bursts.write([*made.values()], [])
+    wanted = [made[n, seq] for n in range(9) for seq in (n + 1, *range(1, n), 2_000 if n % 2 else 1)]
+    assert run(store.timeline.bursts([of.key for of in wanted])) == {of.key: of for of in wanted}
+    assert run(store.timeline.bursts([])) == {}
+
+
+def test_few_of_many_subjects_have_the_newest(store: Store) -> None:
+    """One subject has a page of its own among thousands that have a burst each, or none."""
+    many = [Subject(Kind.MENTION, UserId(f"m{n:04}")) for n in range(3_000)]
+    made = [burst(subject, opened_at=START - n * DAY / 1_000) for n, subject in enumerate(many[::30])]
+    busy = [burst(NOVA, seq, opened_at=START + seq * DAY / 1_000 - DAY / 30) for seq in range(1, 60)]
+    store.bursts.write([*made, *busy], [])
+    newest = sorted([*made, *busy], key=place_of, reverse=True)
+    assert before(store, [*many, NOVA], limit=20) == newest[:20]
+    assert before(store, [*many, NOVA], place_of(newest[50]), limit=40) == newest[51:91]
+    assert before(store, [*many, NOVA], limit=200) == newest
+
+
 def test_the_newest_bursts_of_all_subjects_come_first(store: Store) -> None:
     made = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n * DAY) for n in range(1, 8)]
     store.bursts.write([*made, burst(SUBJECTS[0], 1, opened_at=START + 9 * DAY)], [])

@@ -12,7 +12,7 @@ from cassandra import InvalidRequest
 from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
-from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.reader import AT_ONCE, Reader
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
@@ -62,6 +62,23 @@ def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) 
     assert run(reader(SLOTS)) == []
 
 
+def test_more_questions_than_places_are_answered(cluster: Cluster) -> None:
+    reader = Reader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
+    answers = run(reader.each(OF_BLOCK, [(block, 0) for block in range(4 * AT_ONCE)]))
+    assert answers == [[]] * (4 * AT_ONCE)
+    assert run(reader.all([])) == []
+
+
+def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
+    async def ask_for_ever(reader: Reader) -> None:
+        async with reader.deadline():
+            while True:
+                await reader(SLOTS)
+
+    with pytest.raises(StoreUnavailable, match="No answer within"):
+        run(ask_for_ever(Reader(cluster, deadline=timedelta(milliseconds=100))))
+
+
 def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
         run(Reader(cluster)("SELECT nothing FROM inbox"))
@@ -87,6 +104,7 @@ def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -
     gc.disable()
     try:
         cluster.ask_each(OF_BLOCK, [(block, 0) for block in range(100)])
+        run(Reader(cluster).each(OF_BLOCK, [(block, 0) for block in range(100)]))
         assert [one for one in asked() if one not in before] == []
     finally:
         gc.enable()

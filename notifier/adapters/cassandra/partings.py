@@ -1,7 +1,6 @@
 """Who blocks whom: each side in two tables, by the member's block and by the other account; the later word stands."""
 
-from asyncio import gather
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,6 +14,8 @@ from notifier.domain.subject import Member, Subject, UserId
 
 NAMES = 100
 """That are asked for in one question, of a partition: a node warns of many more."""
+FEW = 200
+"""Rows of a member, of both sides, that are read in one question. Hardly anybody has more."""
 
 # The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
 # which is the block.
@@ -22,6 +23,7 @@ _WRITE = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?,
 _WRITE_OF_ACCOUNT = """
     INSERT INTO partings_of_account (other, shard, member, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
+OF_BOTH = "SELECT other, until FROM partings WHERE block = ? AND member = ? LIMIT ?"
 _OWN = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocks'"
 _OTHERS = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' LIMIT ?"
 _BY_NAME = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' AND other IN ?"
@@ -40,22 +42,22 @@ class CassandraPartings:
         self._cluster.ask_each(_WRITE, [_of_block(half) for half in halves])
 
 
-async def rows_of(reader: Reader, member: Member, most: int) -> tuple[list[Any], list[Any]]:
-    """The member's own, and the first of those of others."""
-    place = block_of(member), member
-    own, others = await gather(reader(_OWN, place), reader(_OTHERS, (*place, most)))
-    return own, others
+async def apart_of(reader: Reader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], most: int) -> Apart:
+    """By the answer to OF_BOTH, whose limit was `few(most)`; the table is asked again where that wasn't all.
+
+    Of more than `most` who block the member, the first and those whom the member follows.
+    """
+    if len(rows) == few(most):
+        place = block_of(member), member
+        own, others = await reader.all([(_OWN, place), (_OTHERS, (*place, most))])
+        named = [(*place, some) for some in batches(owners(follows), NAMES)] if len(others) == most else []
+        rows = [*own, *others, *chain(*await reader.each(_BY_NAME, named))]
+    return apart((UserId(row.other), from_ms(row.until)) for row in rows)
 
 
-async def apart_of(
-    reader: Reader, member: Member, rows: tuple[list[Any], list[Any]], follows: Iterable[Subject], most: int
-) -> Apart:
-    """By these rows. Of more than `most` who block the member, these and those whom the member follows."""
-    own, others = rows
-    if len(others) == most:
-        asked = [(block_of(member), member, some) for some in batches(owners(follows), NAMES)]
-        others = [*others, *chain(*await reader.each(_BY_NAME, asked))]
-    return apart((UserId(row.other), from_ms(row.until)) for row in (*own, *others))
+def few(most: int) -> int:
+    """The limit of OF_BOTH."""
+    return min(FEW, most)
 
 
 def _of_block(half: Half) -> tuple[object, ...]:

@@ -1,6 +1,5 @@
 """One person's durable facts: a few ranges of the person's own block, asked for side by side."""
 
-from asyncio import gather
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
-from notifier.adapters.cassandra.partings import apart_of, rows_of
+from notifier.adapters.cassandra.partings import OF_BOTH, apart_of, few
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
@@ -56,23 +56,28 @@ class CassandraPeople:
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        if rows := await self._reader(ACCOUNT, (bucket_of(user), user)):
-            account = stored(rows[0])
+        questions: list[tuple[str, Row]] = [(ACCOUNT, (bucket_of(user), user))]
+        # Both at once: whose accounts are in ranges needn't wait for the answer that there is no single one.
+        if (parts := numbered(user)) is not None:
+            questions.append((RANGE_OF_ID, parts))
+        [accounts, *ranges] = await self._reader.all(questions)
+        if accounts:
+            account = stored(accounts[0])
             return None if account.deleted else account.member
-        if (parts := numbered(user)) is None:
-            return None
-        ranges = await self._reader(RANGE_OF_ID, parts)
-        return id_range(ranges).member_of(parts[1]) if ranges else None
+        return id_range(ranges[0]).member_of(parts[1]) if parts and ranges[0] else None
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        follows, said, of_everything, of_others, seen, marks = await gather(
-            self._reader(_FOLLOWS, (block, [slot, BLOCK_SLOT])),
-            self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])),
-            self._reader(OF_ONE, (shard_of(member), member)),
-            rows_of(self._reader, member, self._most_blockers),
-            self._reader(_SEEN, (shard_of(member), member)),
-            self._reader(_MARKS, (block, member)),
+        of_shard, of_block = (shard_of(member), member), (block, member)
+        follows, said, of_everything, of_others, seen, marks = await self._reader.all(
+            [
+                (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+                (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
+                (OF_ONE, of_shard),
+                (OF_BOTH, (*of_block, few(self._most_blockers))),
+                (_SEEN, of_shard),
+                (_MARKS, of_block),
+            ]
         )
         wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
         apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
@@ -84,6 +89,11 @@ class CassandraPeople:
             marks=_marks(seen, marks),
             overall=overall,
         )
+
+    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        async with self._reader.deadline():
+            member = await self.member(user)
+            return None if member is None else (member, await self.viewer(user, member))
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.

@@ -1,12 +1,14 @@
 """Asking Cassandra from a loop of coroutines: no thread waits, and nobody waits for ever."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+from notifier.adapters.cassandra.answers import Answers, Bound, Mailbox
 from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.translating import translated
 from notifier.domain.errors import StoreUnavailable
 
@@ -14,7 +16,6 @@ DEADLINE = timedelta(seconds=2)
 """Who looks at a notification tab has looked away by then."""
 WAITING = 2_000
 """Questions on their way; who came behind so many would be told of the deadline anyway."""
-
 AT_ONCE = 50
 """Questions of one call on their way: thousands would take the places of all other calls."""
 
@@ -27,64 +28,62 @@ class Reader:
         self._deadline = deadline
         self._most = waiting
         self._waiting = 0
+        self._mailbox: Mailbox | None = None
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """All rows. Raises StoreUnavailable when it takes too long; then a write may still take effect."""
-        if self._waiting >= self._most:
-            raise StoreUnavailable(f"{self._waiting} others wait already.")
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._deadline.total_seconds()):
-                return await self._asked(statement, tuple(values))
-        except TimeoutError as error:
-            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
-        finally:
-            self._waiting -= 1
+        """Return all rows. Raises StoreUnavailable when it takes too long; then a write may still take effect."""
+        [rows] = await self.all([(statement, tuple(values))])
+        return rows
 
     async def each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """The answers to one question for each of the values, side by side, in their order."""
-        room = asyncio.Semaphore(AT_ONCE)
+        """Ask one question for each of the values, side by side, and return the answers in their order."""
+        return await self.all([(statement, tuple(some)) for some in values])
 
-        async def ask(some: Sequence[object]) -> list[Any]:
-            async with room:
-                return await self(statement, some)
+    async def all(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
+        """Ask side by side, AT_ONCE at a time, and return the answers in their order.
 
-        return await asyncio.gather(*map(ask, values))
+        One deadline for all of them: what was not asked by then is never asked. Raises StoreUnavailable.
+        """
+        places = min(len(questions), AT_ONCE)
+        if self._waiting >= self._most:
+            raise StoreUnavailable(f"{self._waiting} others wait already.")
+        self._waiting += places
+        try:
+            async with self.deadline():
+                return await self._asked(questions)
+        finally:
+            self._waiting -= places
 
-    async def _asked(self, statement: str, values: tuple[object, ...]) -> list[Any]:
-        # It blocks the first time: on a connection, and on a node that prepares.
-        known = self._cluster.remembered(statement)
-        prepared = known or await asyncio.to_thread(self._cluster.prepared, statement)
+    @asynccontextmanager
+    async def deadline(self) -> AsyncIterator[None]:
+        """One deadline for everything that is asked within. Raises StoreUnavailable once it has passed."""
+        try:
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                yield
+        except TimeoutError as error:
+            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
+
+    async def _asked(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
+        bound = [await self._bound(*question) for question in questions]
+        if not bound:
+            return []
+        # It blocks the first time, on a connection; with a statement that was prepared it is there.
+        answers = Answers(self._cluster.session(), bound, self._mail())
         with translated("A read failed"):
-            future = self._cluster.session().execute_async(prepared, values)
-            found = await _page(future)
-            while future.has_more_pages:
-                future.start_fetching_next_page()
-                found += await _page(future)
-        return found
+            try:
+                answers.ask(AT_ONCE)
+                return await answers.arrived
+            finally:
+                answers.stop()
 
+    async def _bound(self, statement: str, values: Row) -> Bound:
+        """A node that prepares blocks, and so does a connection that isn't there yet."""
+        known = self._cluster.remembered(statement)
+        return known or await asyncio.to_thread(self._cluster.prepared, statement), values
 
-async def _page(future: Any) -> list[Any]:
-    """The driver answers in a thread of its own."""
-    loop, answer = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-
-    def told(rows: object) -> None:
-        if not answer.done():
-            answer.set_result(rows)
-
-    def failed(error: BaseException) -> None:
-        if not answer.done():
-            answer.set_exception(error)
-
-    def soon(call: Any) -> Any:
-        def hand_over(value: Any) -> None:
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever asked
-                loop.call_soon_threadsafe(call, value)
-
-        return hand_over
-
-    future.add_callbacks(soon(told), soon(failed))
-    try:
-        return list(await answer or ())
-    finally:
-        future.clear_callbacks()
+    def _mail(self) -> Mailbox:
+        """The running loop's own."""
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        return self._mailbox

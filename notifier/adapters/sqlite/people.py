@@ -52,6 +52,9 @@ class SqlitePeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self._reader(self._viewer, user, member)
 
+    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        return await self._reader(self._open, user)
+
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         await self._writer(self._see, member, seen_at, newer)
 
@@ -62,6 +65,11 @@ class SqlitePeople:
         with self._db.read() as c:
             account = accounts_of(c, [user]).get(user)
         return None if account is None or account.deleted else account.member
+
+    def _open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        with self._db.read():  # what is read within it is a part of the same look
+            member = self._member(user)
+            return None if member is None else (member, self._viewer(user, member))
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:

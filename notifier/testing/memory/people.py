@@ -41,6 +41,10 @@ class MemoryPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return self._viewer(user, member)
 
+    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        member = await self.member(user)
+        return None if member is None else (member, self._viewer(user, member))
+
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))
         self._newer[member].update(newer)
