@@ -89,7 +89,7 @@ def test_two_requests_at_once_begin_one_storm() -> None:
         storming = Process("api-1", Store(), never).storming()
         begun = await asyncio.gather(storming.storm(), storming.storm())
         storming.stop()
-        return begun
+        return [*begun]
 
     assert sorted(asyncio.run(run())) == [False, True]
 

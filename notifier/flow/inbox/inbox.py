@@ -8,6 +8,7 @@ from notifier.domain.burst import expires_at
 from notifier.domain.errors import CacheUnavailable, NotFound, StoreUnavailable
 from notifier.domain.marks import Mark, SeenToken
 from notifier.domain.subject import BurstKey, Kind, Member, UserId
+from notifier.domain.visible import Viewer
 from notifier.flow.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.deadline import Deadline
@@ -179,17 +180,12 @@ class Inbox:
 
     async def _read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
-        generation = self.viewers.generation
-        self.metrics.inbox_store_calls.inc()
-        member = await self.people.member(user)
-        if member is None:
-            self.viewers.forget(user)
-            raise NotFound(f"The user is {user}.")
+        generation, known = self.viewers.generation, self.viewers.get(user)
+        member = known.member if known else await self._member(user)
         # The version first, then the facts: what changes in between has taken the version away by then.
         planted = await self._planted(member) if found is not None else None
         read_at = self.clock.now()
-        self.metrics.inbox_store_calls.inc()
-        viewer = await self.people.viewer(user, member)
+        viewer = await self._facts(user, member)
         cached = CachedViewer(
             viewer=viewer,
             member=member,
@@ -199,6 +195,22 @@ class Inbox:
         )
         self.viewers.put(cached, generation)
         return cached
+
+    async def _member(self, user: UserId) -> Member:
+        self.metrics.inbox_store_calls.inc()
+        member = await self.people.member(user)
+        if member is None:
+            raise NotFound(f"The user is {user}.")
+        return member
+
+    async def _facts(self, user: UserId, member: Member) -> Viewer:
+        """Read the facts, and whether the account is still there: a deletion takes the version away like any change."""
+        self.metrics.inbox_store_calls.inc()
+        found = await self.people.open(user)
+        if found is None or found[0] != member:
+            self.viewers.forget(user)
+            raise NotFound(f"The user is {user}.")
+        return found[1]
 
     async def _planted(self, member: Member) -> VersionLook | None:
         try:

@@ -141,6 +141,9 @@ class VersionedPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self.people.viewer(user, member)
 
+    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+        return await self.people.open(user)
+
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         async with self.invalidation.changing(scopes_of([member])):
             await self.people.see(member, seen_at, newer)
