@@ -26,7 +26,7 @@ from notifier.ports.preferences import Preferences
 from notifier.ports.pull import PullReader
 from notifier.ports.timeline import Timeline
 from notifier.ports.viewer_versions import InboxVersions
-from notifier.telemetry import Metrics
+from notifier.telemetry import Hits, Metrics
 
 MEGABYTE = 1_000_000
 OF_VIEWERS = 0.5
@@ -73,7 +73,11 @@ class Reads:
             loads=loads,
             most_bytes=megabytes * MEGABYTE - of_viewers,
         )
-        viewers = ViewerCache(most_bytes=of_viewers)
+        viewers = ViewerCache(
+            most_bytes=of_viewers,
+            hits=Hits(metrics.inbox_cache, "viewers"),
+            page_hits=Hits(metrics.inbox_cache, "pages"),
+        )
         follower = ChangeFollower(
             changes=self.burst_changes, subjects=subjects, viewers=viewers, clock=self.clock, metrics=metrics
         )

@@ -23,6 +23,7 @@ from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
+from tests.cli.up_facts import audience_of, followers_of, muted_of, vips_of, why_of
 
 ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "fakes", "valkey"}
 
@@ -61,7 +62,7 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
         (running.data / "run" / "ready.json").read_text()
     )
 
-    before = _followers(notifier, data)
+    before = followers_of(notifier, data)
     receipt = notifier("mention", "--author", "ada", "--of", "nova", "--id", "e1", "--json", "--data", data)
     assert json.loads(receipt.output)["status"] == "accepted"
     again = notifier("mention", "--author", "eve", "--of", "nova", "--id", "e1", "--data", data)
@@ -78,13 +79,13 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
 
     followed = notifier("follow", "--follower", "zoe", "--of", "nova", "--json", "--data", data)
     assert json.loads(followed.output)["status"] == "accepted"
-    until(lambda: _followers(notifier, data) == before + 1, STARTS_WITHIN)
+    until(lambda: followers_of(notifier, data) == before + 1, STARTS_WITHIN)
 
     blocked = notifier("block", "@zoe", "--by", "@nova", "--json", "--data", data)
     assert json.loads(blocked.output)["status"] == "accepted"
-    until(lambda: _why(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
+    until(lambda: why_of(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
     assert notifier("unblock", "zoe", "--by", "nova", "--data", data).exit_code == 0
-    until(lambda: _why(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
+    until(lambda: why_of(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
     for words in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
         refused = notifier("block", *words, "--data", data)
         assert (refused.exit_code, "data.blocke" in refused.stderr) == (2, True)
@@ -92,9 +93,9 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
 
     told = notifier("vip", "add", "@zoe", "yan", "--data", data)
     assert (told.exit_code, told.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
-    until(lambda: {"zoe", "yan"} <= _vips(notifier, data), STARTS_WITHIN)
+    until(lambda: {"zoe", "yan"} <= vips_of(notifier, data), STARTS_WITHIN)
     assert json.loads(notifier("vip", "remove", "zoe", "--json", "--data", data).output)["results"][0]["status"]
-    until(lambda: "zoe" not in _vips(notifier, data), STARTS_WITHIN)
+    until(lambda: "zoe" not in vips_of(notifier, data), STARTS_WITHIN)
     assert notifier("vip", "add", "@", "--data", data).exit_code == 2
     assert notifier("vip", "add", *map(str, range(1_001)), "--data", data).exit_code == 2
 
@@ -131,15 +132,15 @@ def _listens(origin: str) -> bool:
 def test_mute_effective_s(running: Running, notifier: Notifier) -> None:
     """From a person's mute until fan-out honours it, on a service that runs."""
     data, lyra = str(running.data), "/v1/preferences/mention:lyra"
-    followers = _audience(notifier, data, "lyra")["followers"]
+    followers = audience_of(notifier, data, "lyra")["followers"]
     assert notifier("follow", "--follower", "amy", "--of", "lyra", "--data", data).exit_code == 0
-    until(lambda: _audience(notifier, data, "lyra")["followers"] == followers + 1, STARTS_WITHIN)
-    before = _muted(_audience(notifier, data, "lyra"))
+    until(lambda: audience_of(notifier, data, "lyra")["followers"] == followers + 1, STARTS_WITHIN)
+    before = muted_of(audience_of(notifier, data, "lyra"))
     amy = {"Authorization": f"Bearer {notifier('token', 'amy', '--data', data).output.strip()}"}
     said = httpx.patch(running.ready.url + lyra, json={"muted_until": "forever"}, headers=amy, timeout=ANSWERS_WITHIN)
     muted_at = monotonic()
     assert said.status_code == 200
-    until(lambda: _muted(_audience(notifier, data, "lyra")) == before + 1, MUTED_WITHIN)
+    until(lambda: muted_of(audience_of(notifier, data, "lyra")) == before + 1, MUTED_WITHIN)
     with calling(running.ready, "") as caller:
         assert caller.post("muted", of="lyra").status_code == 202
         until(lambda: caller.settled("muted"), STARTS_WITHIN)
@@ -281,24 +282,3 @@ def _inbox(notifier: Notifier, data: str, *more: str) -> dict[str, Any]:
 def _settled(item: dict[str, Any]) -> dict[str, Any]:
     """People are told the second, operators the moment, and a burst has a name of its own for every person."""
     return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"]).replace(microsecond=0)}
-
-
-def _vips(notifier: Notifier, data: str) -> set[str]:
-    return set(json.loads(notifier("vip", "list", "--json", "--data", data).output)["accounts"])
-
-
-def _why(notifier: Notifier, data: str, user: str) -> str:
-    return str(json.loads(notifier("explain", "mention:nova#1", user, "--json", "--data", data).output)["rule"])
-
-
-def _followers(notifier: Notifier, data: str) -> int:
-    return int(_audience(notifier, data, "nova")["followers"])
-
-
-def _audience(notifier: Notifier, data: str, of: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(notifier("audience", of, "--json", "--data", data).output)
-    return found
-
-
-def _muted(audience: dict[str, Any]) -> int:
-    return int(audience["suppressed"].get("muted", 0))

@@ -1,7 +1,15 @@
 """Versions of viewers' facts, on every backend: equal versions prove that nothing began to change in between."""
 
 from notifier.domain.subject import Member
-from notifier.ports.viewer_versions import EVERYBODY, MOST_SCOPES, Scope, member_scope, scopes_of
+from notifier.ports.viewer_versions import (
+    EVERYBODY,
+    MOST_SCOPES,
+    InboxVersions,
+    Scope,
+    VersionLook,
+    member_scope,
+    scopes_of,
+)
 from tests.contracts.valkey_fixture import valkey, valkey_server
 from tests.contracts.version_backends import Versions, versions
 
@@ -85,13 +93,13 @@ def test_unfinished_change_expires(versions: Versions) -> None:
 def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
     versions.plant([ADA], "v1")
 
-    async def begin_and_look(reader: object) -> object:
-        await reader.begin([ADA], "c1")  # type: ignore[attr-defined] # an InboxVersions
-        found = await reader.look([ADA], None)  # type: ignore[attr-defined]
-        await reader.finish([ADA], "c1")  # type: ignore[attr-defined]
+    async def begin_and_look(reader: InboxVersions) -> VersionLook:
+        await reader.begin([ADA], "c1")
+        found = await reader.look([ADA], None)
+        await reader.finish([ADA], "c1")
         return found
 
-    assert set(versions.with_reader(begin_and_look).changing) == {ADA}  # type: ignore[arg-type]
+    assert set(versions.with_reader(begin_and_look).changing) == {ADA}
     assert versions.look([ADA]).versions == {}
 
 

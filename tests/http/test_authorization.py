@@ -18,9 +18,10 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.subject import UserId
-from tests.http.house import SECRET, SERVICE_KEY, Edge, House, assert_problem, event
+from tests.http.house import SECRET, SERVICE_KEY, Edge, House, event
 from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 from tests.http.neighbour import neighbour
+from tests.http.problems import assert_problem
 
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"

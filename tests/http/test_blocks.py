@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.event import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
-from tests.http.house import Edge, assert_problem, event
+from tests.http.house import Edge, event
+from tests.http.problems import assert_problem
 
 A_WHILE = timedelta(minutes=2)
 """A mention later than this opens a burst of its own."""

@@ -13,8 +13,9 @@ from notifier.domain.overall import OverallWish
 from notifier.domain.subject import UserId
 from notifier.domain.want import Volume
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, assert_problem, event
+from tests.http.house import Edge, event
 from tests.http.listening_client import Studio, events, on_air
+from tests.http.problems import assert_problem
 
 U1 = UserId("u1")
 NOVA = "mention:nova"

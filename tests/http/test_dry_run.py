@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from notifier.domain.event import DELETED_TYPE
-from tests.http.house import Edge, assert_problem, event
+from tests.http.house import Edge, event
+from tests.http.problems import assert_problem
 
 
 def dry(edge: Edge, body: object, *, asked: str = "true", kind: str = "application/cloudevents+json") -> httpx.Response:

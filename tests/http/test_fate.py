@@ -15,7 +15,8 @@ from notifier.domain.throttle import Throttle
 from notifier.flow.fate import LOOKED_THROUGH
 from notifier.flow.release import Release
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, assert_problem, event
+from tests.http.house import Edge, event
+from tests.http.problems import assert_problem
 
 
 def test_an_event_that_nobody_sent_is_unknown(edge: Edge) -> None:

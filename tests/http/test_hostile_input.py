@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.http.house import Edge, assert_problem, event
+from tests.http.house import Edge, event
+from tests.http.problems import assert_problem
 
 MARKS = "/v1/inbox/marks"
 BATCH = "application/cloudevents-batch+json"

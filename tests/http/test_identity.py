@@ -16,7 +16,8 @@ from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.subject import UserId
 from notifier.testing.memory.clock import START
-from tests.http.house import SECRET, SERVICE_KEY, Edge, assert_problem, event
+from tests.http.house import SECRET, SERVICE_KEY, Edge, event
+from tests.http.problems import assert_problem
 
 NOW = int(START.timestamp())
 GOOD = {"sub": "u1", "aud": "notifier", "iat": NOW, "exp": NOW + 900}

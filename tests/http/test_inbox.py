@@ -8,7 +8,8 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, assert_problem
+from tests.http.house import Edge
+from tests.http.problems import assert_problem
 
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
 

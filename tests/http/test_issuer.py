@@ -17,8 +17,9 @@ from notifier.api.keyring import AGAIN, AWAY, FRESH
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.subject import UserId
-from tests.http.house import SERVICE_KEY, Edge, House, assert_problem
+from tests.http.house import SERVICE_KEY, Edge, House
 from tests.http.issuing import AUDIENCE, GOOD, NAME, NOW, Issuing, ed, forged, jwk, pem, rsa, signed_with_public_key
+from tests.http.problems import assert_problem
 
 
 @dataclass(slots=True)

@@ -9,8 +9,9 @@ from litestar.testing import TestClient
 
 from notifier.api.files import known
 from notifier.domain.errors import StoreUnavailable
-from tests.http.house import Edge, House, assert_problem
+from tests.http.house import Edge, House
 from tests.http.listening_client import Studio, on_air
+from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 
 PAGE, OTHER = "https://app.example", "https://other.example"

@@ -12,7 +12,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.slice import Pool
 from notifier.testing.memory.clock import START
 from tests.http.demo_house import visited
-from tests.http.house import Edge, assert_problem
+from tests.http.house import Edge
+from tests.http.problems import assert_problem
 
 
 def test_it_takes_the_service_key(edge: Edge) -> None:

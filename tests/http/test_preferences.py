@@ -13,7 +13,8 @@ from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
 from notifier.ports.log import Record
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, assert_problem
+from tests.http.house import Edge
+from tests.http.problems import assert_problem
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 ALL = {"subject": "mention:nova", "volume": "default", "muted_until": None}

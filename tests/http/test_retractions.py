@@ -13,8 +13,9 @@ from notifier.domain.burst import Burst
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from notifier.domain.retraction import Retraction, erased_trail
 from notifier.domain.subject import UserId
-from tests.http.house import SERVICE_KEY, Edge, House, assert_problem, event
+from tests.http.house import SERVICE_KEY, Edge, House, event
 from tests.http.listening_client import WITHIN, Studio, events, on_air
+from tests.http.problems import assert_problem
 
 T1 = {"tweet": "te1", "author": "ada"}
 DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}

@@ -9,7 +9,7 @@ from notifier.api.ringing import tail
 from notifier.domain.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken, WebSubscription
 from notifier.domain.subject import UserId
 from tests.http.demo_house import Visitor, visited
-from tests.http.house import assert_problem
+from tests.http.problems import assert_problem
 
 APPLE = AppleToken(token="ab" * 32, topic="com.example.app")
 BROWSER = WebSubscription(endpoint="https://push.example/send/u2?x=1", key=b"k" * 65, secret=b"s" * 16)

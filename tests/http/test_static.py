@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from notifier.api.files import TYPES, known
-from tests.http.house import Edge, assert_problem
+from tests.http.house import Edge
+from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 
 

@@ -15,8 +15,19 @@ from notifier.testing.bench.push.rivals import RIVALS
 from tests.repo.sources import ROOT, pyproject
 
 PINS = ("run.txt", "dev.txt")
-PEERS_PINS = ("build", "celery", "redis", "stream_framework", "aioapns", "firebase_admin", "pywebpush")
+PEERS_PINS = (
+    "build",
+    "celery",
+    "redis",
+    "stream_framework",
+    "stream_framework_page",
+    "aioapns",
+    "firebase_admin",
+    "pywebpush",
+)
 OF_PEERS = tuple(f"peers/{name}.txt" for name in PEERS_PINS)
+OF_BENCHES = {"peers/build.txt", "peers/stream_framework_page.txt"}
+"""Environments that no peer of the lineup names."""
 PEERS = ROOT / "notifier" / "testing" / "bench"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
@@ -72,7 +83,7 @@ def test_every_environment_of_a_peer_has_pins_and_what_they_are_made_from() -> N
     pins = {f"peers/{path.name}" for path in (PEERS / "peers").glob("*.txt")}
     assert pins == set(OF_PEERS)
     assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
-    assert {f"peers/{peer.environment}.txt" for peer in (*LINEUP, *RIVALS)} | {"peers/build.txt"} == pins
+    assert {f"peers/{peer.environment}.txt" for peer in (*LINEUP, *RIVALS)} | OF_BENCHES == pins
 
 
 def test_there_is_no_lock_file_with_addresses() -> None:

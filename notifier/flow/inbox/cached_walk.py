@@ -7,7 +7,8 @@ from itertools import islice
 
 from notifier.domain.burst import Burst
 from notifier.domain.subject import BurstKey, Subject, UserId
-from notifier.flow.inbox.subject_cache import FOR_EVER, PlaceOf, SubjectCache, SubjectNews
+from notifier.flow.inbox.subject_cache import SubjectCache
+from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
 from notifier.flow.walk import BEFORE_ALL, RUN, place_of
 from notifier.ports.timeline import Place
 

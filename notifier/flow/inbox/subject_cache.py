@@ -1,89 +1,30 @@
 """The newest bursts of subjects, kept current in memory by following what changes in the store."""
 
-from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.flow.inbox.shared_loads import SharedLoads
+from notifier.flow.inbox.subject_news import FOR_EVER, TICK, SubjectNews
 from notifier.flow.page import Entry
 from notifier.flow.walk import RUN
 from notifier.ports.clock import Clock
 from notifier.ports.pull import PullReader, SubjectLists
 from notifier.ports.timeline import Place, Timeline
-from notifier.telemetry import Metrics
+from notifier.telemetry import Hits, Metrics
 
-KEPT_PLACES = 64
-"""Bursts listed per subject, as many as the pull index keeps."""
 RECENT_FOR = timedelta(seconds=30)
 """How long a change stays in the list of recent ones: longer than any read of the store can take."""
 MOST_RECENT = 5_000
 CLOCK_SKEW = timedelta(seconds=3)
 """How far the clocks of two machines may differ (see SETTLED_AFTER)."""
-SUBJECT_BYTES, PLACE_BYTES, BURST_BYTES = 600, 200, 1_200
+BURST_BYTES = 1_200
 """Measured with tracemalloc; a burst's text comes on top."""
-
-TICK = timedelta(milliseconds=1)
-FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-PlaceOf = tuple[datetime, BurstKey]
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class SubjectNews:
-    """What is known of one subject. While it is in the cache, every change to its bursts is applied to it."""
-
-    subject: Subject
-    complete_since: datetime
-    """Every burst that opened at or after it is listed."""
-    places: list[PlaceOf]
-    """Oldest first."""
-    changed: int = 0
-    """The cache's turn at the latest change."""
-    followed: bool = True
-    """False once it left the cache: from then on it misses changes."""
-
-    @property
-    def size(self) -> int:
-        return SUBJECT_BYTES + PLACE_BYTES * len(self.places)
-
-    def newest(self, below: PlaceOf | None, since: datetime) -> Iterator[PlaceOf]:
-        """Iterate over the places that opened at or after `since` and stand below the given one, newest first."""
-        places = self.places
-        at = len(places) if below is None else bisect_left(places, below)
-        while at > 0 and places[at - 1][0] >= since:
-            at -= 1
-            yield places[at]
-
-    def lists(self, place: PlaceOf) -> bool:
-        at = bisect_left(self.places, place)
-        return at < len(self.places) and self.places[at] == place
-
-    def correct(self, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to where it really stands, or drop it; return whether anything changed."""
-        if burst is not None and self.lists((burst.opened_at, key)):
-            return False
-        self.places = [known for known in self.places if known[1] != key]
-        if burst is not None:
-            self.put(burst)
-        return True
-
-    def put(self, burst: Burst) -> None:
-        """List the burst where it belongs now; a re-stamped burst moves."""
-        place = (burst.opened_at, burst.key)
-        if self.lists(place):
-            return
-        self.places = [known for known in self.places if known[1] != burst.key]
-        if burst.opened_at >= self.complete_since:
-            insort(self.places, place)
-        if len(self.places) > KEPT_PLACES:
-            dropped, _ = self.places.pop(0)
-            self.complete_since = dropped + TICK
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +46,12 @@ class SubjectCache:
     recent_since: datetime | None = None
     """Every change that became durable after it is in `recent`. None while nobody follows."""
     size: int = 0
+    hits: Hits = field(init=False)
+    burst_hits: Hits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hits = Hits(self.metrics.inbox_cache, "subjects")
+        self.burst_hits = Hits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
         """Start from nothing: changes are followed from now on."""
@@ -138,8 +85,8 @@ class SubjectCache:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
         loaded = await self._load(missing) if missing else {}
-        self.metrics.inbox_subjects_missed.inc(len(missing))
-        self.metrics.inbox_subjects_hit.inc(len(subjects) - len(missing))
+        self.hits.missed.inc(len(missing))
+        self.hits.hit.inc(len(subjects) - len(missing))
         found = list[SubjectNews]()
         for subject in subjects:
             if news := self.subjects.get(subject):
@@ -153,10 +100,10 @@ class SubjectCache:
         """Return the bursts, those that are not cached by one load, which concurrent callers share."""
         found = {key: burst for key in keys if (burst := self._known(key))}
         missing = [key for key in keys if key not in found]
-        self.metrics.inbox_bursts_hit.inc(len(found))
+        self.burst_hits.hit.inc(len(found))
         if not missing:
             return found
-        self.metrics.inbox_bursts_missed.inc(len(missing))
+        self.burst_hits.missed.inc(len(missing))
         read = await self.loads.load(missing, self._read_bursts)
         for burst in read.values():
             self._keep(burst)
@@ -290,8 +237,3 @@ class SubjectCache:
 
 def _size(burst: Burst) -> int:
     return BURST_BYTES + len(burst.text) + 60 * len(burst.mentioners)
-
-
-def unchanged_since(turn: int, news: Iterable[SubjectNews]) -> bool:
-    """Whether everything that was known at that turn still holds."""
-    return all(one.followed and one.changed <= turn for one in news)

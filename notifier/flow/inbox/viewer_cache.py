@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from notifier.domain.marks import Marks
 from notifier.domain.subject import Member, UserId
 from notifier.domain.visible import Viewer
-from notifier.flow.inbox.subject_cache import SubjectNews, unchanged_since
+from notifier.flow.inbox.subject_news import SubjectNews, unchanged_since
 from notifier.flow.page import Badge, Page
 from notifier.ports.viewer_versions import EVERYBODY, Scope, VersionLook, member_scope
+from notifier.telemetry import Hits
 
 FACTS_KEPT = timedelta(minutes=5)
 """Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
@@ -93,6 +94,8 @@ class ViewerCache:
     """For one event loop. Bounded in bytes; the viewer who was away longest leaves first."""
 
     most_bytes: int
+    hits: Hits
+    page_hits: Hits
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
     generation: int = 0
