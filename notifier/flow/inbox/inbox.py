@@ -14,7 +14,8 @@ from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.deadline import Deadline
 from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
 from notifier.flow.inbox.looks import Looks
-from notifier.flow.inbox.subject_cache import SubjectCache, SubjectNews
+from notifier.flow.inbox.subject_cache import SubjectCache
+from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import FACTS_KEPT, CachedViewer, Opening, ViewerCache, viewer_scopes
 from notifier.flow.listing import Listing
 from notifier.flow.page import Badge, Entry, Look, Opened, Page
@@ -126,9 +127,9 @@ class Inbox:
         """The first page as it was evaluated before, where that still holds."""
         opening = viewer.openings.get(limit)
         if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn, viewer.news):
-            self.metrics.inbox_pages_missed.inc()
+            self.viewers.page_hits.missed.inc()
             return None
-        self.metrics.inbox_pages_hit.inc()
+        self.viewers.page_hits.hit.inc()
         if now - opening.page.look.now < TOKENS_KEPT:
             return opening
         renewed = _renewed(opening, now)
@@ -173,9 +174,9 @@ class Inbox:
 
     def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
         if cached is not None and cached.proved_by(found) and now < cached.read_at + FACTS_KEPT:
-            self.metrics.inbox_viewers_hit.inc()
+            self.viewers.hits.hit.inc()
             return cached
-        self.metrics.inbox_viewers_missed.inc()
+        self.viewers.hits.missed.inc()
         return None
 
     async def _read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
