@@ -25,6 +25,15 @@ class Inbox:
     status: int = 200
     """Of every answer that isn't a file."""
     stream_status: int = 200
+    stream_refusal: str = "not_found"
+    """The problem code of a stream that is refused."""
+    stream_cut: bool = False
+    """Every stream ends after its first bytes, as behind some proxies."""
+    retry_after: int | None = None
+    """Seconds, with every refusal."""
+    poll_interval: int = 1
+    """Seconds, with every answer."""
+    gap_status: int = 200
     older_status: int = 200
     marks_status: int = 204
     slow: str = ""
@@ -56,11 +65,15 @@ class Inbox:
     """A page that waits is as it was when it was asked for."""
     asked: list[tuple[str, Item]] = field(default_factory=list)
     """Method and path, with the body or the headers."""
+    not_modified: int = 0
+    """Number of pages answered with 304."""
     lines: list["SimpleQueue[str]"] = field(default_factory=list)
     issued: int = 0
     told: list[tuple[int, str]] = field(default_factory=list)
     line_gate: threading.Event = field(default_factory=threading.Event)
     """Closed, streams wait."""
+    mark_gate: threading.Event = field(default_factory=threading.Event)
+    """Closed, marks wait before they take effect."""
     covered: dict[str, set[str]] = field(default_factory=dict)
     """Token to what it could show."""
     gone: dict[str, Item] = field(default_factory=dict)
@@ -71,6 +84,7 @@ class Inbox:
     def __post_init__(self) -> None:
         self.gate.set()
         self.line_gate.set()
+        self.mark_gate.set()
 
     def say(self, kind: str, data: object = None, **more: object) -> None:
         """To every stream there is, and later to whoever comes with an older id."""
@@ -122,6 +136,11 @@ class Inbox:
             "badge": self.count(),
             "partial": False,
         }
+
+    def bursts(self, subject: str, first: int, limit: int) -> Item:
+        """Items of one subject from a second on, as the gap route answers."""
+        items = [item for item in self.items if item["subject"] == subject and item["seq"] >= first]
+        return {"items": items[:limit], "next": "more" if len(items) > limit else None, "partial": self.partial}
 
     def see(self, token: str) -> None:
         for item in self.items:

@@ -1,6 +1,7 @@
 """The server of an inbox that a test plays on, with all that can go wrong: refusals, delays, streams that end."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from notifier.testing.browser.fake_inbox import CLOSE, Inbox
 STATIC = Path(__file__).resolve().parents[2] / "api" / "static"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+
+GAP = re.compile("/v1/subjects/([^/]+)/bursts")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -37,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self._stream()
             case "/v1/preferences":
                 return self._answer(200, {"preferences": []} | self.inbox.everything)
+        if gap := GAP.fullmatch(url.path):
+            return self._gap(unquote(gap[1]), parse_qs(url.query))
         return self._answer(404, {"code": "not_found"})
 
     def do_PUT(self) -> None:
@@ -49,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.inbox.marks_status != 204:
             return self._answer(self.inbox.marks_status, {"code": "store_unavailable"})
         else:
+            self.inbox.mark_gate.wait(20)
             if body["mark"] == self.inbox.slow:
                 time.sleep(0.3)
             self.inbox.mark(body["bursts"], body["mark"])
@@ -93,12 +99,18 @@ class Handler(BaseHTTPRequestHandler):
         shown = {name: value for name, value in page.items() if name not in ("seen", "live")}
         tag = f'W/"{hash(json.dumps(shown))}"'
         if self.headers["If-None-Match"] == tag:
+            self.inbox.not_modified += 1
             return self._answer(304, None, ETag=tag)
         return self._answer(200, page, ETag=tag)
 
+    def _gap(self, subject: str, query: dict[str, list[str]]) -> None:
+        if self.inbox.gap_status != 200:
+            return self._answer(self.inbox.gap_status, {"code": "not_found"})
+        return self._answer(200, self.inbox.bursts(subject, int(query["from"][0]), int(query["limit"][0])))
+
     def _stream(self) -> None:
         if self.inbox.stream_status != 200:
-            return self._answer(self.inbox.stream_status, {"code": "not_found"})
+            return self._answer(self.inbox.stream_status, {"code": self.inbox.stream_refusal})
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -108,6 +120,8 @@ class Handler(BaseHTTPRequestHandler):
         self.inbox.line_gate.wait(20)
         for text in (": hello\n\n", *self.inbox.since(self.headers["Last-Event-ID"])):
             line.put(text)
+        if self.inbox.stream_cut:
+            line.put(CLOSE)
         self.inbox.lines.append(line)
         try:
             for text in said(line):
@@ -121,7 +135,10 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, body: object, **headers: str) -> None:
         content = b"" if body is None else json.dumps(body).encode()
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "X-Poll-Interval": "1", **headers}.items():
+        headers = {"Content-Type": "application/json", "X-Poll-Interval": str(self.inbox.poll_interval), **headers}
+        if status >= 400 and self.inbox.retry_after is not None:
+            headers["Retry-After"] = str(self.inbox.retry_after)
+        for name, value in headers.items():
             self.send_header(name, value)
         if status not in (204, 304):
             self.send_header("Content-Length", str(len(content)))
