@@ -12,6 +12,7 @@ export class Refused extends Error {
 
 export class Api {
   tag = null;
+  version = 0; // counts what has happened beside pages
   poll = PACE.poll;
 
   // `renew` gives a fresh token of the same person, or null.
@@ -26,20 +27,23 @@ export class Api {
 
   // The newest page; null when it is the one that we have.
   async newest(limit) {
-    const answer = await this.ask(`/v1/inbox?limit=${limit}`, { headers: this.tag ? { "If-None-Match": this.tag } : {} });
-    const tag = answer.headers.get("etag");
-    const page = answer.status === 304 ? null : await body(answer);
-    this.tag = tag;
+    const version = this.version;
+    const answer = await this.read(`/v1/inbox?limit=${limit}`, this.tag ? { "If-None-Match": this.tag } : {});
+    if (answer.status === 304) return null;
+    const page = await body(answer);
+    this.tag = version === this.version && !page.partial ? answer.headers.get("etag") : null;
     return page;
   }
 
-  async older(cursor) {
-    const query = new URLSearchParams(cursor ? { cursor, limit: LARGEST_PAGE / 2 } : { limit: LARGEST_PAGE });
-    return body(await this.ask(`/v1/inbox?${query}`));
+  // What is shown may no longer be what the tag stands for.
+  touched() {
+    this.tag = null;
+    this.version += 1;
   }
 
-  async unread() {
-    return body(await this.ask("/v1/inbox/unread"));
+  async older(cursor, limit = cursor ? LARGEST_PAGE / 2 : LARGEST_PAGE) {
+    const query = new URLSearchParams(cursor ? { cursor, limit } : { limit });
+    return body(await this.read(`/v1/inbox?${query}`));
   }
 
   seen(token) {
@@ -62,11 +66,14 @@ export class Api {
     return this.write("PATCH", "/v1/preferences", change);
   }
 
-  // What we have may no longer be what the tag stands for.
   async write(method, path, value) {
-    this.tag = null;
+    this.touched();
     const headers = { "Content-Type": "application/json" };
     await this.ask(path, { method, keepalive: true, headers, body: JSON.stringify(value) });
+  }
+
+  read(path, headers = {}) {
+    return this.ask(path, { headers, signal: AbortSignal.any([this.gone.signal, AbortSignal.timeout(PACE.answer)]) });
   }
 
   stream(last, signal) {
@@ -106,7 +113,7 @@ export class Api {
   }
 }
 
-async function body(answer) {
+export async function body(answer) {
   return answer.json().catch(() => {
     throw new Refused(0); // cut off on the way, or not our server
   });

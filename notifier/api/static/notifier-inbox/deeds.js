@@ -1,17 +1,14 @@
 // What a person does with a row: open it, mark it, hide it, take that back, hear no more of its account.
 
-import { Menu } from "./menu.js";
 import { PACE } from "./pace.js";
-import { Quiet } from "./quiet.js";
 
 export class Deeds {
-  menu = new Menu();
+  menu = null;
   sent = new Map(); // by row, the last mark that the server hasn't answered
   hiding = null; // the row that can be taken back
 
   constructor(inbox) {
     this.inbox = inbox;
-    this.quiet = new Quiet(inbox);
   }
 
   open(burst) {
@@ -19,9 +16,18 @@ export class Deeds {
     if (item && this.inbox.send("open", item) && item.unread) this.mark(item, "read");
   }
 
-  menuOf(burst, button) {
-    if (this.menu.button === button) return this.menu.close(true);
+  // Loaded with the first menu that is opened.
+  async menuOf(burst, button) {
+    if (this.menu?.button === button) return this.menu.close(true);
+    try {
+      const [{ Menu }, { Quiet }] = await Promise.all([import("./menu.js"), import("./quiet.js")]);
+      this.menu ??= new Menu();
+      this.quiet ??= new Quiet(this.inbox);
+    } catch {
+      return this.say(this.inbox.words.notDone);
+    }
     const item = this.inbox.store.find(burst);
+    if (!item || this.inbox.ended.signal.aborted) return;
     const choices = [
       [item.unread ? this.inbox.words.read : this.inbox.words.markUnread, () => this.toggle(burst)],
       [this.inbox.words.hide, () => this.hide(burst)],
@@ -73,7 +79,10 @@ export class Deeds {
   // Shown at once, and taken back when the server doesn't take it. Marks of one row go one after the other: on two
   // connections the later could arrive first, and what was taken back would stay hidden.
   async mark(item, mark, place) {
-    this.inbox.store.mark(item, mark, place);
+    const { order, store } = this.inbox;
+    store.mark(item, mark, place);
+    const { burst, unread } = store.find(item.burst) ?? {};
+    const write = order.begin(new Map([[item.burst, burst ? { burst, unread } : {}], ["count", store.badge]]));
     this.inbox.show();
     const send = () => this.inbox.api.mark(item.burst, mark);
     const earlier = this.sent.get(item.burst);
@@ -81,10 +90,15 @@ export class Deeds {
     this.sent.set(item.burst, answer);
     try {
       await answer;
+      this.inbox.answered(write);
     } catch {
+      const events = order.end(write);
       if (this.inbox.ended.signal.aborted || this.sent.get(item.burst) !== answer) return;
-      this.inbox.store.restore(item);
+      store.restore(item);
+      order.changed(item.burst, { burst: item.burst, unread: item.unread });
+      order.changed("count", store.badge);
       this.say(this.inbox.words.notDone);
+      for (const event of events) this.inbox.apply(event);
       this.inbox.show();
     } finally {
       if (this.sent.get(item.burst) === answer) this.sent.delete(item.burst);

@@ -13,6 +13,15 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Nothing is touched that is so already: a page that brings nothing new changes no node.
+export function hide(node, hidden) {
+  if (node.hidden !== hidden) node.hidden = hidden;
+}
+
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 // Line drawings on a grid of 24.
 export function icon(path) {
   const svg = document.createElementNS(SVG, "svg");

@@ -3,42 +3,47 @@
 import { Api } from "./api.js";
 import { Deeds } from "./deeds.js";
 import { keys } from "./keys.js";
+import { Live, hidden } from "./live.js";
+import { Loader } from "./loader.js";
 import { Look } from "./look.js";
-import { PACE, PAGE } from "./pace.js";
+import { MARKS, Order } from "./order.js";
+import { PACE, spread } from "./pace.js";
 import { Store } from "./store.js";
-import { Stream } from "./stream.js";
 import { View } from "./view.js";
-
-const ROUNDS = 5; // a page may be empty and have a next one
 
 export class Inbox {
   store = new Store();
+  order = new Order();
+  loader = new Loader(this);
   deeds = new Deeds(this);
   shown = { trouble: null, busy: false, olderFailed: false };
   news = 0; // new rows that nobody was told of yet
   timers = {};
-  since = null; // an id, of a page or an event: up to here nothing is missing
-  resets = 0;
-  mended = 0; // so many of them are made up for by a page
-  loads = new Set(); // for each page on its way, what the stream told meanwhile: the page may be older
 
   constructor({ host, base, token, renew, words, times }) {
     Object.assign(this, { host, words, api: new Api({ base, token, renew }), ended: new AbortController() });
     const bound = (owner, ...names) => Object.fromEntries(names.map((name) => [name, owner[name].bind(owner)]));
-    const act = { ...bound(this, "reveal", "older", "retry", "arrange"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
+    const act = { ...bound(this, "reveal", "retry", "arrange"), ...bound(this.loader, "older"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
     this.view = new View(words, times, act);
     this.look = new Look(host, () => this.looked());
     const on = (target, type, act) => target.addEventListener(type, act, { signal: this.ended.signal });
     on(this.view.list, "keydown", keys(this.view, act));
     on(document, "visibilitychange", () => this.turned());
-    on(window, "online", () => this.retry());
+    on(window, "online", () => (hidden() ? (this.loader.due = true) : this.retry()));
     on(window, "offline", () => this.trouble("offline"));
-    this.below = new IntersectionObserver((entries) => entries.at(-1).isIntersecting && !this.shown.olderFailed && this.older(), {
+    this.below = new IntersectionObserver((entries) => entries.at(-1).isIntersecting && !this.shown.olderFailed && this.loader.older(), {
       root: this.view.scroller,
       rootMargin: "400px",
     });
     this.below.observe(this.view.foot);
-    this.timers.tick = setInterval(() => document.visibilityState === "visible" && this.view.tick(), PACE.times);
+    this.timers.tick = setInterval(() => hidden() || this.view.tick(), PACE.times);
+    this.live = new Live(this.api, {
+      since: () => this.loader.since,
+      hear: (event) => this.hear(event),
+      load: () => this.load(),
+      lost: (refusal) => (refusal.status === 401 ? this.refused(refusal) : navigator.onLine || this.trouble("offline")),
+      found: () => this.trouble(null),
+    });
     this.show();
     if (token || host.getToken) this.start();
   }
@@ -46,99 +51,98 @@ export class Inbox {
   close() {
     this.ended.abort();
     this.api.close();
-    this.stream?.stop();
+    this.live.stop();
+    this.loader.close();
     this.look.stop();
     this.below.disconnect();
-    this.deeds.menu.close();
+    this.deeds.menu?.close();
     this.settings?.close();
     clearInterval(this.timers.tick);
     Object.values(this.timers).forEach(clearTimeout);
   }
 
-  async start() {
-    if (await this.load()) this.listen();
-    else if (this.shown.trouble !== "expired" && !this.ended.signal.aborted) this.later("reload", () => this.start(), this.api.poll);
+  start() {
+    this.started = true;
+    this.starting ??= this.begin().finally(() => (this.starting = null));
   }
 
-  listen() {
-    this.stream?.stop();
-    this.stream = new Stream(this.api, {
-      since: () => this.since,
-      hear: (event) => this.hear(event),
-      poll: () => (document.visibilityState === "visible" ? this.load() : this.count()),
-      lost: (error) => (error.status === 401 ? this.refused(error) : navigator.onLine || this.trouble("offline")),
-      found: () => this.trouble(null),
-    });
-    if (document.visibilityState === "hidden") this.later("away", () => this.rest(), PACE.hidden); // also one that never was in front
+  async begin() {
+    const refusal = await this.load();
+    if (this.ended.signal.aborted || this.shown.trouble === "expired") return;
+    if (!refusal) this.live.start();
+    else this.later("start", () => hidden() || this.start(), spread(Math.max(this.api.poll, refusal.retryAfter ?? 0)));
   }
 
-  // The newest page. `show` brings the person to it; else new rows may have to wait.
-  async load(show = false) {
-    const [told, hidden, resets] = [new Map(), this.deeds.settled(), this.resets];
-    this.loads.add(told);
-    try {
-      const page = await this.api.newest(PAGE);
-      if (this.ended.signal.aborted) return false;
-      if (page) {
-        this.store.recall(page, hidden);
-        this.tell(this.store.refresh(page, show || this.idle(), told));
-        this.since = page.live ?? this.since; // one that is older than the stream's only repeats
-        if (!this.store.items.length) this.older(); // whoever may see none of the newest sees those behind them
-      }
-      if (!page?.partial) this.mended = resets;
-      if (page?.partial) this.later("reload", () => this.load(), this.api.poll);
-      this.trouble(null);
-      return true;
-    } catch (error) {
-      this.refused(error);
-      return false;
-    } finally {
-      this.loads.delete(told);
-    }
+  load(show) {
+    return this.loader.load(show);
   }
 
-  async older() {
-    const { store } = this;
-    if (this.shown.busy || !store.loaded || store.next === null) return;
-    this.show({ busy: true, olderFailed: false });
-    try {
-      for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {
-        const [hidden, cursor] = [this.deeds.settled(), store.next];
-        const page = await this.api.older(cursor);
-        if (this.ended.signal.aborted) return;
-        if (store.next !== cursor) continue; // the list began anew meanwhile, and this page isn't next to it
-        store.recall(page, hidden);
-        added = store.append(page);
-        if (page.partial) throw new Error("partial");
-      }
-      this.show({ busy: false });
-      this.below.unobserve(this.view.foot); // and look again: the foot may still be in view
-      this.below.observe(this.view.foot);
-    } catch (error) {
-      if (!this.ended.signal.aborted) this.show({ busy: false, olderFailed: true });
-    }
+  // The foot may still be in view.
+  lookBelow() {
+    this.below.unobserve(this.view.foot);
+    this.below.observe(this.view.foot);
   }
 
   // What the stream says.
   hear({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
-    for (const told of this.loads) told.set(value?.burst ?? type, value);
-    if (type === "row" && value) {
-      this.tell(Number(this.store.take(value, this.idle())));
-      this.store.uncovered = true;
-      this.look.again();
-    }
-    if (type === "group" && value && this.store.has(value.burst)) this.store.take(value, false);
-    if (type === "marked" && value && this.store.marked(value)) this.later("reload", () => this.load(), PACE.settle); // for its place
-    if (type === "hidden" && value) this.store.mark(value, "hidden");
-    if (type === "count" && value) {
-      this.store.badge = value;
-      this.later("settle", () => this.store.surprised() && this.load(), PACE.settle);
-    }
-    if (type === "reset") this.resets += 1;
-    if (type === "reset") this.later("reload", () => this.load(), Math.random() * PACE.settle);
-    if (this.mended === this.resets) this.since = id ?? this.since; // after its effect: what was not taken in is asked for again
+    if (type === "reset") this.loader.reset(id);
+    else if (value && !this.order.keeps({ type, value })) this.apply({ type, value });
+    this.loader.passed(id); // after its effect: what was not taken in is asked for again
     this.soon();
+  }
+
+  apply({ type, value }) {
+    if (type === "count") return this.count(value);
+    const known = this.store.known(value.burst);
+    const { unread, ...grown } = value;
+    this.order.changed(value.burst, known && !MARKS.includes(type) ? grown : value);
+    this.api.touched();
+    if (type === "row") this.opened(value);
+    if (type === "group" && (known || this.store.reaches(value))) this.grew(value);
+    if (type === "marked" && this.store.marked(value)) this.loader.reload(PACE.settle); // for its place
+    if (type === "hidden") this.store.mark(value, "hidden");
+  }
+
+  opened(row) {
+    if (this.loader.broken) this.loader.loose.add(row.burst);
+    this.tell(Number(this.store.grow(row, this.idle())));
+    this.store.uncovered = true;
+    this.look.again();
+  }
+
+  grew(row) {
+    const news = this.store.grow(row, this.idle());
+    this.tell(Number(news));
+    if (news) this.loader.lacks(row);
+  }
+
+  count(badge) {
+    if (badge.count !== this.store.badge.count || badge.more !== this.store.badge.more) {
+      this.order.changed("count", badge);
+      this.api.touched();
+      this.store.badge = badge;
+    }
+    this.later("settle", () => this.store.surprised() && this.loader.reload(0, true), PACE.settle);
+  }
+
+  // The server has answered a write of ours. The events that it causes come within a moment; those before may be older.
+  answered(write) {
+    write.answered = true;
+    setTimeout(() => {
+      if (this.ended.signal.aborted) return;
+      for (const event of this.order.end(write)) {
+        if (this.agrees(event)) this.apply(event);
+        else this.loader.reload(0, true); // a page knows which of them was the last
+      }
+      this.soon();
+    }, PACE.settle);
+  }
+
+  agrees({ type, value }) {
+    const known = this.store.known(value.burst);
+    if (type === "marked") return !this.store.hidden.has(value.burst) && (!known || known.unread === value.unread);
+    return type === "count" || !known;
   }
 
   // Nobody is reading: at the very top, with pointer and keyboard elsewhere.
@@ -151,54 +155,35 @@ export class Inbox {
     const { store } = this;
     if (store.uncovered && store.unseen() && !store.waiting.size) {
       store.uncovered = false;
-      if (!(await this.load())) return;
+      if (await this.load()) return;
     }
     if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
     this.saw = store.seen;
-    store.looked(); // before the server says so: its next count then tells whether it agrees
+    const read = store.looked(); // before the server says so: its next count then tells whether it agrees
+    const write = this.order.begin(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
     this.show();
     try {
       await this.api.seen(this.saw);
+      this.answered(write);
     } catch {
+      this.order.end(write);
       this.saw = null; // the next page says what is so
-      this.later("reload", () => this.load(), this.api.poll);
+      this.loader.reload(spread(this.api.poll), true);
     }
   }
 
-  // To the front, or to the back.
+  // The tab went to the front or to the back.
   turned() {
-    clearTimeout(this.timers.away);
     this.look.again();
-    if (document.visibilityState === "hidden") {
-      this.store.fresh.clear();
-      this.later("away", () => this.rest(), PACE.hidden);
-      return;
-    }
-    if (!this.store.loaded || this.stream?.failures) this.retry();
-    else this.load();
-    if (this.resting) this.listen();
-    this.resting = false;
-  }
-
-  // A tab in the back keeps only its badge right.
-  rest() {
-    this.stream?.stop();
-    this.resting = true;
-    this.later("away", () => this.count().finally(() => this.resting && this.rest()), this.api.poll);
-  }
-
-  async count() {
-    try {
-      this.store.badge = await this.api.unread();
-      this.show();
-    } catch {
-      // the next one tells
-    }
+    this.live.turned();
+    if (hidden()) this.store.fresh.clear();
+    else if (this.started && !this.live.on) this.retry();
+    else if (this.loader.due) this.load();
   }
 
   async reveal() {
     if (this.store.cut) {
-      this.api.tag = null; // what it stands for has dropped off
+      this.api.touched(); // what the tag stands for has dropped off
       await this.load(true);
     } else this.store.reveal();
     this.show();
@@ -219,8 +204,8 @@ export class Inbox {
   }
 
   retry() {
-    if (this.stream && !this.stream.over) {
-      this.stream.hurry();
+    if (this.live.on) {
+      this.live.hurry();
       this.load();
     } else {
       this.shown.trouble = null;
@@ -229,14 +214,16 @@ export class Inbox {
     }
   }
 
-  refused({ status }) {
+  refused({ status, retryAfter = 0 }) {
     if (this.ended.signal.aborted) return;
-    this.trouble(status === 401 || status === 403 ? "expired" : navigator.onLine ? "failed" : "offline");
-    const alone = this.store.loaded && !this.stream?.failures; // else starting or polling tries again
-    if (alone && this.shown.trouble !== "expired") this.later("reload", () => this.load(), this.api.poll);
+    const expired = status === 401 || status === 403;
+    this.trouble(expired ? "expired" : navigator.onLine ? "failed" : "offline");
+    if (expired) this.live.stop();
+    else if (this.live.stream.open) this.loader.reload(spread(Math.max(this.api.poll, retryAfter)));
   }
 
   trouble(trouble) {
+    if (this.shown.trouble === trouble) return;
     this.shown.trouble = trouble;
     this.soon();
   }

@@ -2,8 +2,9 @@
 
 import { MOST_ROWS } from "./pace.js";
 
-const at = (item) => Date.parse(item.opened_at) || 0;
+export const at = (item) => Date.parse(item.opened_at) || 0;
 const newestFirst = (one, other) => at(other) - at(one); // sort is stable: the server's order stands among equals
+const changed = (item, changes) => (changes.has(item.burst) ? { ...item, ...changes.get(item.burst) } : item);
 
 export class Store {
   items = [];
@@ -24,19 +25,24 @@ export class Store {
   whole = false; // a page that wasn't partial was: only such a one says what is behind it
   partial = false;
 
-  // The newest page. New rows wait unless `show`. Says how many there were.
-  refresh(page, show, told = new Map()) {
+  // Whether there may be rows between the page and those that are shown. `loose` are rows that prove nothing.
+  misses(page, loose) {
+    const meets = page.items.some(({ burst }) => this.has(burst) && !loose.has(burst));
+    return this.items.length > 0 && page.next !== null && !page.partial && !meets;
+  }
+
+  // The newest page. `changes` happened since it was asked for. New rows wait unless `show`. Returns how many there were.
+  refresh(page, { show, changes, loose }) {
     const first = !this.whole || !this.items.length; // nothing that is known to meet the page
     const quiet = !this.loaded;
-    const known = page.items.some((item) => this.has(item.burst));
-    const gap = this.items.length > 0 && page.next !== null && !known && !page.partial;
+    const gap = this.misses(page, loose);
     const bare = !page.items.length && page.next !== null && !page.partial; // there is nothing to lead to
     if ((gap || this.cut) && !show && !bare) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
-    else this.prune(page, told);
+    else this.prune(page, changes);
     const last = this.items.at(-1) ?? { opened_at: Infinity };
-    for (const item of page.items.toReversed()) news += this.take(told.get(item.burst) ?? item, show || first || !(at(item) > at(last)));
+    for (const item of page.items.toReversed()) news += this.take(changed(item, changes), show || first || !(at(item) > at(last)));
     const place = new Map(page.items.map((item, index) => [item.burst, index]));
     const stands = (item) => place.get(item.burst) ?? page.items.length;
     this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // what came back from hiding, too
@@ -44,7 +50,7 @@ export class Store {
     this.whole ||= !page.partial;
     this.partial = page.partial;
     this.advance(page.seen);
-    if (page.badge) this.settle(told.get("count") ?? page.badge);
+    if (page.badge) this.settle(changes.get("count") ?? page.badge);
     this.trim();
     return quiet ? 0 : news;
   }
@@ -58,19 +64,20 @@ export class Store {
   }
 
   // What the page should show and doesn't was hidden elsewhere, or taken back.
-  prune(page, told) {
+  prune(page, changes) {
     if (page.partial) return;
-    const there = new Set([...page.items.map((item) => item.burst), ...told.keys()]);
-    const reach = page.next === null ? -Infinity : at(page.items.at(-1) ?? {});
+    const there = new Set([...page.items, ...changes.values()].map(({ burst }) => burst));
+    const reach = page.reach ?? (page.next === null ? -Infinity : at(page.items.at(-1) ?? {}));
     const stays = (item) => there.has(item.burst) || at(item) <= reach;
     this.items = this.items.filter(stays);
     for (const item of [...this.waiting.values()]) if (!stays(item)) this.waiting.delete(item.burst);
   }
 
   // An older page. Far down, the newest rows drop off: the document stays bounded either way.
-  append(page) {
+  append(page, changes) {
     const last = this.items.at(-1);
-    const loud = page.items.filter((item) => !this.hidden.has(item.burst) && !this.silenced.has(item.subject));
+    const items = page.items.map((item) => changed(item, changes));
+    const loud = items.filter((item) => !this.hidden.has(item.burst) && !this.silenced.has(item.subject));
     const older = loud.filter((item) => !this.has(item.burst) && (!last || at(item) <= at(last)));
     this.items = [...this.items, ...older].sort(newestFirst);
     this.elsewhere = Math.max(0, this.elsewhere - older.filter((item) => item.unread).length);
@@ -89,7 +96,7 @@ export class Store {
     if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
     const place = this.place(item.burst);
     if (place !== undefined) {
-      this.items = this.items.with(place, item);
+      if (JSON.stringify(item) !== JSON.stringify(this.items[place])) this.items = this.items.with(place, item);
       return false;
     }
     const news = !this.waiting.has(item.burst);
@@ -101,6 +108,24 @@ export class Store {
     while (this.waiting.size > MOST_ROWS) this.waiting.delete(this.waiting.keys().next().value);
     this.trim();
     return news;
+  }
+
+  // A row that opened or grew just now. Of one that is known already, pages and marks alone say whether it is unread.
+  grow(item, show) {
+    const known = this.known(item.burst);
+    return this.take(known ? { ...item, unread: known.unread } : item, show);
+  }
+
+  // Rows that were missed. Returns how many are new.
+  fit(items, show, changes) {
+    let news = 0;
+    for (const item of items.toReversed()) if (this.reaches(item)) news += this.take(changed(item, changes), show);
+    return news;
+  }
+
+  // Whether the item's place is among the rows that are loaded.
+  reaches(item) {
+    return this.loaded && !this.cut && (this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity }));
   }
 
   reveal() {
@@ -128,18 +153,18 @@ export class Store {
 
   // Marked on another device, or here: back in its place if it was hidden. Says whether it came back.
   marked(item) {
-    const known = this.waiting.get(item.burst) ?? this.find(item.burst);
-    const loaded = this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity });
+    const known = this.known(item.burst);
     this.hidden.delete(item.burst);
     if (!item.unread) this.kept.delete(item.burst);
     else if (known && !known.unread) this.kept.add(item.burst);
     if (known) this.take(item, false);
-    else if (loaded && !this.cut) this.put(item.burst, item);
+    else if (this.reaches(item)) this.put(item.burst, item);
     return !known;
   }
 
-  recall(page, hidden) {
-    for (const item of page.items) if (hidden.has(item.burst)) this.marked(item);
+  // What is on a page that was asked for after it was hidden was taken back on another device.
+  recall(page, hidden, changes) {
+    for (const item of page.items) if (hidden.has(item.burst) && !changes.has(item.burst)) this.marked(item);
   }
 
   // A mark that the server didn't take.
@@ -172,8 +197,12 @@ export class Store {
     return this.items.find((item) => item.burst === burst);
   }
 
+  known(burst) {
+    return this.waiting.get(burst) ?? this.find(burst);
+  }
+
   has(burst) {
-    return this.waiting.has(burst) || this.find(burst) !== undefined;
+    return this.known(burst) !== undefined;
   }
 
   // A later token would cover rows that nobody has been shown.
@@ -182,14 +211,16 @@ export class Store {
     if (token && !this.waiting.size && !this.cut) this.seen = token;
   }
 
-  // What is shown is no longer unread, but is still told apart until the person leaves.
+  // What is shown is no longer unread, but is still told apart until the user leaves. Returns what became read by it.
   looked() {
-    this.lookedAt = new Set(this.items.map((item) => item.burst));
-    const fresh = this.items.filter(({ unread, burst }) => unread || this.fresh.has(burst)); // what has dropped off is forgotten
-    this.fresh = new Set(fresh.map((item) => item.burst));
-    this.items = this.items.map((item) => (item.unread && !this.kept.has(item.burst) ? { ...item, unread: false } : item));
+    const read = this.items.filter(({ unread, burst }) => unread && !this.kept.has(burst)).map(({ burst }) => burst);
+    const shown = new Set(this.items.map(({ burst }) => burst)); // what has dropped off is forgotten
+    this.lookedAt = shown;
+    this.fresh = new Set([...this.fresh, ...read]).intersection(shown);
+    this.items = this.items.map((item) => (read.includes(item.burst) ? { ...item, unread: false } : item));
     this.elsewhere = 0;
     this.badge = { count: this.unread(), more: false };
+    return read;
   }
 
   unseen() {

@@ -1,101 +1,107 @@
-// The live line: the stream while there is one, polling while there is none; it comes back by itself.
+// The server-sent events of the inbox: one connection, opened again after a cut with growing, partly random waits.
 
 import { Refused } from "./api.js";
-import { FAILURES_BEFORE_POLLING, PACE } from "./pace.js";
+import { PACE, spread } from "./pace.js";
 import { reader } from "./sse.js";
 
+const NO_STREAM = [404, 405, 406, 501];
+
 export class Stream {
+  open = false; // the server has sent something over this connection
   failures = 0;
   retry = PACE.backoff;
-  missing = 0; // until when there is no stream to be had
-  over = false;
+  notBefore = 0; // the server asked to wait until then, or there is no stream here
 
-  // `since()` is the id to go on from, `hear(event)` for what the stream says, `poll()` where there is none, `lost(error)` and
-  // `found()` as the line comes and goes.
+  // `since()` returns the id to resume from. `opened()`, `heard(event)` and `closed(refusal or null)` report what happens.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
-    this.run();
+  }
+
+  start() {
+    if (this.run) return;
+    this.run = new AbortController();
+    this.follow(this.run.signal);
   }
 
   stop() {
-    this.over = true;
-    this.line?.abort();
+    this.run?.abort();
     this.wake?.();
+    this.run = null;
+    this.open = false;
   }
 
-  // There is reason to believe that it works again: don't wait any longer.
+  // Skips the back-off, but not a wait that the server asked for. Returns whether it connects now.
   hurry() {
-    this.wake?.();
+    const ready = this.notBefore <= Date.now();
+    if (ready) this.wake?.();
+    this.start();
+    return ready;
   }
 
-  async run() {
-    while (!this.over) {
-      const error = await this.listen();
-      if (this.over) return;
-      if (error?.status === 401) this.stop(); // until there is another token
-      const poll = this.failures >= FAILURES_BEFORE_POLLING;
-      if (error) this.listener.lost(error);
-      if (this.over) return;
-      if (poll) await this.listener.poll();
-      // Where nobody answers at all, what comes back soon is found soon.
-      const wait = poll && this.missing > Date.now() ? this.api.poll : this.backoff();
-      await this.pause(Math.max(error?.retryAfter ?? 0, wait));
+  // The machine may have slept, and its timers with it.
+  check() {
+    if (this.open && Date.now() - this.line.heardAt > PACE.silence) this.line.abort();
+  }
+
+  async follow(stopped) {
+    while (!stopped.aborted) {
+      while (this.notBefore > Date.now() && !stopped.aborted) await this.pause(this.notBefore - Date.now());
+      if (stopped.aborted) return;
+      const refusal = await this.connect(stopped);
+      if (stopped.aborted) return;
+      this.open = false;
+      // A proxy that cuts each stream after a moment must not make it cost more than polling.
+      this.failures = Date.now() - this.line?.openedAt >= this.api.poll ? 1 : this.failures + 1;
+      this.notBefore = Date.now() + spread(NO_STREAM.includes(refusal?.status) ? PACE.noStream : (refusal?.retryAfter ?? 0));
+      this.listener.closed(refusal);
+      if (!stopped.aborted) await this.pause(this.backoff());
     }
   }
 
-  // Returns when the line has ended, with the refusal if there was one.
-  async listen() {
-    if (this.missing > Date.now()) return null;
-    this.line = new AbortController();
+  // Returns when the connection has ended, with the refusal if there was one.
+  async connect(stopped) {
+    if (!self.TextDecoderStream || !("body" in Response.prototype)) return new Refused(404);
+    const line = (this.line = new AbortController());
     try {
-      this.listenClosely();
-      const answer = await this.api.stream(this.listener.since(), this.line.signal);
+      watch(line);
+      const answer = await this.api.stream(this.listener.since(), AbortSignal.any([stopped, line.signal]));
       if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) throw new Refused(404);
-      await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
-      this.failures += 1;
+      await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader(), line, stopped);
       return null;
     } catch (error) {
-      const refused = error instanceof Refused ? error : new Refused(0);
-      this.failures += 1;
-      if ([404, 405, 406, 501].includes(refused.status)) {
-        this.failures = FAILURES_BEFORE_POLLING;
-        this.missing = Date.now() + PACE.noStream;
-        return null;
-      }
-      return refused;
+      return error instanceof Refused ? error : new Refused(0);
     } finally {
-      clearTimeout(this.watch);
+      clearTimeout(line.silence);
+      line.abort();
     }
   }
 
-  async read(chunks) {
-    const feed = reader((event) => this.hear(event));
+  async read(chunks, line, stopped) {
+    const feed = reader((event) => stopped.aborted || this.hear(event));
     for (;;) {
       const { value, done } = await chunks.read();
-      if (done) return;
-      this.listenClosely();
-      if (this.failures) this.listener.found();
-      this.failures = 0;
+      if (done || stopped.aborted) return;
+      watch(line);
+      if (!this.open) this.begin(line);
       feed(value);
     }
   }
 
+  begin(line) {
+    this.open = true;
+    line.openedAt = Date.now();
+    this.listener.opened();
+  }
+
   hear(event) {
-    if (this.over) return;
     if (event.type === "retry") this.retry = Math.min(Math.max(event.retry, 100), PACE.slowest);
-    else this.listener.hear(event);
+    else this.listener.heard(event);
   }
 
-  // A proxy may keep a dead line open for hours: silence ends it.
-  listenClosely() {
-    clearTimeout(this.watch);
-    this.watch = setTimeout(() => this.line.abort(), PACE.silence);
-  }
-
-  // Half by chance, so that a crowd that was cut off together doesn't return together.
+  // Half of it random, so that clients that were cut off together do not return together.
   backoff() {
-    const most = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), PACE.slowest);
-    return most * (0.5 + Math.random() / 2);
+    const longest = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), PACE.slowest);
+    return longest * (0.5 + Math.random() / 2);
   }
 
   pause(wait) {
@@ -107,4 +113,11 @@ export class Stream {
       };
     });
   }
+}
+
+// A proxy can keep a dead connection open for hours: silence ends it.
+function watch(line) {
+  line.heardAt = Date.now();
+  clearTimeout(line.silence);
+  line.silence = setTimeout(() => line.abort(), PACE.silence);
 }

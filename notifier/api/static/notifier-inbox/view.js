@@ -1,6 +1,6 @@
 // The element's inside: what stands where in which state. It shows the store and decides nothing.
 
-import { ALERT, BELL, CLOUD, GEAR, UP, el, icon } from "./dom.js";
+import { ALERT, BELL, CLOUD, GEAR, UP, el, hide, icon, write } from "./dom.js";
 import { Row } from "./row.js";
 
 export class View {
@@ -28,22 +28,22 @@ export class View {
 
   show(store, { trouble, busy, olderFailed }) {
     const shown = store.items.length > 0;
-    this.scroller.setAttribute("aria-busy", String(busy));
-    this.skeleton.hidden = shown || Boolean(trouble) || (store.loaded && !busy);
+    if (this.scroller.ariaBusy !== String(busy)) this.scroller.ariaBusy = String(busy);
+    hide(this.skeleton, shown || Boolean(trouble) || (store.loaded && !busy));
     this.showRows(store);
     this.showBadge(store.badge);
     this.showPill(store);
     this.showNotice(shown && trouble ? trouble : store.partial ? "partial" : null);
     this.showState(shown ? null : (trouble ?? (store.loaded && !store.waiting.size && store.next === null && !store.partial ? "empty" : null)));
-    this.older.hidden = !(shown || olderFailed) || store.next === null;
-    this.older.textContent = olderFailed ? this.words.olderFailed : busy ? this.words.loading : this.words.older;
-    this.end.hidden = !shown || store.next !== null || store.partial;
-    this.list.hidden = !shown;
+    hide(this.older, !(shown || olderFailed) || store.next === null);
+    write(this.older, olderFailed ? this.words.olderFailed : busy ? this.words.loading : this.words.older);
+    hide(this.end, !shown || store.next !== null || store.partial);
+    hide(this.list, !shown);
   }
 
   showRows(store) {
-    const held = this.held();
     const there = new Set(store.items.map((item) => item.burst));
+    const held = this.held(there);
     for (const [burst, row] of this.rows) if (!there.has(burst)) this.drop(burst, row);
     let after = null;
     for (const item of store.items) {
@@ -57,12 +57,13 @@ export class View {
     if (held) this.scroller.scrollTop += held.node.offsetTop - held.top;
   }
 
-  // Rows that come or go above don't move what is being read.
-  held() {
-    if (this.scroller.scrollTop < 8) return null;
+  // Rows that come or go above don't move what is being read: the first row in view that stays.
+  held(there) {
     const top = this.scroller.scrollTop;
-    const row = [...this.rows.values()].find(({ node }) => node.offsetTop + node.offsetHeight > top);
-    return row ? { node: row.node, top: row.node.offsetTop } : null;
+    if (top < 8) return null;
+    const staying = new Set([...there].map((burst) => this.rows.get(burst)?.node));
+    const node = [...this.list.children].find((each) => staying.has(each) && each.offsetTop + each.offsetHeight > top);
+    return node ? { node, top: node.offsetTop } : null;
   }
 
   add(burst) {
@@ -93,13 +94,15 @@ export class View {
   }
 
   showBadge({ count, more }) {
-    this.badge.hidden = !count;
+    hide(this.badge, !count);
+    if (this.badge.firstChild?.textContent === `${count}${more ? "+" : ""}`) return;
     this.badge.replaceChildren(el("span", { "aria-hidden": "true" }, `${count}${more ? "+" : ""}`), el("span", { class: "sr" }, this.words.unreadCount(count, more)));
   }
 
   showPill({ waiting, cut }) {
-    this.pill.hidden = !waiting.size && !cut;
-    this.pill.replaceChildren(icon(UP), waiting.size ? this.words.news(waiting.size, cut) : this.words.newest);
+    hide(this.pill, !waiting.size && !cut);
+    const text = waiting.size ? this.words.news(waiting.size, cut) : this.words.newest;
+    if (this.pill.textContent !== text) this.pill.replaceChildren(icon(UP), text);
   }
 
   showNotice(kind) {
