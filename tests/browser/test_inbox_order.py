@@ -126,6 +126,7 @@ def test_own_mark_is_not_undone_by_an_older_page_where_there_is_no_stream(opened
     opened.open()
     expect(opened.rows).to_have_count(5)
     log(opened)
+    inbox.items[4]["count"] = 2  # or the page would be a 304
     page_on_its_way(opened)
     mark(opened, "u")
     page_arrives(opened)

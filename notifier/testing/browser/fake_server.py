@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -91,11 +92,12 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _page(self, query: dict[str, str]) -> None:
-        early = self.inbox.page(query.get("cursor"), int(query.get("limit", "20"))) if self.inbox.stale else None
+        cursor, limit = query.get("cursor"), int(query.get("limit", "20"))
+        early = deepcopy(self.inbox.page(cursor, limit)) if self.inbox.stale else None
         self.inbox.gate.wait(20)
         if "cursor" in query and self.inbox.older_status != 200:
             return self._answer(self.inbox.older_status, {"code": "store_unavailable"})
-        page = early or self.inbox.page(query.get("cursor"), int(query.get("limit", "20")))
+        page = early or self.inbox.page(cursor, limit)
         shown = {name: value for name, value in page.items() if name not in ("seen", "live")}
         tag = f'W/"{hash(json.dumps(shown))}"'
         if self.headers["If-None-Match"] == tag:
