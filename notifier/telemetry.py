@@ -77,6 +77,9 @@ class Metrics:
             "bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows."
         )
         self.drifted = self._counter("bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong.")
+        self.garbage = self._counter(
+            "cache_garbage_total", "Garbage that was found in Redis and discarded, by kind of key.", "kind"
+        )
         self.outages = self._counter("outages_total", "Steps put off because a part didn't answer.", "part")
         self.lag = self._gauge("lag_records", "Records behind the group's commit.", "stream")
         self.waiting = self._gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")

@@ -35,10 +35,11 @@ def serve(
     profile = choose(settings)
     try:
         profile.warm()
-        ports = profile.ports()
+        metrics = Metrics()
+        ports = profile.ports(metrics)
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
-        system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner)
-        app = create(system, profile.reads(), keys, empty=profile.empty)
+        system = System(ports=ports, settings=settings, metrics=metrics, owner=owner)
+        app = create(system, profile.reads(metrics), keys, empty=profile.empty)
         listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
     finally:
         profile.close()

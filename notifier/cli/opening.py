@@ -60,10 +60,11 @@ def require_schema(settings: Settings) -> None:
         profile.close()
 
 
-def system_of(profile: Profile, settings: Settings, role: str) -> System:
+def system_of(profile: Profile, settings: Settings, role: str, metrics: Metrics | None = None) -> System:
     profile.warm()
-    ports = profile.ports()
-    return System(ports=ports, settings=settings, metrics=Metrics(), owner=owner(role, ports.nonces.new()))
+    metrics = metrics or Metrics()
+    ports = profile.ports(metrics)
+    return System(ports=ports, settings=settings, metrics=metrics, owner=owner(role, ports.nonces.new()))
 
 
 def overview_of(ports: Ports, settings: Settings) -> Overview:

@@ -83,6 +83,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.cli.opening import system_of
     from notifier.profiles import choose
     from notifier.profiles.providers import require_credentials
+    from notifier.telemetry import Metrics
     from workers.host import run
 
     role = numbered(pool, number)
@@ -91,11 +92,11 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     require_credentials(settings.push, [each for each in Platform if pool in ("push", f"push.{each}")])
     profile = choose(settings)
     try:
-        app, beat = profile.application(Pool(pool)), beating(role, settings, parent)
+        metrics, beat = Metrics(), beating(role, settings, parent)
         run(
             Pool(pool),
-            lambda beat, stopping: system_of(profile, settings, role).work(beat, stopping),
-            app,
+            lambda beat, stopping: system_of(profile, settings, role, metrics).work(beat, stopping),
+            profile.application(Pool(pool), metrics),
             sign(role, settings, beat),
             beat,
         )

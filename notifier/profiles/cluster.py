@@ -87,6 +87,7 @@ from notifier.profiles.inspection import Inspection
 from notifier.profiles.looking import Look, inspected
 from notifier.profiles.providers import providers, served
 from notifier.system import Reads
+from notifier.telemetry import Metrics
 
 
 class Clustered:
@@ -168,9 +169,12 @@ class Clustered:
         # While one waits for the store's answers, the other one cuts: alone it leaves a sixth of two cores idle.
         return {Pool.P0: 2, Pool.P1: 2}
 
-    def ports(self) -> Ports:
+    def ports(self, metrics: Metrics | None = None) -> Ports:
         cluster, clock, nonces = self._cluster, self._clock, UuidNonces()
-        cache, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
+        cache, queue = (
+            connect(self.redis_url(), metrics),
+            CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
+        )
         log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):
@@ -228,8 +232,8 @@ class Clustered:
         )
         return versioned(ports)
 
-    def reads(self) -> Reads:
-        cache, reader = connect_async(self.redis_url()), Reader(self._cluster)
+    def reads(self, metrics: Metrics | None = None) -> Reads:
+        cache, reader = connect_async(self.redis_url(), metrics), Reader(self._cluster)
         self._leaving.push_async_callback(cache.aclose)
         versions = RedisInboxVersions(cache)
         self._leaving.push_async_callback(versions.close)
@@ -249,8 +253,8 @@ class Clustered:
     async def leave(self) -> None:
         await self._leaving.aclose()
 
-    def application(self, pool: Pool) -> Any:
-        return application(brokers(self._settings, self.redis_url())[pool], pool)
+    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def empty(self) -> bool:
         """It is others' too, for all we know."""

@@ -77,6 +77,7 @@ from notifier.profiles.inspection import Inspection
 from notifier.profiles.providers import providers, served
 from notifier.profiles.rediss import checked
 from notifier.system import Reads
+from notifier.telemetry import Metrics
 
 NOWHERE = "redis://127.0.0.1:1"
 """While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""
@@ -147,9 +148,12 @@ class Embedded:
         pid = self._server.pid if self._server else None
         return {} if pid is None else {"valkey": pid}
 
-    def ports(self) -> Ports:
+    def ports(self, metrics: Metrics | None = None) -> Ports:
         files, clock, nonces = self._files, self._clock, UuidNonces()
-        redis, queue = connect(self.redis_url()), CeleryQueue(brokers(self._settings, self.redis_url()))
+        redis, queue = (
+            connect(self.redis_url(), metrics),
+            CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
+        )
         log = SqliteLog(files.log, clock)
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, redis.close, queue.close):
@@ -207,8 +211,8 @@ class Embedded:
         )
         return versioned(ports)
 
-    def reads(self) -> Reads:
-        redis, reader = connect_async(self.redis_url()), Reader()
+    def reads(self, metrics: Metrics | None = None) -> Reads:
+        redis, reader = connect_async(self.redis_url(), metrics), Reader()
         self._leaving.push_async_callback(redis.aclose)
         versions = RedisInboxVersions(redis)
         self._leaving.push_async_callback(versions.close)
@@ -228,8 +232,8 @@ class Embedded:
     async def leave(self) -> None:
         await self._leaving.aclose()
 
-    def application(self, pool: Pool) -> Any:
-        return application(brokers(self._settings, self.redis_url())[pool], pool)
+    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
+        return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def empty(self) -> bool:
         return empty(self._run / "valkey")

@@ -8,6 +8,7 @@ from notifier.domain.slice import Pool
 from notifier.ports.chosen import Ports
 from notifier.profiles.inspection import Inspection
 from notifier.system import Reads
+from notifier.telemetry import Metrics
 
 
 class Profile(Protocol):
@@ -68,11 +69,14 @@ class Profile(Protocol):
         """Of the pools that have more than one on a machine of their own."""
         ...
 
-    def ports(self) -> Ports:
-        """Of this process: nothing is shared with a parent or a child. Connects at first use."""
+    def ports(self, metrics: Metrics | None = None) -> Ports:
+        """Of this process: nothing is shared with a parent or a child. Connects at first use.
+
+        With metrics the adapters count what they discard; only a role has somebody who reads them.
+        """
         ...
 
-    def reads(self) -> Reads:
+    def reads(self, metrics: Metrics | None = None) -> Reads:
         """Of one event loop; connects at first use."""
         ...
 
@@ -80,7 +84,7 @@ class Profile(Protocol):
         """Closes what the reads of this event loop have opened."""
         ...
 
-    def application(self, pool: Pool) -> Any:
+    def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
         """The Celery application of the pool, which its host runs; connects to nothing yet."""
         ...
 

@@ -134,12 +134,15 @@ def test_every_hour_has_an_end(valkey: Valkey) -> None:
     assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
 
 
-def test_what_isn_t_ours_under_our_name_is_read_as_far_as_a_shard_goes(valkey: Valkey) -> None:
+def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None:
     valkey.client.set(f"active:{HOUR}:0", b"\x01" + bytes(NEIGHBOURS * SHARD_BYTES + 1_000) + b"\x01")
     valkey.client.set("active:rolled-up", b"yesterday")
     hours = RedisActiveHours(valkey.client)
-    assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[0]]
+    assert hours.read(HOUR, range(NEIGHBOURS)) == {}
     assert hours.last_rolled_up() is None
+    valkey.client.set(f"active:{HOUR}:0", b"\xff" * SHARD_BYTES)
+    hours.touch([Member(7)], HOUR)
+    assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[7]]
 
 
 def test_two_hundred_million_who_come_in_every_hour_are_kept_in_half_a_gigabyte(valkey: Valkey) -> None:

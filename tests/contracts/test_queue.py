@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, TASK, application, on_redis, queue_names
+from notifier.adapters.celery.application import ANSWER_WITHIN, application, on_redis, queue_names
 from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.celery.transport import TASK
 from notifier.domain.audience import Tier
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import PHONES, Pool, Slice, Step

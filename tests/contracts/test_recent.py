@@ -113,12 +113,20 @@ def test_what_a_stranger_wrote_costs_at_most_the_memory_of_that_event(said: byte
     assert recent.digests([ONE, TWO])[TWO] == "b"
 
 
-def test_a_key_of_another_kind_fails_as_a_cache_does(valkey: Valkey) -> None:
+def test_event_under_a_key_of_another_type_is_unknown_until_it_is_remembered(valkey: Valkey) -> None:
     recent = RedisRecent(valkey.client)
     recent.remember({ONE: "a"})
-    for name in valkey.client.scan_iter():
-        valkey.client.delete(name)
-        valkey.client.lpush(name, "x")
-    with pytest.raises(CacheUnavailable):
-        recent.digests([ONE])
+
+    def garble() -> None:
+        for name in valkey.client.scan_iter():
+            valkey.client.delete(name)
+            valkey.client.lpush(name, "x")
+
+    garble()
+    assert recent.digests([ONE]) == {}
+    assert not recent.recall(None, ONE.id)
     recent.remember({ONE: "a"})
+    garble()
+    recent.remember({ONE: "b"})
+    assert recent.digests([ONE]) == {ONE: "b"}
+    assert recent.recall(ONE.source, ONE.id)

@@ -11,6 +11,7 @@ import pytest
 
 from notifier.adapters.redis import RedisActivity, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.address import several
+from notifier.adapters.redis.checksum import unwrap
 from notifier.adapters.redis.client import TIMEOUT, connect, connect_async
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
 from notifier.adapters.redis.inspection import look
@@ -152,12 +153,13 @@ def test_sentinels_lead_to_the_replica_once_the_primary_is_dead(tmp_path: Path) 
                 with pytest.raises(CacheUnavailable):
                     pressure.raise_to(0.5, HOUR)
                 until(lambda: told(pressure), within=40)
-            assert asyncio.run(_read(url)) == b"0.5"
+            assert unwrap("pressure", asyncio.run(_read(url))) == b"0.5"
 
 
-async def _read(url: str) -> object:
+async def _read(url: str) -> bytes:
     async with connect_async(url) as client:
-        return await client.get("pressure")
+        held: bytes = await client.get("pressure")  # type: ignore[assignment]  # nothing decodes it
+        return held
 
 
 def _until_known(sentinel: str, password: str) -> None:

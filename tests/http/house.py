@@ -165,8 +165,9 @@ class House:
             nonces=CountedNonces(),
             chance=lambda: 0.5,
         )
-        self.ports = versioned(ports)
-        self.reads = Reads(
+        self.metrics = Metrics()
+        self.ports = versioned(self.chosen(ports))
+        reads = Reads(
             people=self.people,
             preferences=MemoryPreferences(self.people),
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
@@ -178,10 +179,18 @@ class House:
             clock=clock,
             nonces=CountedNonces(),
         )
-        self.system = System(ports=self.ports, settings=settings or Settings(), metrics=Metrics(), owner="a test")
+        self.reads = self.chosen_reads(reads)
+        self.system = System(ports=self.ports, settings=settings or Settings(), metrics=self.metrics, owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
         self.system.voice.speak()  # as a pump does when it begins
+
+    def chosen(self, ports: Ports) -> Ports:
+        """For a house with other adapters."""
+        return ports
+
+    def chosen_reads(self, reads: Reads) -> Reads:
+        return reads
 
     def app(
         self,

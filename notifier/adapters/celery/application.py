@@ -11,12 +11,13 @@ from urllib.parse import urlunsplit
 from celery import Celery
 from kombu.connection import Connection
 from kombu.entity import Queue
+from kombu.transport import redis
 
+from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTransport
 from notifier.config.urls import split
 from notifier.domain.dispatch import CREDITS
 from notifier.domain.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
-
-TASK = "notifier.slice"
+from notifier.telemetry import Metrics
 
 DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """On one Redis each pool has a database of its own: pools that share one restore each other's running tasks.
@@ -47,6 +48,11 @@ WORKER_ANSWER_WITHIN = 5.0
 
 class Patient(Connection):
     """Looks for a lost broker for ever, and soon: the usual pause grows to half a minute, P0 has one second."""
+
+    def get_transport_cls(self) -> Any:
+        usual: Callable[..., Any] = super().get_transport_cls
+        transport = usual()
+        return TidyTransport if transport is redis.Transport else transport
 
     def _ensure_connection(self, errback: Any = None, max_retries: Any = None, *_: Any, **options: Any) -> Any:
         pace = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
@@ -88,8 +94,10 @@ def queue_of(piece: Slice) -> str:
     return queue_names(piece.pool)[0 if piece.passes else -1]
 
 
-def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN) -> Celery:
-    """On the pool's own broker; connects to nothing yet.
+def application(
+    broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN, metrics: Metrics | None = None
+) -> Celery:
+    """On the pool's own broker; connects to nothing yet. With metrics it counts the garbage that it discards there.
 
     The same settings make the producer and the worker, so that they can't disagree.
     """
@@ -131,7 +139,9 @@ def application(broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=1,
-        broker_transport_options=_transport_options(broker, answer_within),
+        broker_transport_options=_transport_options(
+            broker, answer_within, BrokerKeys.of(queue_names(pool), metrics.garbage if metrics else None)
+        ),
     )
     return app
 
@@ -155,10 +165,11 @@ def _queues(broker: str, pool: Pool) -> list[Queue]:
     return [*made, usual(name, routing_key=name, queue_arguments=arguments)]
 
 
-def _transport_options(broker: str, answer_within: float) -> dict[str, Any]:
+def _transport_options(broker: str, answer_within: float, keys: BrokerKeys) -> dict[str, Any]:
     if not is_redis(broker):
         return {"read_timeout": answer_within, "write_timeout": answer_within}
     return {
+        OPTION: keys,
         "visibility_timeout": VISIBILITY.total_seconds(),
         "socket_timeout": answer_within,
         "socket_connect_timeout": ANSWER_WITHIN,

@@ -10,7 +10,6 @@ from kombu.exceptions import KombuError
 
 from notifier.adapters.celery.application import (
     ANSWER_WITHIN,
-    TASK,
     application,
     declaration,
     is_redis,
@@ -19,9 +18,11 @@ from notifier.adapters.celery.application import (
 )
 from notifier.adapters.celery.breaker import Breaker
 from notifier.adapters.celery.confirmed import Confirmed
+from notifier.adapters.celery.transport import TASK
 from notifier.config.urls import split
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.slice import Pool, Slice
+from notifier.telemetry import Metrics
 
 T = TypeVar("T")
 
@@ -32,10 +33,10 @@ Producer = Any
 class CeleryQueue:
     """Thread-safe. Connects at the first use, and again at the first use after an error."""
 
-    def __init__(self, brokers: Mapping[Pool, str]) -> None:
+    def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
         breakers: dict[str, Breaker] = defaultdict(Breaker)
         self._lanes = {
-            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc])
+            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc], metrics)
             for pool, url in brokers.items()
         }
 
@@ -57,8 +58,8 @@ class CeleryQueue:
 class Lane:
     """One pool's way into its queues."""
 
-    def __init__(self, broker: str, pool: Pool, breaker: Breaker) -> None:
-        self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN)
+    def __init__(self, broker: str, pool: Pool, breaker: Breaker, metrics: Metrics | None) -> None:
+        self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN, metrics=metrics)
         self._breaker = breaker
         self._queues = queue_names(pool)
         self._declaration = declaration(broker)

@@ -5,14 +5,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from notifier.adapters.redis.calls import ScriptCall, ask, ask_async
 from notifier.adapters.redis.client import AsyncClient, Client
-from notifier.adapters.redis.scripts import Script
+from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.scripts import CHECKSUM, Script
+from notifier.adapters.redis.values import Value
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.subject import Member
 from notifier.ports.activity import KEPT
-
-_ROLLED_UP = "active:rolled-up"
 
 NEIGHBOURS = 16
 """Shards in one string: what is gathered in some seconds is for all of them, and each string costs the client ten
@@ -21,7 +22,8 @@ microseconds."""
 _MEMBERS = NEIGHBOURS * SHARD_MEMBERS
 
 
-_TOUCH = Script.named("touch")
+_TOUCH = Script.named(CHECKSUM, "touch")
+_HOURS = Script.named(CHECKSUM, "hours")
 
 
 class RedisActivity:
@@ -29,53 +31,46 @@ class RedisActivity:
         self._client = client
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        with self._client.answered():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for call in _touches(members, hour):
-                    pipe.eval(*call)
-                await pipe.execute()
+        await ask_async(self._client, list(_touches(members, hour)))
 
 
 class RedisActiveHours:
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._rolled_up = Value(client, Kind.ACTIVE.key("rolled-up"))
 
     def touch(self, members: Collection[Member], hour: int) -> None:
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            for call in _touches(members, hour):
-                pipe.eval(*call)
-            pipe.execute()
+        ask(self._client, list(_touches(members, hour)))
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            for shard in shards:
-                first = shard % NEIGHBOURS * SHARD_BYTES
-                pipe.getrange(_name(hour, shard // NEIGHBOURS), first, first + SHARD_BYTES - 1)
-            found = pipe.execute()
-        return {shard: bits for shard, said in zip(shards, found, strict=True) if (bits := _bits(said)).any()}
+        places = defaultdict[int, list[int]](list)
+        for shard in shards:
+            places[shard // NEIGHBOURS].append(shard)
+        calls = [
+            ScriptCall(_HOURS, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in some)))
+            for place, some in places.items()
+        ]
+        bitmaps = (bitmap for answer in ask(self._client, calls) for bitmap in answer)
+        asked = (shard for some in places.values() for shard in some)
+        found = {shard: _bits(bitmap) for shard, bitmap in zip(asked, bitmaps, strict=True)}
+        return {shard: found[shard] for shard in shards if found[shard].any()}
 
     def rolled_up(self, at: datetime, lasting: timedelta) -> None:
-        with self._client.answered():
-            self._client.set(_ROLLED_UP, to_ms(at), px=lasting)
+        self._rolled_up.set(str(to_ms(at)).encode(), lasting)
 
     def last_rolled_up(self) -> datetime | None:
-        with self._client.answered():
-            found = self._client.get(_ROLLED_UP)
-        try:
-            return from_ms(int(found)) if isinstance(found, bytes) else None
-        except (ValueError, OverflowError):  # as if nothing had been said
-            return None
+        value = self._rolled_up.get()
+        return from_ms(int(value)) if value is not None else None
 
 
-def _touches(members: Collection[Member], hour: int) -> Iterator[tuple[str, int, str, bytes, int]]:
-    """The whole script, not its digest: it is short, and whoever has forgotten it is asked once, too."""
+def _touches(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
     places = defaultdict[int, list[int]](list)
     for member in members:
         # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
         places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
     for place, some in places.items():
         packed = struct.pack(f"<{len(some)}I", *some)
-        yield _TOUCH.text, 1, _name(hour, place), packed, KEPT // timedelta(milliseconds=1)
+        yield ScriptCall(_TOUCH, _name(hour, place), (packed, KEPT // timedelta(milliseconds=1)))
 
 
 def _bits(said: bytes) -> Bits:
@@ -84,4 +79,4 @@ def _bits(said: bytes) -> Bits:
 
 
 def _name(hour: int, place: int) -> str:
-    return f"active:{hour}:{place}"
+    return Kind.ACTIVE.key(hour, place)

@@ -5,8 +5,9 @@ Of a cluster all words go to one node, which keeps their order; at a few thousan
 
 from collections.abc import Sequence
 
+from notifier.adapters.redis.calls import Command, ask
 from notifier.adapters.redis.client import Client
-from notifier.adapters.redis.viewer_versions import add_news
+from notifier.adapters.redis.viewer_versions import news_entry
 from notifier.codec import pack
 from notifier.domain.burst import Burst
 from notifier.ports.bus import Marked, Missed, Word
@@ -27,9 +28,10 @@ class RedisBus:
         self._client = client
 
     def publish(self, words: Sequence[Burst | Missed]) -> None:
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            # The news first: a page that is opened because of a live message must find the burst.
-            add_news(pipe, words)
-            for word in words:
-                pipe.publish(*message(word))
-            pipe.execute()
+        # The news first: a page that is opened because of a live message must find the burst.
+        ask(self._client, [*map(news_entry, words), *map(_publish, words)])
+
+
+def _publish(word: Word) -> Command:
+    channel, packed = message(word)
+    return Command("publish", channel, (packed,))

@@ -3,8 +3,12 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
+from notifier.adapters.redis.calls import Command, ScriptCall, ask, discard
+from notifier.adapters.redis.checksum import unwrap, wrap
 from notifier.adapters.redis.client import Client
-from notifier.adapters.redis.scripts import Script
+from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.scripts import CHECKSUM, Script
+from notifier.adapters.redis.values import Value
 from notifier.codec import pack, unpack
 from notifier.domain.backlog import Behind
 from notifier.domain.errors import Poison
@@ -20,96 +24,90 @@ class RedisRecent:
         self._client = client
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        asked = list(events)
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            for event in asked:
-                pipe.get(_recent(event))
-            found = pipe.execute()
-        read = ((event, _text(said)) for event, said in zip(asked, found, strict=True) if said is not None)
-        return {event: digest for event, digest in read if digest is not None}
+        asked = {_recent(event): event for event in events}
+        return {asked[key]: value.decode() for key, value in self._read(list(asked)).items()}
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
-            for event, digest in digests.items():
-                pipe.set(_recent(event), digest, nx=True, ex=REMEMBERED)
-                pipe.set(_recent_id(event.id), 1, ex=REMEMBERED)
-            pipe.execute()
+        kept = {_recent(event): digest.encode() for event, digest in digests.items()}
+        ids = dict.fromkeys(_recent_id(event.id) for event in digests)
+        taken = self._keep(kept, [_set(key, b"1") for key in ids])
+        # What stands there is another body of the event, or garbage, which is deleted when it is read.
+        values = self._read(taken)
+        if replaced := {key: kept[key] for key in taken if key not in values}:
+            self._keep(replaced, [])
 
     def recall(self, source: str | None, id: str) -> bool:
-        name = _recent_id(id) if source is None else _recent(EventId(source, id))
-        with self._client.answered():
-            return bool(self._client.exists(name))
+        return bool(self._read([_recent_id(id) if source is None else _recent(EventId(source, id))]))
+
+    def _keep(self, values: Mapping[str, bytes], more: list[Command]) -> list[str]:
+        """Return the keys that hold something already, and were left as they are."""
+        new = [_set(key, value, nx=True) for key, value in values.items()]
+        answers = ask(self._client, [*new, *more])
+        return [key for key, done in zip(values, answers[: len(values)], strict=True) if not done]
+
+    def _read(self, keys: Collection[str]) -> Mapping[str, bytes]:
+        """Return the values by key, without those that are absent; garbage is deleted."""
+        held = dict(zip(keys, ask(self._client, [Command("get", key) for key in keys]), strict=True))
+        values = {key: unwrap(key, each) for key, each in held.items() if each is not None}
+        if garbage := [key for key, value in values.items() if value is None]:
+            ask(self._client, [discard(key, {"": held[key]}) for key in garbage])
+        return {key: value for key, value in values.items() if value is not None}
 
 
 class RedisBuckets:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._take = Script.named("take")
-        self._spend = Script.named("spend")
+        self._take = Script.named(CHECKSUM, "take")
+        self._spend = Script.named(CHECKSUM, "spend")
 
     def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        with self._client.answered():
-            return bool(self._take(self._client, f"bucket:{name}", capacity, refill / timedelta(milliseconds=1)))
+        arguments = (capacity, refill / timedelta(milliseconds=1))
+        [taken] = ask(self._client, [ScriptCall(self._take, Kind.BUCKET.key(name), arguments)])
+        return bool(taken)
 
     def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
         every = refill / timedelta(milliseconds=1)
-        calls = [(f"bucket:{name}", (capacity, every, count)) for name, count in spent.items()]
-        with self._client.answered():
-            # Of a cluster where one node alone has forgotten the script the others take twice: once in a node's life.
-            found = self._spend.each(self._client, calls)
-        return {name: float(left) for name, left in zip(spent, found, strict=True)}
+        calls = [
+            ScriptCall(self._spend, Kind.BUCKET.key(name), (capacity, every, count)) for name, count in spent.items()
+        ]
+        return {name: float(left) for name, left in zip(spent, ask(self._client, calls), strict=True)}
 
 
 class RedisPressure:
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._value = Value(client, Kind.PRESSURE.key())
 
     def raise_to(self, level: float, lasting: timedelta) -> None:
-        with self._client.answered():
-            self._client.set("pressure", level, px=lasting)
+        self._value.set(str(level).encode(), lasting)
 
     def level(self) -> float:
-        with self._client.answered():
-            found = self._client.get("pressure")
-        return _level(found) if isinstance(found, bytes) else 0.0
+        value = self._value.get()
+        return float(value) if value is not None else 0.0
 
 
 class RedisBacklogReport:
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._value = Value(client, Kind.BACKLOG.key())
 
     def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        with self._client.answered():
-            self._client.set("backlog", pack(dict(behind)), px=lasting)
+        self._value.set(pack(dict(behind)), lasting)
 
     def told(self) -> Mapping[Pool, Behind]:
-        with self._client.answered():
-            found = self._client.get("backlog")
+        value = self._value.get()
         try:
-            return unpack(dict[Pool, Behind], found) if isinstance(found, bytes) else {}
-        except Poison:  # fails open, as if nobody had told anything
+            return unpack(dict[Pool, Behind], value) if value is not None else {}
+        except Poison:  # another version's; fails open, as if nothing had been reported
             return {}
 
 
-def _level(said: bytes) -> float:
-    try:
-        level = float(said)
-    except ValueError:  # fails open, as if the monitor had said nothing
-        return 0.0
-    return level if 0 <= level <= 1 else 0.0
-
-
-def _text(said: bytes) -> str | None:
-    try:
-        return said.decode()
-    except UnicodeDecodeError:  # fails open, as if the event had not come before
-        return None
+def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
+    return Command("set", key, (wrap(key, value),), {"nx": nx, "ex": REMEMBERED})
 
 
 def _recent(event: EventId) -> str:
     # The id comes first and its length is said, so that no other pair of source and id has the same name.
-    return f"recent:{len(event.id)}:{event.id}:{event.source}"
+    return Kind.RECENT.key(len(event.id), event.id, event.source)
 
 
 def _recent_id(id: str) -> str:
-    return f"recent-id:{id}"
+    return Kind.RECENT_ID.key(id)

@@ -9,8 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
+from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask
+from notifier.adapters.redis.checksum import unwrap, wrap
 from notifier.adapters.redis.client import Client
-from notifier.adapters.redis.scripts import Argument, Script
+from notifier.adapters.redis.keys import kind_of
+from notifier.adapters.redis.scripts import Script
 from notifier.domain.errors import CacheUnavailable
 
 TRIES = 64
@@ -38,42 +41,48 @@ class Cells:
         self._swap = Script.named("swap")
 
     def change(self, cells: Collection[Cell], step: Step[T]) -> Mapping[Cell, T]:
-        """Each by itself; in two round trips, and two more while others change some of the same."""
+        """Each by itself; in two round trips, and two more while others change some of the same.
+
+        A cell that holds garbage is empty to the rule, and is replaced by what the rule makes.
+        """
         answers, left = dict[Cell, T](), cells
-        with self._client.answered():
-            for _ in range(TRIES):
-                found = self._read(left)
-                stepped = {cell: step(cell, held) for cell, held in found.items()}
-                answers |= {cell: answer for cell, (_, answer) in stepped.items()}
-                left = self._swapped({cell: (found[cell], new) for cell, (new, _) in stepped.items() if new})
-                if not left:
-                    return answers
+        for _ in range(TRIES):
+            found = self._read(left)
+            stepped = {cell: step(cell, self._value(cell, held)) for cell, held in found.items()}
+            answers |= {cell: answer for cell, (_, answer) in stepped.items()}
+            left = self._swapped(
+                {cell: (found[cell], wrap(cell.hash, new, cell.field)) for cell, (new, _) in stepped.items() if new}
+            )
+            if not left:
+                return answers
         raise CacheUnavailable("Others changed it again and again.")
 
     def _read(self, cells: Collection[Cell]) -> Mapping[Cell, bytes]:
         fields = _by_hash(cells)
-        with self._client.pipeline(transaction=False) as pipe:
-            for name, some in fields.items():
-                pipe.hmget(name, [cell.field for cell in some])
-            found = pipe.execute()
+        reading = [Command("hmget", name, ([cell.field for cell in some],)) for name, some in fields.items()]
+        found = ask(self._client, reading)
         return {
             cell: held or b""
             for some, answer in zip(fields.values(), found, strict=True)
             for cell, held in zip(some, answer, strict=True)
         }
 
+    def _value(self, cell: Cell, held: bytes) -> bytes:
+        value = unwrap(cell.hash, held, cell.field) if held else b""
+        if value is None:
+            self._client.garbage.add(kind_of(cell.hash))
+        return value or b""
+
     def _swapped(self, changes: Mapping[Cell, tuple[bytes, bytes]]) -> Sequence[Cell]:
         """Those that weren't: somebody was faster."""
         if not changes:
             return []
         fields = _by_hash(changes)
-        with self._client.pipeline(transaction=False) as pipe:
-            for name, some in fields.items():
-                given: list[Argument] = [part for cell in some for part in (cell.field, *changes[cell])]
-                # The whole script, not its digest: it is short, and mustn't be sent again to those who knew it because
-                # another node didn't. They would have changed the cells themselves.
-                pipe.eval(self._swap.text, 1, name, self._lasting, *given)
-            found = pipe.execute()
+        calls = []
+        for name, some in fields.items():
+            given: list[Argument] = [part for cell in some for part in (cell.field, *changes[cell])]
+            calls.append(ScriptCall(self._swap, name, (self._lasting, *given)))
+        found = ask(self._client, calls)
         return [Cell(name, field.decode()) for name, answer in zip(fields, found, strict=True) for field in answer]
 
 

@@ -9,8 +9,10 @@ import redis.sentinel
 from notifier.adapters.redis.address import Several, several
 from notifier.adapters.redis.breaker import TIMEOUT, Breaker
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
+from notifier.adapters.redis.garbage import GarbageCount
 from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
 from notifier.domain.errors import BadSetting, CacheUnavailable
+from notifier.telemetry import Metrics
 
 __all__ = ["READERS", "TIMEOUT", "AsyncClient", "Breaker", "Client", "await_answer", "connect", "connect_async"]
 
@@ -27,16 +29,18 @@ class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, Line):
             await sentinel.connection_pool.disconnect()
 
 
-def connect(url: str) -> Client:
+def connect(url: str, metrics: Metrics | None = None) -> Client:
     """A client that connects at its first command; thread-safe, and to be made after a fork. Raises BadSetting."""
     match several(url):
         case None:
-            return _one(url)
+            client = _one(url)
         case Several(kind="cluster") as found:
             # Answers the commands that the adapters use, with keys where they have them.
-            return cast(Client, ClusterClient(found))
+            client = cast(Client, ClusterClient(found))
         case found:
-            return _primary(found)
+            client = _primary(found)
+    client.garbage = GarbageCount(metrics.garbage if metrics else None)
+    return client
 
 
 def await_answer(url: str, within: float) -> None:
@@ -59,16 +63,15 @@ def await_answer(url: str, within: float) -> None:
         client.close()
 
 
-def connect_async(url: str) -> AsyncClient:
+def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
     match several(url):
         case None:
-            pool = Line.from_url(url, max_connections=READERS, timeout=TIMEOUT, **patience_async())
-            client = AsyncClient.from_pool(pool)
+            client = _one_async(url)
         case Several(kind="cluster") as found:
-            return cast(AsyncClient, AsyncClusterClient(found))
+            client = cast(AsyncClient, AsyncClusterClient(found))
         case found:
             client = _primary_async(found)
-    assert isinstance(client, AsyncClient)
+    client.garbage = GarbageCount(metrics.garbage if metrics else None)
     return client
 
 
@@ -81,6 +84,13 @@ def _one(url: str) -> Client:
             "The Redis URL can't be read; what its password has of / # ? @ or : is to be escaped."
         ) from None
     assert isinstance(client, Client)
+    return client
+
+
+def _one_async(url: str) -> AsyncClient:
+    pool = Line.from_url(url, max_connections=READERS, timeout=TIMEOUT, **patience_async())
+    client = AsyncClient.from_pool(pool)
+    assert isinstance(client, AsyncClient)
     return client
 
 

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from notifier.adapters.redis.address import Host, Several
 from notifier.adapters.redis.breaker import TIMEOUT, Breaker
+from notifier.adapters.redis.garbage import GarbageCount
 from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
 
 SLOTS = 16384
@@ -55,10 +56,6 @@ class Map:
             raise ResponseError(f"No node holds slot {slot}.")
         return found
 
-    @property
-    def holders(self) -> set[Host]:
-        return {one for one in self._holders if one}
-
     def parted(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
         """The places of the commands in the sequence, by who gets them."""
         found: dict[Host, list[int]] = {}
@@ -83,6 +80,7 @@ class _Mapped:
     def __init__(self, at: Several) -> None:
         self.at = at
         self.map: Map | None = None
+        self.garbage = GarbageCount()
         self._breaker = Breaker()
 
     @contextmanager
@@ -108,7 +106,7 @@ class Pipeline(_Queued):
     def __exit__(self, *_: object) -> None:
         self.commands = []
 
-    def execute(self) -> list[Any]:
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
         """One node after the other. Raises at the first that doesn't answer: one time-out for all."""
         answers: list[Any] = [None] * len(self.commands)
         for host, places in self._client.mapped().parted(self.commands).items():
@@ -116,7 +114,7 @@ class Pipeline(_Queued):
                 for place in places:
                     name, given, named = self.commands[place]
                     getattr(pipe, name)(*given, **named)
-                for place, answer in zip(places, pipe.execute(), strict=True):
+                for place, answer in zip(places, pipe.execute(raise_on_error), strict=True):
                     answers[place] = answer
         return answers
 
@@ -144,10 +142,6 @@ class ClusterClient(_Mapped):
     def pipeline(self, transaction: bool) -> Pipeline:
         assert not transaction, "there is none over several nodes"
         return Pipeline(self)
-
-    def script_load(self, script: str) -> None:
-        for host in self.mapped().holders:
-            self.node(host).script_load(script)
 
     def pubsub(self) -> Any:
         return self.node(self.mapped().holder(KEYLESS["publish"])).pubsub()  # type: ignore[no-untyped-call] # as below
@@ -190,7 +184,7 @@ class AsyncPipeline(_Queued):
     async def __aexit__(self, *_: object) -> None:
         self.commands = []
 
-    async def execute(self) -> list[Any]:
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """All nodes at once."""
         parted = (await self._client.mapped()).parted(self.commands)
         answers: list[Any] = [None] * len(self.commands)
@@ -200,7 +194,7 @@ class AsyncPipeline(_Queued):
                 for place in places:
                     name, given, named = self.commands[place]
                     getattr(pipe, name)(*given, **named)
-                for place, answer in zip(places, await pipe.execute(), strict=True):
+                for place, answer in zip(places, await pipe.execute(raise_on_error), strict=True):
                     answers[place] = answer
 
         # All are awaited, also when one fails: none asks on while its connection is given to somebody else.

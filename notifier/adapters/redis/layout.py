@@ -3,7 +3,7 @@
 A part holds a packed list for each of its subjects and, beside them, what makes them proof: the epoch, the moment since
 when the part is complete, and the moment at which it was last compared with the store. One hash can't be half emptied,
 so whatever wipes the lists wipes the proof with them, and one HMGET is a consistent look. The part's number is the hash
-tag: a cluster spreads the parts over its nodes.
+tag: a cluster spreads the parts over its nodes. Every field has a checksum in front, by which it is told from garbage.
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from math import inf
 from struct import unpack
 from zlib import crc32
 
+from notifier.adapters.redis.keys import Kind
 from notifier.domain.subject import Subject
 from notifier.ports.pull import FRESH_FOR
 
@@ -38,7 +39,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def key(part: int) -> str:
-    return f"pull:{{{part}}}"
+    return Kind.PULL.key(f"{{{part}}}")
 
 
 def part_of(subject: Subject) -> int:

@@ -8,6 +8,7 @@ from redis.asyncio.client import PubSub
 
 from notifier.adapters.redis.bus import CHANNELS, message
 from notifier.adapters.redis.client import TIMEOUT, AsyncClient
+from notifier.adapters.redis.keys import Kind
 from notifier.codec import unpack
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.ports.bus import CAUGHT_UP_EVERY, Marked, Word
@@ -29,7 +30,7 @@ class RedisLiveReader:
                     pinged_at, answered = now(), False
                 heard = await self._next(pubsub, TIMEOUT / 2)
                 if heard and heard["type"] == "message":
-                    yield _word(heard)
+                    yield self._word(heard)
                 elif heard and heard["type"] == "pong":
                     # The server sends in order: what was published before the ping has come before its answer.
                     answered = True
@@ -59,10 +60,10 @@ class RedisLiveReader:
             heard: dict[str, Any] | None = await pubsub.get_message(timeout=within)
         return heard
 
-
-def _word(heard: dict[str, Any]) -> Word:
-    try:
-        return unpack(CHANNELS[heard["channel"].decode()], heard["data"])
-    except Poison as error:
-        # Another version's word: what it says is in the store, and a gap makes everybody look there.
-        raise CacheUnavailable("A message can't be read.") from error
+    def _word(self, heard: dict[str, Any]) -> Word:
+        try:
+            return unpack(CHANNELS[heard["channel"].decode()], heard["data"])
+        except Poison as error:
+            # Garbage, or another version's word: what it says is in the store, and a gap makes everybody look there.
+            self._client.garbage.add(Kind.LIVE)
+            raise CacheUnavailable("A message can't be read.") from error

@@ -9,6 +9,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from notifier.adapters.redis.breaker import TIMEOUT, Breaker
+from notifier.adapters.redis.garbage import GarbageCount
 
 READERS = 64
 """Connections of one reading process; the next reader waits in line for one instead of opening more."""
@@ -20,6 +21,7 @@ class Client(redis.Redis):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.answered = Breaker().answered
+        self.garbage = GarbageCount()
 
 
 class Line(redis.asyncio.BlockingConnectionPool):
@@ -39,6 +41,7 @@ class AsyncClient(redis.asyncio.Redis):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.answered = Breaker().answered
+        self.garbage = GarbageCount()
 
 
 def patience() -> dict[str, Any]:

@@ -1,25 +1,24 @@
 """What bounds alerts, in Redis: paces, caps, what the tab's processes say of themselves, and who is left alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
 
+from notifier.adapters.redis.calls import ScriptCall, ask
 from notifier.adapters.redis.cells import Cell, Cells
 from notifier.adapters.redis.client import Client
-from notifier.adapters.redis.scripts import Script
+from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.codec import pack, unpack
 from notifier.codec.limits import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.bits import BLOCK_MEMBERS, block_of
 from notifier.domain.breaker import LeftAlone
-from notifier.domain.caps import KEPT, Caps, Cause, Ruling, judged, spent
+from notifier.domain.caps import KEPT, Caps, Cause, History, Ruling, judged, spent
 from notifier.domain.device import Platform
 from notifier.domain.errors import Poison
 from notifier.domain.pace import TERMS, Pace, Terms, drawn, told
 from notifier.domain.subject import BurstKey, Member
 
 _MILLISECOND = timedelta(milliseconds=1)
-
-T = TypeVar("T")
 
 
 class RedisPaces:
@@ -55,7 +54,7 @@ class RedisCaps:
         cause = Cause.of(burst, tweet)
 
         def step(_: Cell, held: bytes) -> tuple[bytes | None, Ruling]:
-            history = _read(unpack_history, held) or ()
+            history = _history(held)
             ruling = judged(history, cause, now, self._caps)
             if ruling is not Ruling.NEW:
                 return None, ruling
@@ -69,52 +68,64 @@ class RedisCaps:
 class RedisTabReport:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._slowest = Script.named("slowest")
+        self._slowest = Script.named(CHECKSUM, "slowest")
 
     def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
-        with self._client.answered():
-            self._slowest(self._client, "tabs", process, p99 // _MILLISECOND, lasting // _MILLISECOND)
+        self._said(process, p99 // _MILLISECOND, lasting // _MILLISECOND)
 
     def worst(self) -> timedelta | None:
-        with self._client.answered():
-            found = self._slowest(self._client, "tabs", "", 0, 0)
+        found = self._said("", 0, 0)
         return None if found is None else found * _MILLISECOND
+
+    def _said(self, *arguments: str | int) -> int | None:
+        found: int | None
+        [found] = ask(self._client, [ScriptCall(self._slowest, Kind.TABS.key(), arguments)])
+        return found
 
 
 class RedisLineReport:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._words = Script.named("words")
+        self._words = Script.named(CHECKSUM, "words")
 
     def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
-        with self._client.answered():
-            self._words(self._client, "lines", line, pack(left), lasting // _MILLISECOND)
+        self._said(line, pack(left), lasting // _MILLISECOND)
 
     def told(self) -> Mapping[str, LeftAlone]:
-        with self._client.answered():
-            found = self._words(self._client, "lines", "", "", 0)
-        read = ((line, _read(_left_alone, word)) for line, word in zip(found[::2], found[1::2], strict=True))
-        return {line.decode(errors="replace"): left for line, left in read if left is not None}
+        found = self._said("", "", 0)
+        read = ((line.decode(), _left_alone(word)) for line, word in zip(found[::2], found[1::2], strict=True))
+        return {line: left for line, left in read if left is not None}
+
+    def _said(self, *arguments: str | bytes | int) -> Sequence[bytes]:
+        found: Sequence[bytes]
+        [found] = ask(self._client, [ScriptCall(self._words, Kind.LINES.key(), arguments)])
+        return found
 
 
-def _left_alone(word: bytes) -> LeftAlone:
-    return unpack(LeftAlone, word)
-
-
-def _pace(held: bytes) -> Pace | None:
-    return _read(unpack_pace, held)
-
-
-def _read(unpack: Callable[[bytes], T], held: bytes) -> T | None:
+def _left_alone(word: bytes) -> LeftAlone | None:
     try:
-        return unpack(held) if held else None
-    except Poison:  # as if it had never been
+        return unpack(LeftAlone, word)
+    except Poison:  # another version's; as if it had never been
         return None
 
 
+def _pace(held: bytes) -> Pace | None:
+    try:
+        return unpack_pace(held) if held else None
+    except Poison:  # as above
+        return None
+
+
+def _history(held: bytes) -> History:
+    try:
+        return unpack_history(held)
+    except Poison:  # as above
+        return ()
+
+
 def _of(platform: Platform) -> Cell:
-    return Cell(f"pace:{platform}", "pace")
+    return Cell(Kind.PACE.key(platform), "pace")
 
 
 def _day(member: Member) -> Cell:
-    return Cell(f"caps:{block_of(member)}", str(member % BLOCK_MEMBERS))
+    return Cell(Kind.CAPS.key(block_of(member)), str(member % BLOCK_MEMBERS))

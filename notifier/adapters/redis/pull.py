@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, Protocol
 
-import redis
-
+from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
+from notifier.adapters.redis.checksum import unwrap_fields, wrap
 from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.layout import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
-from notifier.adapters.redis.scripts import Argument, Script
+from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.subject import BurstKey, Subject
@@ -42,10 +41,6 @@ Run = list[Burst]
 _PROOF = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
 
 
-class Command(Protocol):
-    def __call__(self, pipe: "redis.client.Pipeline", part: int, /) -> object: ...
-
-
 class RedisPullIndex:
     """Thread-safe. Who remembers what Redis missed? The store: every burst was written there before it was announced.
 
@@ -54,6 +49,8 @@ class RedisPullIndex:
     itself (FRESH_FOR). Either way the next comparison gives it back, and whoever makes it, this process or another
     after our death, has first announced what the store holds.
 
+    Garbage in a part costs it all of its claims, as if it had been wiped.
+
     What couldn't be announced is kept here as well, and announced first at the next call of any kind. That only saves
     time: it spares the lists a gap, and a gap ends the generation.
     """
@@ -61,9 +58,9 @@ class RedisPullIndex:
     def __init__(self, client: Client, nonces: Nonces) -> None:
         self._client = client
         self._nonces = nonces
-        self._join = Script.named("join")
-        self._declare = Script.named("declare")
-        self._settle = Script.named("settle")
+        self._join = Script.named(CHECKSUM, "part", "join")
+        self._declare = Script.named(CHECKSUM, "part", "declare")
+        self._settle = Script.named(CHECKSUM, "part", "settle")
         self._epochs: dict[int, bytes] = {}
         self._owed: dict[BurstKey, Burst] = {}
         self._too_many_owed = False
@@ -77,23 +74,30 @@ class RedisPullIndex:
     def generation(self) -> str | None:
         with self._lock:
             self._pay()
-            with self._client.answered():
-                self._plant()
-                found = self._each_part(lambda pipe, part: pipe.hmget(key(part), [EPOCH, SINCE]))
-            self._epochs = {part: epoch or b"" for part, (epoch, _) in enumerate(found)}
-        if any(epoch is None or since is None for epoch, since in found):
+            proofs, garbled = self._proofs()
+            if garbled:
+                # They are gone now: planted at once, a rebuild can begin with this round.
+                proofs, _ = self._proofs()
+        epochs = [proof[EPOCH] for proof in proofs]
+        # As the parts hold it, for the scripts to compare. No part holds the empty one.
+        self._epochs = {part: wrap(key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)}
+        if not all(proof[EPOCH] and proof[SINCE] for proof in proofs):
             return None
-        return "+".join(sorted({epoch.decode() for epoch, _ in found}))
+        return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
     def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs = self._planted()
+        epochs, whole = self._planted(), True
         # Each step looks at the epoch itself: lists prove something from the first one on.
         for page in pages:
-            with self._lock, self._client.answered():
-                self._send(_newest_runs(page), epochs)
+            with self._lock:
+                joined = self._send(_newest_runs(page), epochs)
+            # Go on for the parts that are left: garbage in each part is found by one rebuild, and not by one for each.
+            whole &= all(joined)
+            _require(any(joined) or not joined)
+        _require(whole)
         self._say(epochs, milliseconds(since), as_of)
-        for part in range(PARTS):
-            self._settled(part)
+        settled = [self._settled(part) for part in range(PARTS)]
+        _require(all(settled))
 
     def compared(self, since: datetime, as_of: datetime) -> None:
         self._say(self._planted(), "", as_of)
@@ -114,11 +118,10 @@ class RedisPullIndex:
         if self._too_many_owed:
             self._owed.clear()
         try:
-            with self._client.answered():
-                if self._too_many_owed:
-                    self._each_part(lambda pipe, part: pipe.delete(key(part)))
-                    self._too_many_owed = False
-                self._send((run, "") for run in _runs(self._owed.values()))
+            if self._too_many_owed:
+                ask(self._client, [Command("delete", key(part)) for part in range(PARTS)])
+                self._too_many_owed = False
+            self._send((together, "") for together in _runs(self._owed.values()))
         except CacheUnavailable:
             self._disclaim()
             raise
@@ -126,67 +129,79 @@ class RedisPullIndex:
 
     def _disclaim(self) -> None:
         """A full server still lets itself be told that it lacks some; on one that hangs the claims run out."""
-        with suppress(CacheUnavailable), self._client.answered():
-            self._each_part(lambda pipe, part: pipe.hdel(key(part), AS_OF))
+        with suppress(CacheUnavailable):
+            ask(self._client, [Command("hdel", key(part), (AS_OF,)) for part in range(PARTS)])
 
     def _say(self, epochs: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
-        calls = [(key(part), [epochs[part], since, milliseconds(as_of)]) for part in range(PARTS)]
+        now = milliseconds(as_of)
+        calls = [ScriptCall(self._declare, key(part), (epochs[part], since, now)) for part in range(PARTS)]
         with self._lock:
             # What we owe the store held, too, or holds by now.
             self._pay()
-            with self._client.answered():
-                _unbroken(self._declare.each(self._client, calls))
+            _require(all(ask(self._client, calls)))
 
-    def _plant(self) -> None:
-        nonce = self._nonces.new()
-        self._each_part(lambda pipe, part: pipe.hsetnx(key(part), EPOCH, nonce))
+    def _proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
+        """Of each part its epoch, planted where there was none, and since when it is complete; and whether a part was
+        deleted for garbage."""
+        nonce, names = self._nonces.new().encode(), [key(part) for part in range(PARTS)]
+        planting = [Command("hsetnx", name, (EPOCH, wrap(name, nonce, EPOCH))) for name in names]
+        reading = [Command("hmget", name, ([EPOCH, SINCE],)) for name in names]
+        answers = zip(names, ask(self._client, [*planting, *reading])[PARTS:], strict=True)
+        read = [(name, *unwrap_fields(name, {EPOCH: epoch, SINCE: since})) for name, (epoch, since) in answers]
+        garbled = [discard(name, garbage) for name, _, garbage in read if garbage]
+        ask(self._client, garbled)
+        return [proof for _, proof, _ in read], bool(garbled)
 
-    def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> None:
-        """Each run with the moment since when it is all there is; '' for announcements, which need no epoch."""
+    def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> list[int]:
+        """Each run with the moment since when it is all there is; '' for announcements, which need no epoch.
+
+        Returns an answer for each part and call: 0 where something was lost since the epoch was planted.
+        """
         calls: dict[int, list[Argument]] = defaultdict(list)
+        answers: list[int] = []
         for count, (run, since) in enumerate(runs, start=1):
             arguments = calls[part_of(run[0].key.subject)]
             arguments += [str(run[0].key.subject), since, len(run)]
             for burst in run:
                 arguments += [burst.key.seq, milliseconds(burst.opened_at)]
             if count % AT_ONCE == 0:
-                self._join_all(calls, epochs or {})
+                answers += self._join_all(calls, epochs or {})
                 calls.clear()
-        self._join_all(calls, epochs or {})
+        return answers + self._join_all(calls, epochs or {})
 
-    def _join_all(self, calls: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]) -> None:
-        _unbroken(
-            self._join.each(
-                self._client,
-                [(key(part), (KEPT, epochs.get(part, b""), *arguments)) for part, arguments in calls.items()],
-            )
-        )
+    def _join_all(self, calls: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]) -> list[int]:
+        joining = [
+            ScriptCall(self._join, key(part), (KEPT, epochs.get(part, b""), *arguments))
+            for part, arguments in calls.items()
+        ]
+        return ask(self._client, joining) if joining else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
         """Forgets what is older; in a part that is still too long, the older half of the time, as often as it takes."""
         span, now = as_of - since, milliseconds(as_of)
         while True:
-            with self._lock, self._client.answered():
-                self._declare(self._client, key(part), self._epochs[part], milliseconds(as_of - span), now)
-            self._settled(part)
-            with self._lock, self._client.answered():
-                lists = self._client.hlen(key(part))
+            declaring = ScriptCall(self._declare, key(part), (self._epochs[part], milliseconds(as_of - span), now))
+            with self._lock:
+                ask(self._client, [declaring])
+            _require(self._settled(part))
+            with self._lock:
+                [lists] = ask(self._client, [Command("hlen", key(part))])
             if lists <= MOST_LISTS or span <= LEAST_SPAN:
                 return
             span /= 2
 
-    def _settled(self, part: int) -> None:
+    def _settled(self, part: int) -> bool:
+        """False when the part isn't complete any more."""
         cursor = -1
         while cursor != 0:
-            with self._lock, self._client.answered():
-                cursor, page = self._client.hscan(key(part), max(cursor, 0), count=AT_ONCE)
-                self._settle(self._client, key(part), *(name for name in page if name not in _PROOF))
-
-    def _each_part(self, command: Command) -> list[Any]:
-        with self._client.pipeline(transaction=False) as pipe:
-            for part in range(PARTS):
-                command(pipe, part)
-            return list(pipe.execute())
+            with self._lock:
+                scan = Command("hscan", key(part), (max(cursor, 0),), {"count": AT_ONCE})
+                [(cursor, page)] = ask(self._client, [scan])
+                names = tuple(name for name in page if name not in _PROOF)
+                [settled] = ask(self._client, [ScriptCall(self._settle, key(part), names)])
+            if not settled:
+                return False
+        return True
 
 
 def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
@@ -214,9 +229,9 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     return iter(newest.values())
 
 
-def _unbroken(answers: Iterable[int]) -> None:
-    if not all(answers):
-        raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
+def _require(whole: bool) -> None:
+    if not whole:
+        raise CacheUnavailable("The index was emptied, or found to have a gap or garbage, while it was rebuilt.")
 
 
 def _next(run: Run) -> BurstKey:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from math import isinf
 from operator import itemgetter
 
+from notifier.adapters.redis.calls import Command, ask_async, discard
+from notifier.adapters.redis.checksum import unwrap_fields
 from notifier.adapters.redis.client import AsyncClient
 from notifier.adapters.redis.layout import AS_OF, SINCE, Listed, by_part, fresh, key, moment, proven_since, read_list
 from notifier.domain.subject import BurstKey, Subject
@@ -15,6 +17,7 @@ from notifier.ports.timeline import Place
 MOST = 512
 """Places in one answer: dozens of pages. Who follows the busiest hundreds would otherwise get tens of thousands."""
 
+Fields = Mapping[str, bytes | None]
 Look = Mapping[Subject, Listed | float]
 """A subject's list, or without one the moment since when its part is complete."""
 
@@ -25,42 +28,45 @@ class RedisPullReader:
         self._clock = clock
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
-        parts, answers = await self._read(subjects)
-        if not answers or not all(fresh(as_of, self._clock.now()) for as_of, *_ in answers):
+        parts, read = await self._read(subjects)
+        if not read or not all(fresh(part[AS_OF], self._clock.now()) for part in read.values()):
             return None
-        found = {s: x for part, answer in zip(parts.values(), answers, strict=True) for s, x in _look(part, answer)}
-        lists = {subject: _list(subject, one) for subject, one in found.items()}
+        found = {subject: _list(subject, _look(read[part], subject)) for part in parts for subject in parts[part]}
         return SubjectLists(
-            lists={subject: one for subject, one in lists.items() if one is not None},
-            as_of=moment(min(float(as_of) for as_of, *_ in answers)),
+            lists={subject: one for subject, one in found.items() if one is not None},
+            as_of=moment(min(float(part[AS_OF] or 0) for part in read.values())),
         )
 
     async def _read(
         self, subjects: Collection[Subject]
-    ) -> tuple[Mapping[int, Sequence[Subject]], Sequence[Sequence[bytes]]]:
+    ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
+        """The fields of each part; None where garbage was found in any."""
         parts = by_part(subjects)
-        with self._client.answered():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for part, found in parts.items():
-                    pipe.hmget(key(part), [AS_OF, SINCE, *map(str, found)])
-                return parts, await pipe.execute()
+        fields = {part: [AS_OF, SINCE, *map(str, found)] for part, found in parts.items()}
+        answers = await ask_async(self._client, [Command("hmget", key(part), (of,)) for part, of in fields.items()])
+        held = {part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)}
+        read = {part: unwrap_fields(key(part), answer) for part, answer in held.items()}
+        if garbled := [discard(key(part), garbage) for part, (_, garbage) in read.items() if garbage]:
+            # A part with garbage proves nothing; once it is gone, the next rebuild fills it again.
+            await ask_async(self._client, garbled)
+            return parts, None
+        return parts, {part: held for part, (held, _) in read.items()}
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
-        parts, answers = await self._read(subjects)
-        now = self._clock.now()
-        if not all(fresh(as_of, now) for as_of, *_ in answers):
+        parts, read = await self._read(subjects)
+        if read is None:
             return Pulled(places=(), complete_since=None)
-        pulled = _proven(
-            {s: x for part, answer in zip(parts.values(), answers, strict=True) for s, x in _look(part, answer)}
-        )
-        compared = min((float(as_of) for as_of, *_ in answers), default=None)
+        now = self._clock.now()
+        if not all(fresh(part[AS_OF], now) for part in read.values()):
+            return Pulled(places=(), complete_since=None)
+        pulled = _proven({subject: _look(read[part], subject) for part in parts for subject in parts[part]})
+        compared = min((float(part[AS_OF] or 0) for part in read.values()), default=None)
         return pulled if compared is None else replace(pulled, as_of=moment(compared))
 
 
-def _look(subjects: Sequence[Subject], answer: Sequence[bytes | None]) -> Iterator[tuple[Subject, Listed | float]]:
-    _, proof, *lists = answer
-    for subject, packed in zip(subjects, lists, strict=True):
-        yield subject, read_list(packed) if packed else proven_since(proof)
+def _look(part: Fields, subject: Subject) -> Listed | float:
+    packed = part[str(subject)]
+    return proven_since(part[SINCE]) if packed is None else read_list(packed)
 
 
 def _list(subject: Subject, found: Listed | float) -> SubjectList | None:

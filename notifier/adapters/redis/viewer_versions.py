@@ -8,9 +8,11 @@ from zlib import crc32
 
 from redis.exceptions import ResponseError
 
+from notifier.adapters.redis.calls import Command as RedisCommand
 from notifier.adapters.redis.client import AsyncClient, Client
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.exchange import Command, exchange
+from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.burst import Burst
@@ -18,7 +20,7 @@ from notifier.domain.errors import Poison
 from notifier.ports.bus import Missed
 from notifier.ports.viewer_versions import CHANGE_LASTS, LOOK_WITHIN, VERSION_KEPT, NewsPosition, Scope, VersionLook
 
-NEWS = "news"
+NEWS = Kind.NEWS.key()
 """A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""
 NEWS_KEPT = 4_000
 """Entries, about 4 MB. A process that looks again after more has gone by reads what it needs from the store."""
@@ -31,15 +33,14 @@ _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def add_news(pipe: Any, words: Sequence[Burst | Missed]) -> None:
-    """Queue the commands that append to the news."""
-    for word in words:
-        fields = {_MISSED: b""} if isinstance(word, Missed) else {_BURST: pack(word)}
-        pipe.xadd(NEWS, fields, maxlen=NEWS_KEPT, approximate=True)
+def news_entry(word: Burst | Missed) -> RedisCommand:
+    """The command that appends a word to the news."""
+    fields = {_MISSED: b""} if isinstance(word, Missed) else {_BURST: pack(word)}
+    return RedisCommand("xadd", NEWS, (fields,), {"maxlen": NEWS_KEPT, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
-    return f"version:{{{crc32(scope.encode()) % PARTS}}}:{scope}"
+    return Kind.VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
 
 
 class RedisViewerVersions:

@@ -2,23 +2,25 @@
 --
 -- KEYS[1]  the part: a hash of packed lists, the epoch, `since` and `as_of`
 -- ARGV[1]  how many bursts a list keeps
--- ARGV[2]  in a rebuild the epoch that was planted before the bursts were read from the store
+-- ARGV[2]  in a rebuild the epoch that was planted before the bursts were read from the store, as it stands in the part
 -- then, any number of times: subject; in a rebuild the moment since when the bursts given are all there are, '' for
 --          announcements; n; and n times seq, opened_at, the seqs without a gap
 --
--- Returns 0, and does nothing, when something was lost since the epoch of a rebuild was planted; otherwise 1.
+-- Returns garbage; 0 when something was lost since the epoch of a rebuild was planted, otherwise 1.
 --
 -- A list is packed as doubles: complete since, first seq, openings. It claims to hold every burst of its subject that
 -- opened at or after `since`. In a rebuild, whose pages come newest first, `since` is where its page ended, with a
 -- fraction of a millisecond: a page with older ones of the subject, or the settling at the end, takes it further back.
 -- opened_at rises with seq, and a re-stamp only moves it forward, so of two the later stands.
 
-local part, kept = KEYS[1], tonumber(ARGV[1])
-local proven = tonumber(redis.call('HGET', part, 'since') or nil)
+local kept = tonumber(ARGV[1])
+local proven = tonumber(get('since') or nil)
 local NOTHING = math.huge
 
 local function read(subject)
-  local packed = redis.call('HGET', part, subject)
+  local found = garbage
+  local packed = get(subject)
+  if garbage > found then proven = nil end
   if not packed then return nil end
   local list = {opened = {}}
   list.since, list.first = struct.unpack('<dd', packed)
@@ -39,7 +41,7 @@ local function write(subject, list)
     end
   end
   packed[1] = struct.pack('<d', list.since)
-  redis.call('HSET', part, subject, table.concat(packed))
+  put(subject, table.concat(packed))
 end
 
 local function last(list) return list.first + #list.opened - 1 end
@@ -64,6 +66,7 @@ end
 
 local function rebuild(subject, given, whole)
   local list = read(subject)
+  if garbage > 0 then return end
   given.since = whole
   if not list then return write(subject, given) end
   -- Begun without proof of what came before it: the bursts given are that proof.
@@ -92,7 +95,7 @@ local function announce(subject, given)
   write(subject, join(list, given))
 end
 
-if ARGV[4] ~= '' and redis.call('HGET', part, 'epoch') ~= ARGV[2] then return 0 end
+if ARGV[4] ~= '' and redis.call('HGET', part, 'epoch') ~= ARGV[2] then return {garbage, 0} end
 
 local at = 3
 while at <= #ARGV do
@@ -102,7 +105,11 @@ while at <= #ARGV do
     given.opened[i] = tonumber(ARGV[at + 2 + 2 * i])
     if not whole then announce(subject, {first = given.first + i - 1, opened = {given.opened[i]}}) end
   end
-  if whole then rebuild(subject, given, whole) end
+  if whole then
+    rebuild(subject, given, whole)
+    -- What the rebuild has joined so far went with the part.
+    if garbage > 0 then return {garbage, 0} end
+  end
   at = at + 3 + 2 * n
 end
-return 1
+return {garbage, 1}

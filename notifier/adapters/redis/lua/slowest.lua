@@ -4,22 +4,23 @@
 -- ARGV[1]  who says something; '' only asks
 -- ARGV[2]  the word, a whole number
 -- ARGV[3]  milliseconds for which it counts
--- Returns the highest word that counts, or nothing. What counts no more, or can't be read, is swept.
+-- Returns garbage; the highest word that counts, or nothing. What counts no more is swept, and so is garbage.
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 if ARGV[1] ~= '' then
-  redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s', now + tonumber(ARGV[3]), ARGV[2]))
+  local said = string.format('%.0f %s', now + tonumber(ARGV[3]), ARGV[2])
+  redis.call('HSET', KEYS[1], ARGV[1], wrap(ARGV[1], said))
   redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[3])))
 end
 local highest = false
 local said = redis.call('HGETALL', KEYS[1])
 for at = 1, #said, 2 do
-  local till, word = string.match(said[at + 1], '^(%d+) (%d+)$')
+  local till, word = string.match(unwrap(said[at], said[at + 1]) or '', '^(%d+) (%d+)$')
   if not till or tonumber(till) <= now then
     redis.call('HDEL', KEYS[1], said[at])
   else
     highest = math.max(highest or 0, tonumber(word))
   end
 end
-return highest
+return {garbage, highest}

@@ -3,7 +3,7 @@
 -- KEYS[1]  the hash
 -- ARGV[1]  milliseconds for which it is kept, from now on
 -- then, any number of times: field; what it was, '' for none; what it is to be
--- Returns the fields that had changed in between, and were left alone.
+-- Returns 0; the fields that had changed in between, and were left alone.
 
 local changed = {}
 for at = 2, #ARGV, 3 do
@@ -14,4 +14,4 @@ for at = 2, #ARGV, 3 do
   end
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
-return changed
+return {0, changed}

@@ -1,0 +1,141 @@
+"""Calls to Redis, many in one round trip; a key of the wrong type is deleted, and its call is repeated."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha1
+from typing import Any
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from notifier.adapters.redis.garbage import GarbageCount
+from notifier.adapters.redis.keys import TYPES, kind_of
+from notifier.adapters.redis.node import AsyncClient, Client
+from notifier.adapters.redis.scripts import Script
+
+Argument = str | bytes | int | float
+
+REPEATS = 2
+"""Repeats of a call: one for a server that has forgotten the script, one for a key of the wrong type."""
+
+DISCARD = Script.named("discard")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command on one key, named as a method of redis-py's pipeline."""
+
+    name: str
+    key: str
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def queue(self, pipe: Any) -> None:
+        getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
+
+    def answer(self, said: Any, garbage: GarbageCount) -> Any:
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """A script with the key and the arguments of one call."""
+
+    script: Script
+    key: str
+    arguments: tuple[Argument, ...] = ()
+    whole: bool = False
+    """Send the text instead of the digest: the server has forgotten it."""
+
+    def queue(self, pipe: Any) -> None:
+        if self.whole:
+            pipe.eval(self.script.text, 1, self.key, *self.arguments)
+        else:
+            pipe.evalsha(self.script.digest, 1, self.key, *self.arguments)
+
+    def answer(self, said: Any, garbage: GarbageCount) -> Any:
+        found, *answers = said
+        garbage.add(kind_of(self.key), found)
+        return answers[0] if answers else None
+
+
+Call = Command | ScriptCall
+
+
+def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
+    """Delete a key of the wrong type, or one that still holds this garbage in a field; the field of a string is ''.
+
+    A key that was mended meanwhile stays.
+    """
+    held = [
+        each for name, held in (garbage or {}).items() for each in (name, sha1(held, usedforsecurity=False).hexdigest())
+    ]
+    return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), whole=True)
+
+
+def ask(client: Client, calls: Sequence[Call]) -> list[Any]:
+    """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
+
+    A key of the wrong type is garbage: it costs one more round trip, in which it is deleted and its call is repeated.
+    So reads find it absent, and writes replace it. When one call fails, the others may have been done.
+    """
+    rounds = _rounds(calls, client.garbage)
+    with client.answered():
+        try:
+            batch = next(rounds)
+            while True:
+                with client.pipeline(transaction=False) as pipe:
+                    for call in batch:
+                        call.queue(pipe)
+                    answers = pipe.execute(raise_on_error=False)
+                batch = rounds.send(answers)
+        except StopIteration as end:
+            found: list[Any] = end.value
+            return found
+
+
+async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
+    """As `ask` does."""
+    rounds = _rounds(calls, client.garbage)
+    with client.answered():
+        try:
+            batch = next(rounds)
+            while True:
+                async with client.pipeline(transaction=False) as pipe:
+                    for call in batch:
+                        call.queue(pipe)
+                    answers = await pipe.execute(raise_on_error=False)
+                batch = rounds.send(answers)
+        except StopIteration as end:
+            found: list[Any] = end.value
+            return found
+
+
+def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[Call], list[Any], list[Any]]:
+    """Yield what is to be sent, receive what was answered, return the answers to the calls."""
+    sent, answers = list(calls), (yield calls) if calls else []
+    for _ in range(REPEATS):
+        repeats = {place: again for place, call in enumerate(sent) if (again := _repeat(call, answers[place]))}
+        if not repeats:
+            break
+        repeated = iter((yield [call for again in repeats.values() for call in again]))
+        for place, again in repeats.items():
+            for before in again[:-1]:
+                before.answer(_certain(next(repeated)), garbage)
+            sent[place], answers[place] = again[-1], next(repeated)
+    return [call.answer(_certain(said), garbage) for call, said in zip(sent, answers, strict=True)]
+
+
+def _repeat(call: Call, said: Any) -> Sequence[Call]:
+    """What to send instead of a call that was answered by an error, if anything helps."""
+    if isinstance(said, NoScriptError) and isinstance(call, ScriptCall):
+        return [replace(call, whole=True)]
+    # Redis 6 puts the code of an error in a script into the middle of a sentence.
+    if isinstance(said, ResponseError) and "WRONGTYPE" in str(said):
+        return [discard(call.key), call]
+    return []
+
+
+def _certain(said: Any) -> Any:
+    if isinstance(said, Exception):
+        raise said
+    return said

@@ -1,0 +1,19 @@
+-- The checksum in front of every value, as in checksum.py; it precedes every script that reads or writes values.
+
+local garbage = 0
+
+local function checksum(field, value)
+  return string.sub(redis.sha1hex(KEYS[1] .. '\0' .. field .. '\0' .. value), 1, 8)
+end
+
+local function wrap(field, value) return checksum(field, value) .. value end
+
+-- Returns nil for a value that is absent, and for garbage, which it counts.
+local function unwrap(field, held)
+  if not held then return nil end
+  local value = string.sub(held, 9)
+  if string.sub(held, 1, 8) == checksum(field, value) then return value end
+  garbage = garbage + 1
+  return nil
+end
+

@@ -1,0 +1,16 @@
+-- The fields of one part of the pull index; precedes every script on a part, and checksum.lua precedes it.
+--
+-- A part with garbage in one field proves nothing: the list that stood there is lost, and without a list the part would
+-- claim that its subject has no bursts. So all of the part is deleted, as if it had been wiped.
+
+local part = KEYS[1]
+
+local function get(field)
+  local found = garbage
+  local value = unwrap(field, redis.call('HGET', part, field))
+  if garbage > found then redis.call('UNLINK', part) end
+  return value
+end
+
+local function put(field, value) redis.call('HSET', part, field, wrap(field, value)) end
+

@@ -1,0 +1,303 @@
+"""How every Redis adapter is used: what is written through it, and what it answers then."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from notifier.adapters.redis import (
+    RedisActiveHours,
+    RedisActivity,
+    RedisBacklogReport,
+    RedisBuckets,
+    RedisBus,
+    RedisCaps,
+    RedisLineReport,
+    RedisLiveReader,
+    RedisPaces,
+    RedisPressure,
+    RedisPullIndex,
+    RedisPullReader,
+    RedisRecent,
+    RedisTabReport,
+    connect,
+    connect_async,
+)
+from notifier.adapters.redis.activity import NEIGHBOURS
+from notifier.adapters.redis.client import AsyncClient, Client
+from notifier.domain.backlog import Behind
+from notifier.domain.bits import SHARD_MEMBERS, members
+from notifier.domain.breaker import LeftAlone
+from notifier.domain.device import Platform
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.mention import EventId
+from notifier.domain.slice import Pool
+from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.ports.bus import Marked
+from notifier.telemetry import Metrics
+from notifier.testing.memory.clock import CountedNonces, ManualClock
+from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
+from tests.contracts.valkey_fixture import Valkey
+
+HOUR = 490_000
+LASTING = timedelta(hours=1)
+ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
+MEMBERS = [Member(5), Member(NEIGHBOURS * SHARD_MEMBERS + 7)]
+BURSTS = [burst(5, ADA), burst(4), burst(3), burst(2, Subject.parse("mention:zed"))]
+"""The newest first, as a rebuild reads them."""
+
+Ask = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    writes: Mapping[str, Callable[[], object]]
+    """Each makes right what it concerns, whatever was there before, and changes nothing that is right."""
+    asks: Mapping[str, Ask]
+    """Each answers the same again, and on an empty server what an empty cache answers."""
+    mend: Callable[[], object]
+    """Makes everything right, as the running system does sooner or later."""
+
+    def answers(self) -> dict[str, object]:
+        return {name: ask() for name, ask in self.asks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An adapter that notes which of its methods were called."""
+
+    adapter: Any
+    used: set[tuple[type, str]]
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.adapter, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            self.used.add((type(self.adapter), name))
+            return method(*given, **named)
+
+        return called
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """All adapters on one server."""
+
+    server: Valkey
+    client: Client
+    reading: AsyncClient
+    runner: asyncio.Runner
+    """Of the loop to which the connections of `reading` belong."""
+    metrics: Metrics
+    used: set[tuple[type, str]] = field(default_factory=set)
+
+    def uses(self) -> Mapping[str, Use]:
+        return {
+            "activity": self._activity(),
+            "backlog": self._backlog(),
+            "buckets": self._buckets(),
+            "bus": self._bus(),
+            "caps": self._caps(),
+            "lines": self._lines(),
+            "paces": self._paces(),
+            "pressure": self._pressure(),
+            "pull": self._pull(),
+            "recent": self._recent(),
+            "tabs": self._tabs(),
+        }
+
+    def counted(self, kind: str) -> float:
+        return self.metrics.registry.get_sample_value("notifier_cache_garbage_total", {"kind": kind}) or 0.0
+
+    def _on(self, kind: type, *rest: Any) -> Any:
+        return Recorded(kind(self.client, *rest), self.used)
+
+    def _awaited(self, kind: type, work: Callable[[Any], Coroutine[Any, Any, Any]], *rest: Any) -> Any:
+        """What an asynchronous adapter answers."""
+        return self.runner.run(work(Recorded(kind(self.reading, *rest), self.used)))
+
+    def _activity(self) -> Use:
+        hours = self._on(RedisActiveHours)
+
+        def read(shard: int) -> object:
+            return [members(bits, shard) for bits in hours.read(HOUR, [shard]).values()]
+
+        return _simple(
+            writes={
+                "touch": lambda: hours.touch(MEMBERS, HOUR),
+                "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
+                "rolled up": lambda: hours.rolled_up(NOON, LASTING),
+            },
+            asks={
+                "first shard": lambda: read(0),
+                "far shard": lambda: read(NEIGHBOURS),
+                "last rolled up": hours.last_rolled_up,
+            },
+        )
+
+    def _backlog(self) -> Use:
+        report = self._on(RedisBacklogReport)
+        behind = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
+        return _simple({"tell": lambda: report.tell(behind, LASTING)}, {"told": report.told})
+
+    def _buckets(self) -> Use:
+        buckets = self._on(RedisBuckets)
+        return _simple(
+            writes={
+                "take": lambda: buckets.take("ann", 1, 24 * LASTING),
+                "spend": lambda: buckets.spend({"bob": 1_000}, 10, 24 * LASTING),
+            },
+            asks={
+                "take": lambda: buckets.take("ann", 1, 24 * LASTING),
+                "left": lambda: round(buckets.spend({"bob": 0}, 10, 24 * LASTING)["bob"]),
+            },
+        )
+
+    def _bus(self) -> Use:
+        bus = self._on(RedisBus)
+        word = Marked(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
+
+        async def heard(reader: Any) -> object:
+            async with aclosing(reader.listen()) as words, asyncio.timeout(10):
+                await anext(words)
+                bus.publish([burst(1)])
+                await reader.tell(word)
+                return [each async for each in _until(words, 2)]
+
+        return _simple({}, {"heard": lambda: self._awaited(RedisLiveReader, heard)})
+
+    def _caps(self) -> Use:
+        caps = self._on(RedisCaps)
+        people = [Member(1), Member(2), Member(5_000)]
+
+        def spend(member: Member) -> object:
+            return caps.spend(BurstKey(NOVA, 1), "tweet", people, NOON)[member]
+
+        return _simple({"spend": partial(spend, people[0])}, {f"{each}": partial(spend, each) for each in people})
+
+    def _lines(self) -> Use:
+        lines = self._on(RedisLineReport)
+        left = {name: LeftAlone(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
+
+        def tell() -> None:
+            for name, each in left.items():
+                lines.tell(name, each, LASTING)
+
+        def told(name: str) -> object:
+            return lines.told().get(name)
+
+        return _simple({"tell": tell}, {name: partial(told, name) for name in left})
+
+    def _paces(self) -> Use:
+        paces = self._on(RedisPaces)
+
+        def draw(platform: Platform) -> int:
+            """All that there is: of a fraction one alert is granted, too."""
+            return sum(iter(lambda: paces.draw(platform, 1_000_000, urgent=True, ease=1.0, now=NOON), 0))
+
+        def refused() -> None:
+            paces.tell(Platform.FCM, refused=7, slow=False, now=NOON)
+            draw(Platform.FCM)
+
+        return _simple(
+            {"draw": lambda: draw(Platform.APNS), "tell": refused},
+            {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
+        )
+
+    def _pressure(self) -> Use:
+        pressure = self._on(RedisPressure)
+        return _simple({"raise": lambda: pressure.raise_to(0.5, LASTING)}, {"level": pressure.level})
+
+    def _pull(self) -> Use:
+        index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
+
+        def news(*subjects: Any) -> object:
+            return self._awaited(RedisPullReader, lambda reader: reader.news(subjects), clock)
+
+        def reconcile() -> bool:
+            """A round as the reconciler does it; whether it succeeded."""
+            with suppress(CacheUnavailable):
+                if index.generation() is None:
+                    index.rebuilt([BURSTS], BEFORE, NOON)
+                index.announce(BURSTS)
+                index.compared(BEFORE, NOON)
+                return index.generation() is not None
+            return False
+
+        def mend() -> None:
+            assert any(reconcile() for _ in range(3))
+
+        def may_fail(work: Callable[[], object]) -> Callable[[], None]:
+            def tried() -> None:
+                with suppress(CacheUnavailable):
+                    work()
+
+            return tried
+
+        return Use(
+            writes={
+                "announce": lambda: index.announce(BURSTS),
+                "rebuilt": may_fail(lambda: index.rebuilt([BURSTS], BEFORE, NOON)),
+                "compared": may_fail(lambda: index.compared(BEFORE, NOON)),
+                "reconcile": reconcile,
+            },
+            asks={
+                "nova": lambda: news(NOVA),
+                "ada": lambda: news(ADA),
+                "quiet": lambda: news(BO),
+                "all": lambda: news(*SUBJECTS),
+                "complete": lambda: index.generation() is not None,
+            },
+            mend=mend,
+        )
+
+    def _recent(self) -> Use:
+        recent = self._on(RedisRecent)
+        digests = {ONE: "a digest", TWO: "another digest"}
+        return _simple(
+            {"remember": lambda: recent.remember(digests)},
+            {
+                **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
+                **{f"recall {event.id}": partial(recent.recall, None, event.id) for event in digests},
+                **{f"recall {event}": partial(recent.recall, event.source, event.id) for event in digests},
+            },
+        )
+
+    def _tabs(self) -> Use:
+        tabs = self._on(RedisTabReport)
+        return _simple(
+            {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), LASTING)},
+            {"worst": tabs.worst},
+        )
+
+
+@contextmanager
+def caches_on(server: Valkey) -> Iterator[Caches]:
+    metrics = Metrics()
+    with connect(server.patient, metrics) as client, asyncio.Runner() as runner:
+        reading = connect_async(server.patient, metrics)
+        try:
+            yield Caches(server, client, reading, runner, metrics)
+        finally:
+            runner.run(reading.aclose())
+
+
+def _simple(writes: Mapping[str, Callable[[], object]], asks: Mapping[str, Ask]) -> Use:
+    """Mended by the next writes."""
+
+    def mend() -> None:
+        for write in writes.values():
+            write()
+
+    return Use(writes=writes, asks=asks, mend=mend)
+
+
+async def _until(words: Any, many: int) -> Any:
+    """The next words, without those that only say that all were heard."""
+    while many:
+        if (word := await anext(words)) is not None:
+            many -= 1
+            yield word
