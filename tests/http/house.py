@@ -4,8 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 from urllib.parse import quote
 
 import httpx
@@ -21,7 +20,6 @@ from notifier.config import Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
 from notifier.domain.device import Platform
-from notifier.domain.event import EVENT_TYPE
 from notifier.domain.overall import OverallWish
 from notifier.domain.plan import SetHead
 from notifier.domain.reach import MentionsAllowed
@@ -41,7 +39,7 @@ from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.cache import MemoryBacklogReport, MemoryBuckets
 from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.clock import START, CountedNonces, ManualClock
+from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory
@@ -84,6 +82,7 @@ from tests.http.breakable import (
     BreakableTimeline,
     Broken,
 )
+from tests.http.example_event import event
 
 SECRET = "a secret of these tests, and of nobody else"
 SERVICE_KEY = "the tweet service's key"
@@ -291,18 +290,3 @@ class Edge:
 
     def bearer(self, user: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.house.token(user)}"}
-
-
-def event(
-    id: str = "1", *, at: datetime = START, more: Mapping[str, object] | None = None, **data: Any
-) -> dict[str, Any]:
-    """A good event of ada, who mentions nova; `data` replaces or adds fields."""
-    return {
-        "specversion": "1.0",
-        "id": id,
-        "source": "//tweets",
-        "type": EVENT_TYPE,
-        "time": at.isoformat(),
-        "data": {"tweet": f"t{id}", "author": "ada", "mentions": ["nova"], "text": "@nova hello", **data},
-        **(more or {}),
-    }

@@ -13,7 +13,8 @@ from litestar import Litestar
 
 from notifier.api.listening import HUB
 from notifier.flow.hub import Hub
-from tests.http.house import SERVICE_KEY, House, event
+from tests.http.example_event import event
+from tests.http.house import SERVICE_KEY, House
 
 T = TypeVar("T")
 WITHIN = 5.0

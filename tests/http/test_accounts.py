@@ -5,7 +5,8 @@ from notifier.domain.audience import SetKind
 from notifier.domain.bits import holds
 from notifier.domain.event import CHANGED_TYPE, SEEN_TYPE
 from notifier.domain.subject import UserId
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 

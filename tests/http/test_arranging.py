@@ -12,7 +12,8 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

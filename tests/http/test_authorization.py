@@ -18,7 +18,8 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.subject import UserId
-from tests.http.house import SECRET, SERVICE_KEY, Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import SECRET, SERVICE_KEY, Edge, House
 from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.event import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 A_WHILE = timedelta(minutes=2)

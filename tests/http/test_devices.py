@@ -18,7 +18,8 @@ from notifier.domain.device import MOST_DEVICES, DeviceWord
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.event import CHANGED_TYPE, ERASED_TYPE
 from notifier.domain.subject import Member, UserId
-from tests.http.house import Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
 
 T = TypeVar("T")

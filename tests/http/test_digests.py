@@ -13,7 +13,8 @@ from notifier.domain.overall import OverallWish
 from notifier.domain.subject import UserId
 from notifier.domain.want import Volume
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.problems import assert_problem
 

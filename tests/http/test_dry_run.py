@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from notifier.domain.event import DELETED_TYPE
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 BATCH = "application/cloudevents-batch+json"

@@ -15,7 +15,8 @@ from notifier.domain.throttle import Throttle
 from notifier.flow.fate import LOOKED_THROUGH
 from notifier.flow.release import Release
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 

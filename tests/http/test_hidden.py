@@ -15,7 +15,8 @@ from notifier.domain.bits import from_offsets
 from notifier.domain.device import Device, FirebaseToken
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.ports.sets import ShardBlob
-from tests.http.house import Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import Edge, House
 
 MANY = 300
 """More than a byte can count, so that no number keeps its length by luck."""

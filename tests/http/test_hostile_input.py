@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.problems import assert_problem
 
 MARKS = "/v1/inbox/marks"

@@ -16,7 +16,8 @@ from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.subject import UserId
 from notifier.testing.memory.clock import START
-from tests.http.house import SECRET, SERVICE_KEY, Edge, event
+from tests.http.example_event import event
+from tests.http.house import SECRET, SERVICE_KEY, Edge
 from tests.http.problems import assert_problem
 
 NOW = int(START.timestamp())

@@ -8,7 +8,8 @@ from litestar.testing import TestClient
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from tests.http.house import SERVICE_KEY, Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import SERVICE_KEY, Edge, House
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
 from tests.http.test_authorization import MATRIX, OPEN, PERSON, SERVICE, STREAMS

@@ -10,7 +10,8 @@ from litestar.testing import TestClient
 
 from notifier.config import Limits, Settings
 from notifier.domain.errors import StoreUnavailable
-from tests.http.house import Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
 
 SEEN = "/v1/inbox/seen"

@@ -13,7 +13,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.http.house import SERVICE_KEY, House, event
+from tests.http.example_event import event
+from tests.http.house import SERVICE_KEY, House
 from tests.http.problems import assert_problem
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,8 @@ from notifier.ports.pull import Pulled, SubjectList, SubjectLists
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from tests.http.breakable import BreakableActivity, Broken
-from tests.http.house import House, event
+from tests.http.example_event import event
+from tests.http.house import House
 
 HOUR = int(START.timestamp()) // 3600
 

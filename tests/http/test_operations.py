@@ -15,7 +15,8 @@ from notifier.domain import errors
 from notifier.domain.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, event
+from tests.http.example_event import event
+from tests.http.house import Edge
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
 

@@ -13,7 +13,8 @@ from notifier.domain.burst import Burst
 from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from notifier.domain.retraction import Retraction, erased_trail
 from notifier.domain.subject import UserId
-from tests.http.house import SERVICE_KEY, Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import SERVICE_KEY, Edge, House
 from tests.http.listening_client import WITHIN, Studio, events, on_air
 from tests.http.problems import assert_problem
 

@@ -30,7 +30,8 @@ from notifier.domain.event import (
     UNBLOCKED_TYPE,
 )
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
 
 ONE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"

@@ -12,7 +12,8 @@ from notifier.domain.overall import OverallWish
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.domain.want import Volume
 from notifier.testing.memory.clock import START
-from tests.http.house import Edge, House, event
+from tests.http.example_event import event
+from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
 from tests.unit.examples import burst
 
