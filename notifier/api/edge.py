@@ -147,7 +147,7 @@ def edge(
     tab = reads.tab(watch)
     inbox = reads.inbox(
         metrics=system.metrics,
-        loads=Singleflight(),
+        loads=Singleflight,
         deadline=PageDeadline(system.settings.inbox.deadline),
         megabytes=system.settings.inbox.cache,
         share=lambda looks: SharedLooks(looks=looks, within=system.settings.inbox.deadline),

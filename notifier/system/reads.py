@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey
 from notifier.flow.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.deadline import Deadline
@@ -57,20 +56,21 @@ class Reads:
         self,
         *,
         metrics: Metrics,
-        loads: SharedLoads[BurstKey, Burst],
+        loads: Callable[[], SharedLoads[Any, Any]],
         deadline: Deadline,
         megabytes: int,
         share: Callable[[Looks], Looks],
         watch: Watch = unwatched,
     ) -> Inbox:
-        """One per process. `share` makes one look-up serve all requests that wait for it."""
+        """One per process. `loads` and `share` decide what concurrent requests have in common."""
         of_viewers = int(megabytes * MEGABYTE * OF_VIEWERS)
         subjects = SubjectCache(
             timeline=self.timeline,
             pull=self.pull,
             clock=self.clock,
             metrics=metrics,
-            loads=loads,
+            loads=loads(),
+            subject_loads=loads(),
             most_bytes=megabytes * MEGABYTE - of_viewers,
         )
         viewers = ViewerCache(

@@ -12,8 +12,9 @@ from notifier.telemetry import Metrics
 READ_EVERY = timedelta(milliseconds=500)
 """An inbox is never answered from a cache that has not been compared with the store for longer: a retraction that Redis
 was not told of is gone within this time."""
-IDLE_FOR = timedelta(seconds=30)
-"""After so long without a reader, to begin anew costs less than to read what was missed."""
+IDLE_FOR = timedelta(minutes=2)
+"""After so long without a reader, to begin anew costs less than to read what was missed. Longer than clients that poll
+let a page rest."""
 
 
 @dataclass(slots=True, kw_only=True)

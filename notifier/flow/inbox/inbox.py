@@ -107,7 +107,7 @@ class Inbox:
         return (await self.subjects.bodies([row.burst for row in rows])).values()
 
     async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
-        has_something = after is None and cached is not None and bool(cached.openings)
+        has_something = after is None and cached is not None and cached.last is not None
         found = await self.looks.look(viewer_scopes(cached.member) if cached else (), patient=not has_something)
         now = self.clock.now()
         viewer = self._proved(cached, found, now)
@@ -193,6 +193,7 @@ class Inbox:
             versions=planted.versions if planted and not planted.changing else {},
             connection=found.connection if found else 0,
             read_at=read_at,
+            last=known.last if known else None,
         )
         self.viewers.put(cached, generation)
         return cached
@@ -230,10 +231,9 @@ class Inbox:
     def _last_known(self, user: UserId, limit: int) -> Opening | None:
         """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
         cached, now = self.viewers.get(user), self.clock.now()
-        if cached is None or not cached.openings or now - cached.read_at > LAST_KNOWN_FOR:
+        if cached is None or cached.last is None or now - cached.last.look.now > LAST_KNOWN_FOR:
             return None
-        shown = [*cached.openings.values()][-1].page
-        entries = [self.subjects.latest(item.entry) for item in shown.items]
+        entries = [self.subjects.latest(item.entry) for item in cached.last.items]
         page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return Opening(page=page, badge=None, turn=0, valid_until=now)
 

@@ -1,6 +1,7 @@
 """Looks: proving for many requests at once that what is cached is current."""
 
 import asyncio
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +12,8 @@ from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.deadline import Timer
 from notifier.ports.viewer_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook
 from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.inbox")
 
 
 class Looks(Protocol):
@@ -94,8 +97,11 @@ class SharedLooks:
             found = await self.looks.look(scopes, patient=True)
         except NotifierError as error:
             _fail(waiting, error)
+        except Exception:  # those who wait for the next look-up must get it
+            LOGGER.exception("look-up for inboxes failed")
+            _fail(waiting, StoreUnavailable("The look-up failed."))
         except BaseException:
-            _fail(waiting, StoreUnavailable("The look-up ended."))
+            _fail([*waiting, *self._waiting], StoreUnavailable("The look-up was stopped."))
             raise
         else:
             for answer in waiting:

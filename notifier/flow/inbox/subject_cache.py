@@ -36,6 +36,7 @@ class SubjectCache:
     clock: Clock
     metrics: Metrics
     loads: SharedLoads[BurstKey, Burst]
+    subject_loads: SharedLoads[Subject, SubjectNews]
     most_bytes: int
     turn: int = 0
     """Rises with every change to something cached."""
@@ -84,7 +85,7 @@ class SubjectCache:
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
-        loaded = await self._load(missing) if missing else {}
+        loaded = await self.subject_loads.load(missing, self._load) if missing else {}
         self.hits.missed.inc(len(missing))
         self.hits.hit.inc(len(subjects) - len(missing))
         found = list[SubjectNews]()
@@ -156,6 +157,7 @@ class SubjectCache:
         """Add what the index may lack: bursts that became readable after it was last compared with the store."""
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before([*found], None, RUN, None, as_of - VISIBLE_WITHIN)
+        self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == RUN:  # older ones may be missing
             for news in found.values():
                 news.complete_since = max(news.complete_since, bursts[-1].opened_at + TICK)
@@ -166,6 +168,7 @@ class SubjectCache:
     async def _from_store(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before(subjects, None, RUN)
+        self.metrics.inbox_burst_loads.inc(len(bursts))
         since = bursts[-1].opened_at + TICK if len(bursts) == RUN else FOR_EVER
         found = {subject: SubjectNews(subject=subject, complete_since=since, places=[]) for subject in subjects}
         for burst in bursts:

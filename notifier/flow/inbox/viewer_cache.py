@@ -58,6 +58,8 @@ class CachedViewer:
     """Of all that the viewer's inbox depends on."""
     openings: dict[int, Opening] = field(default_factory=dict)
     """By the size of the page."""
+    last: Page | None = None
+    """What the viewer was shown last, maybe by older facts."""
     size: int = 0
 
     def proved_by(self, look: VersionLook | None) -> bool:
@@ -71,6 +73,7 @@ class CachedViewer:
         while len(self.openings) >= PAGES_KEPT:
             del self.openings[next(iter(self.openings))]
         self.openings[limit] = opening
+        self.last = opening.page
 
     def measured(self) -> int:
         marks = self.viewer.marks

@@ -8,9 +8,7 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.domain.burst import Burst
 from notifier.domain.slice import Pool
-from notifier.domain.subject import BurstKey
 from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads
@@ -110,9 +108,13 @@ class Roles:
 
     def inbox(self, watch: Watch) -> Inbox:
         """Of one API process, with small caches, so that they evict."""
-        loads, deadline = DirectLoads[BurstKey, Burst](), NoDeadline()
         return self.reads().inbox(
-            metrics=self.metrics, loads=loads, deadline=deadline, megabytes=1, share=lambda looks: looks, watch=watch
+            metrics=self.metrics,
+            loads=DirectLoads,
+            deadline=NoDeadline(),
+            megabytes=1,
+            share=lambda looks: looks,
+            watch=watch,
         )
 
     def pump(self, process: Process, _: int) -> Threads:

@@ -1,0 +1,45 @@
+"""Two API processes with caches of their own, on the memory ports of a stage."""
+
+from dataclasses import dataclass, field
+
+from notifier.domain.subject import UserId
+from notifier.flow.inbox.deadline import NoDeadline
+from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.shared_loads import DirectLoads
+from notifier.flow.inbox.viewer_cache import Opening
+from notifier.system import Reads
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.visits import driven
+from tests.cli.reads import reads_of
+from tests.flow.stage import Stage
+
+KIM = UserId("kim")
+
+
+@dataclass(slots=True)
+class Processes:
+    stage: Stage
+    metrics: Metrics = field(default_factory=Metrics)
+    inboxes: list[Inbox] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inboxes = [inbox_of(reads_of(self.stage), self.metrics) for _ in range(2)]
+
+    def open(self, process: int, user: UserId = KIM) -> Opening:
+        return driven(self.inboxes[process].open(user))
+
+    def shown(self, process: int, user: UserId = KIM) -> list[str]:
+        return [str(item.entry.key) for item in self.open(process, user).page.items]
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"notifier_{name}_total", labels) or 0.0
+
+
+def inbox_of(reads: Reads, metrics: Metrics) -> Inbox:
+    return reads.inbox(
+        metrics=metrics,
+        loads=DirectLoads,
+        deadline=NoDeadline(),
+        megabytes=10,
+        share=lambda looks: looks,
+    )
