@@ -31,7 +31,7 @@ SEEDS = {
     "redialling": range(1),
     "nights": range(3),
     "mornings": range(3),
-    "reopening": range(6),
+    "reopening": range(2),
 }
 """Of the courses, from one that tells at once; then the dice's own."""
 OWN = range(250)
@@ -69,16 +69,6 @@ TOLD_BY = {
     "set_written_without_stamp": "zombies",
     "loser_not_told": "dialling",
     "tiers_from_live_sets": "moving",
-    **dict.fromkeys(
-        (
-            "cache_filled_by_a_stale_reader",
-            "feed_begun_after_the_loads",
-            "invalidation_before_the_write",
-            "lapse_not_recorded",
-            "version_read_after_the_facts",
-        ),
-        "reopening",
-    ),
 }
 """The course that tells of a fault; the others are told by the dice's own seeds."""
 
