@@ -15,6 +15,7 @@ from notifier.adapters.redis import (
     RedisBuckets,
     RedisBus,
     RedisCaps,
+    RedisInboxVersions,
     RedisLineReport,
     RedisLiveReader,
     RedisPaces,
@@ -23,6 +24,7 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecent,
     RedisTabReport,
+    RedisViewerVersions,
     connect,
     connect_async,
 )
@@ -37,49 +39,21 @@ from notifier.domain.mention import EventId
 from notifier.domain.slice import Pool
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.bus import Marked
+from notifier.ports.viewer_versions import member_scope
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import CountedNonces, ManualClock
+from tests.contracts.cache_use import Use, simple
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
+from tests.contracts.recorded import Recorded
 from tests.contracts.valkey_fixture import Valkey
 
 HOUR = 490_000
 LASTING = timedelta(hours=1)
+SCOPE = member_scope(Member(5))
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
 MEMBERS = [Member(5), Member(NEIGHBOURS * SHARD_MEMBERS + 7)]
 BURSTS = [burst(5, ADA), burst(4), burst(3), burst(2, Subject.parse("mention:zed"))]
 """The newest first, as a rebuild reads them."""
-
-Ask = Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    writes: Mapping[str, Callable[[], object]]
-    """Each makes right what it concerns, whatever was there before, and changes nothing that is right."""
-    asks: Mapping[str, Ask]
-    """Each answers the same again, and on an empty server what an empty cache answers."""
-    mend: Callable[[], object]
-    """Makes everything right, as the running system does sooner or later."""
-
-    def answers(self) -> dict[str, object]:
-        return {name: ask() for name, ask in self.asks.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An adapter that notes which of its methods were called."""
-
-    adapter: Any
-    used: set[tuple[type, str]]
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.adapter, name)
-
-        def called(*given: Any, **named: Any) -> Any:
-            self.used.add((type(self.adapter), name))
-            return method(*given, **named)
-
-        return called
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +81,7 @@ class Caches:
             "pull": self._pull(),
             "recent": self._recent(),
             "tabs": self._tabs(),
+            "versions": self._versions(),
         }
 
     def counted(self, kind: str) -> float:
@@ -125,7 +100,7 @@ class Caches:
         def read(shard: int) -> object:
             return [members(bits, shard) for bits in hours.read(HOUR, [shard]).values()]
 
-        return _simple(
+        return simple(
             writes={
                 "touch": lambda: hours.touch(MEMBERS, HOUR),
                 "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
@@ -141,11 +116,11 @@ class Caches:
     def _backlog(self) -> Use:
         report = self._on(RedisBacklogReport)
         behind = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
-        return _simple({"tell": lambda: report.tell(behind, LASTING)}, {"told": report.told})
+        return simple({"tell": lambda: report.tell(behind, LASTING)}, {"told": report.told})
 
     def _buckets(self) -> Use:
         buckets = self._on(RedisBuckets)
-        return _simple(
+        return simple(
             writes={
                 "take": lambda: buckets.take("ann", 1, 24 * LASTING),
                 "spend": lambda: buckets.spend({"bob": 1_000}, 10, 24 * LASTING),
@@ -167,7 +142,7 @@ class Caches:
                 await reader.tell(word)
                 return [each async for each in _until(words, 2)]
 
-        return _simple({}, {"heard": lambda: self._awaited(RedisLiveReader, heard)})
+        return simple({}, {"heard": lambda: self._awaited(RedisLiveReader, heard)})
 
     def _caps(self) -> Use:
         caps = self._on(RedisCaps)
@@ -176,7 +151,7 @@ class Caches:
         def spend(member: Member) -> object:
             return caps.spend(BurstKey(NOVA, 1), "tweet", people, NOON)[member]
 
-        return _simple({"spend": partial(spend, people[0])}, {f"{each}": partial(spend, each) for each in people})
+        return simple({"spend": partial(spend, people[0])}, {f"{each}": partial(spend, each) for each in people})
 
     def _lines(self) -> Use:
         lines = self._on(RedisLineReport)
@@ -189,7 +164,7 @@ class Caches:
         def told(name: str) -> object:
             return lines.told().get(name)
 
-        return _simple({"tell": tell}, {name: partial(told, name) for name in left})
+        return simple({"tell": tell}, {name: partial(told, name) for name in left})
 
     def _paces(self) -> Use:
         paces = self._on(RedisPaces)
@@ -202,14 +177,14 @@ class Caches:
             paces.tell(Platform.FCM, refused=7, slow=False, now=NOON)
             draw(Platform.FCM)
 
-        return _simple(
+        return simple(
             {"draw": lambda: draw(Platform.APNS), "tell": refused},
             {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
         )
 
     def _pressure(self) -> Use:
         pressure = self._on(RedisPressure)
-        return _simple({"raise": lambda: pressure.raise_to(0.5, LASTING)}, {"level": pressure.level})
+        return simple({"raise": lambda: pressure.raise_to(0.5, LASTING)}, {"level": pressure.level})
 
     def _pull(self) -> Use:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
@@ -249,6 +224,7 @@ class Caches:
                 "ada": lambda: news(ADA),
                 "quiet": lambda: news(BO),
                 "all": lambda: news(*SUBJECTS),
+                "lists": lambda: self._awaited(RedisPullReader, lambda reader: reader.subject_lists(SUBJECTS), clock),
                 "complete": lambda: index.generation() is not None,
             },
             mend=mend,
@@ -257,7 +233,7 @@ class Caches:
     def _recent(self) -> Use:
         recent = self._on(RedisRecent)
         digests = {ONE: "a digest", TWO: "another digest"}
-        return _simple(
+        return simple(
             {"remember": lambda: recent.remember(digests)},
             {
                 **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
@@ -268,9 +244,34 @@ class Caches:
 
     def _tabs(self) -> Use:
         tabs = self._on(RedisTabReport)
-        return _simple(
+        return simple(
             {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), LASTING)},
             {"worst": tabs.worst},
+        )
+
+    def _versions(self) -> Use:
+        writer, bus = self._on(RedisViewerVersions), self._on(RedisBus)
+
+        async def plant(versions: Any) -> None:
+            await versions.begin([SCOPE], "c1")
+            await versions.finish([SCOPE], "c1")
+            await versions.plant([SCOPE], "v1")
+
+        async def look(versions: Any) -> object:
+            with suppress(CacheUnavailable):  # the first look removes what lies in place of the news
+                await versions.look([SCOPE], None)
+            found = await versions.look([SCOPE], None)
+            await versions.close()
+            return found.versions.get(SCOPE) == "v1"  # any other version proves nothing, as none does
+
+        def change() -> None:
+            writer.begin([SCOPE], "c0")
+            writer.finish([SCOPE], "c0")
+            self._awaited(RedisInboxVersions, plant)
+
+        return simple(
+            {"change": change, "publish": lambda: bus.publish([burst(1)])},
+            {"look": lambda: self._awaited(RedisInboxVersions, look, LASTING)},
         )
 
 
@@ -283,16 +284,6 @@ def caches_on(server: Valkey) -> Iterator[Caches]:
             yield Caches(server, client, reading, runner, metrics)
         finally:
             runner.run(reading.aclose())
-
-
-def _simple(writes: Mapping[str, Callable[[], object]], asks: Mapping[str, Ask]) -> Use:
-    """Mended by the next writes."""
-
-    def mend() -> None:
-        for write in writes.values():
-            write()
-
-    return Use(writes=writes, asks=asks, mend=mend)
 
 
 async def _until(words: Any, many: int) -> Any:

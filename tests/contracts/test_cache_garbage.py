@@ -16,7 +16,20 @@ from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
 
-USES = ("activity", "backlog", "buckets", "bus", "caps", "lines", "paces", "pressure", "pull", "recent", "tabs")
+USES = (
+    "activity",
+    "backlog",
+    "buckets",
+    "bus",
+    "caps",
+    "lines",
+    "paces",
+    "pressure",
+    "pull",
+    "recent",
+    "tabs",
+    "versions",
+)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from notifier.ports.chosen import Ports
 from notifier.system import Reads
 from notifier.testing.memory.clock import CountedNonces
 from notifier.testing.memory.pull import MemoryPullIndex
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions
 from tests.http.house import Edge, House
 
 LASTING = timedelta(hours=1)
@@ -74,12 +75,13 @@ class CachedHouse(House):
 
     def chosen_reads(self, reads: Reads) -> Reads:
         self.reading = cache = connect_async(self.url, self.metrics)
+        self.cached_versions = RedisInboxVersions(cache, PATIENT)
         return replace(
             reads,
             pull=RedisPullReader(cache, self.clock),
             activity=RedisActivity(cache),
             live=RedisLiveReader(cache),
-            versions=RedisInboxVersions(cache, PATIENT),
+            versions=self.cached_versions,
         )
 
     def report(self) -> None:
@@ -156,7 +158,13 @@ class CachedEdge(Edge):
 @contextmanager
 def cached_edge(url: str) -> Iterator[CachedEdge]:
     house = CachedHouse(url)
-    alone = replace(house.reads, pull=MemoryPullIndex(house.clock), activity=house.activity, live=house.bus)
+    alone = replace(
+        house.reads,
+        pull=MemoryPullIndex(house.clock),
+        versions=MemoryInboxVersions(house.versions),
+        activity=house.activity,
+        live=house.bus,
+    )
     store = create(house.system, alone, house.keys)
     with (
         house.cache,
@@ -165,6 +173,7 @@ def cached_edge(url: str) -> Iterator[CachedEdge]:
     ):
         yield CachedEdge(house, client, Edge(house, other))
         with client.portal() as portal:
+            portal.call(house.cached_versions.close)
             portal.call(house.reading.aclose)
 
 

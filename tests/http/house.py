@@ -16,7 +16,7 @@ from notifier.api.app import create
 from notifier.api.identity import Identity, issue
 from notifier.api.keys import Keys
 from notifier.api.noting import Pause
-from notifier.config import Settings
+from notifier.config import InboxLimits, Settings
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import from_offsets
 from notifier.domain.device import Platform
@@ -86,6 +86,10 @@ from tests.http.example_event import event
 
 SECRET = "a secret of these tests, and of nobody else"
 SERVICE_KEY = "the tweet service's key"
+
+
+PATIENT = Settings(inbox=InboxLimits(deadline=timedelta(seconds=10)))
+"""A busy machine takes its time, and a page that is late would be partial."""
 
 
 class House:
@@ -179,7 +183,7 @@ class House:
             nonces=CountedNonces(),
         )
         self.reads = self.chosen_reads(reads)
-        self.system = System(ports=self.ports, settings=settings or Settings(), metrics=self.metrics, owner="a test")
+        self.system = System(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
         self.system.voice.speak()  # as a pump does when it begins

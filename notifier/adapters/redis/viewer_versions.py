@@ -79,6 +79,7 @@ class RedisInboxVersions:
         with self._client.answered():
             *answers, entries = await self._exchange.ask(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
+                self._client.garbage.add(Kind.NEWS)
                 await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
             for answer in (*answers, entries):
                 if isinstance(answer, Exception):
