@@ -10,7 +10,8 @@ import pytest
 
 from notifier.adapters import redis
 from notifier.adapters.redis.keys import TYPES, Kind, kind_of
-from tests.contracts.cache_uses import Caches, Use, caches_on
+from tests.contracts.cache_use import Use
+from tests.contracts.cache_uses import Caches, caches_on
 from tests.contracts.garbage import Garble, whole, within
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
