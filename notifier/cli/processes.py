@@ -49,7 +49,7 @@ def api_processes(settings: Settings) -> int:
 def default_api_processes(cores: int) -> int:
     """Half of the cores, because the pump, the workers and the store need the others: one process where there are two.
 
-    Measured on two cores (decision 55): two processes answer three times as many readers, but rows of P0 take longer
+    Measured on two cores (decision 57): two processes answer three times as many readers, but rows of P0 take longer
     under that load.
     """
     return max(1, min(MOST_BY_DEFAULT, cores // 2))
