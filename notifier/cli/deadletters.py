@@ -29,7 +29,7 @@ from notifier.topics import LANES
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
     """List the newest dead letters: records and slices that could never be processed, each with its cause.
 
-    A lane of which too many die is stopped before the next one is buried; `lanes` and `resume` are for that.
+    If too many records of a lane die, the lane stops before the next one is buried: see `lanes` and `resume`.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)

@@ -11,13 +11,13 @@ LONGEST_WINDOW = 1_000_000
 
 
 def _deaths(default: int, means: str) -> int:
-    found: int = setting(
+    deaths: int = setting(
         default,
         must=f"a whole number from 0 to {MOST_DEATHS}",
         means=means,
-        holds=lambda deaths: 0 <= deaths <= MOST_DEATHS,
+        holds=lambda count: 0 <= count <= MOST_DEATHS,
     )
-    return found
+    return deaths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,9 +103,9 @@ def count_death(
     """
     if tally.stop is not None or not limit.is_enabled or _is_in_row(tally, record):
         return tally
-    others = tuple(death for death in tally.deaths if death.record != record)
+    earlier = tuple(death for death in tally.deaths if death.record != record)
     died = Death(record=record, place=tally.seen + 1)
-    counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*others, died))
+    counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*earlier, died))
     counted = _trimmed(counted, limit)
     kind = _exceeded(counted, limit)
     if kind is None:

@@ -39,7 +39,7 @@ class LaneGuard:
     metrics: Metrics
     owner: str
     tally: LaneTally | None = None
-    """As it was read or written last; None before the first read."""
+    """The tally that was read or written last; None before the first read."""
     successes: int = 0
     """Handled since then, and not in the tally yet."""
     read_at: datetime | None = None
@@ -100,13 +100,13 @@ class LaneGuard:
 
     def _read(self) -> LaneTally:
         try:
-            found = self.tallies.read([self.lane])[self.lane]
+            stored = self.tallies.read([self.lane])[self.lane]
         except StoreUnavailable:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
             return self.tally  # fails open: without the store nothing can be buried
         # A plain read may be older than what this process has written.
-        return self._adopt(found if self.tally is None else max(found, self.tally, key=lambda tally: tally.version))
+        return self._adopt(stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version))
 
     def _adopt(self, tally: LaneTally) -> LaneTally:
         before, self.tally = self.tally.stop if self.tally else None, tally
@@ -156,5 +156,5 @@ class LaneGuards:
 
 def stopped_lanes(tallies: LaneTallies) -> Mapping[str, LaneStop]:
     """Return the stop of each stopped lane, in the order of LANES. Raises StoreUnavailable."""
-    found = tallies.read(LANES)
-    return {lane: stop for lane in LANES if (stop := found[lane].stop) is not None}
+    current = tallies.read(LANES)
+    return {lane: stop for lane in LANES if (stop := current[lane].stop) is not None}

@@ -48,16 +48,16 @@ def stopped(folder: Path) -> Path:
     return folder
 
 
-def asked(notifier: Notifier, folder: Path, *words: str) -> Any:
-    done = notifier("deadletters", *words, "--json", "--data", str(folder))
+def asked(notifier: Notifier, folder: Path, *arguments: str) -> Any:
+    done = notifier("deadletters", *arguments, "--json", "--data", str(folder))
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
 def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier) -> None:
-    found = asked(notifier, stopped, "lanes")
-    assert [each["lane"] for each in found] == list(LANES)
-    assert found[0] == {
+    facts = asked(notifier, stopped, "lanes")
+    assert [lane["lane"] for lane in facts] == list(LANES)
+    assert facts[0] == {
         "lane": "mentions",
         "state": "stopped",
         "in_a_row": 3,
@@ -69,7 +69,7 @@ def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier)
         "cause": "KeyError: 'tweet'",
         "stopped_by": "pump-1",
     }
-    assert {each["state"] for each in found[1:]} == {"running"}
+    assert {lane["state"] for lane in facts[1:]} == {"running"}
 
 
 def test_lanes_are_a_table_in_a_pipe(stopped: Path, notifier: Notifier) -> None:
@@ -80,10 +80,10 @@ def test_lanes_are_a_table_in_a_pipe(stopped: Path, notifier: Notifier) -> None:
 
 
 def test_resume_ends_the_stop_and_says_what_it_was(stopped: Path, notifier: Notifier) -> None:
-    words = ("mentions", "--reason", "release 42", "--who", "ada")
-    found = asked(notifier, stopped, "resume", *words)
-    assert (found["lane"], found["resumed"], found["record"]) == ("mentions", True, "mentions/0/4")
-    assert {each["state"] for each in asked(notifier, stopped, "lanes")} == {"running"}
+    arguments = ("mentions", "--reason", "release 42", "--who", "ada")
+    facts = asked(notifier, stopped, "resume", *arguments)
+    assert (facts["lane"], facts["resumed"], facts["record"]) == ("mentions", True, "mentions/0/4")
+    assert {lane["state"] for lane in asked(notifier, stopped, "lanes")} == {"running"}
     files = Files.at(stopped)
     [entry] = [json.loads(body) for body, _ in entries(files.core)]
     files.close()
@@ -91,21 +91,21 @@ def test_resume_ends_the_stop_and_says_what_it_was(stopped: Path, notifier: Noti
 
 
 def test_resume_in_a_pipe_is_a_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
-    said = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
-    assert said.startswith("The lane mentions goes on within a second.\n")
-    assert "more than 3 died in a row" in said
+    output = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
+    assert output.startswith("The lane mentions goes on within a second.\n")
+    assert "more than 3 died in a row" in output
 
 
 def test_lane_that_runs_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
     assert asked(notifier, stopped, "resume", "p1", "--reason", "fixed")["resumed"] is False
-    said = notifier("deadletters", "resume", "p1", "--reason", "fixed", "--data", str(stopped))
-    assert (said.exit_code, said.stdout) == (0, "The lane p1 isn't stopped.\n")
+    output = notifier("deadletters", "resume", "p1", "--reason", "fixed", "--data", str(stopped))
+    assert (output.exit_code, output.stdout) == (0, "The lane p1 isn't stopped.\n")
     with tallies(stopped) as stored:
         assert stored.read(["mentions"])["mentions"].stop == STOP
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "output"),
     [
         (("mentions",), "Missing option '--reason'"),
         (("mentions", "--reason", " "), "The reason is empty"),
@@ -113,9 +113,11 @@ def test_lane_that_runs_is_not_resumed(stopped: Path, notifier: Notifier) -> Non
     ],
     ids=["no reason", "empty reason", "unknown lane"],
 )
-def test_resume_needs_a_lane_and_a_reason(stopped: Path, notifier: Notifier, words: tuple[str, ...], said: str) -> None:
-    done = notifier("deadletters", "resume", *words, "--data", str(stopped))
-    assert (done.exit_code, said in done.stderr) == (2, True)
+def test_resume_needs_a_lane_and_a_reason(
+    stopped: Path, notifier: Notifier, arguments: tuple[str, ...], output: str
+) -> None:
+    done = notifier("deadletters", "resume", *arguments, "--data", str(stopped))
+    assert (done.exit_code, output in done.stderr) == (2, True)
     with tallies(stopped) as stored:
         assert stored.read(["mentions"])["mentions"].stop == STOP
 

@@ -112,11 +112,11 @@ def deployed(folder: Path, release: type[System]) -> Iterator[Role]:
 
 
 def followers(role: Role, names: Sequence[str]) -> list[str]:
-    """Those of them who follow nova by the rows of the store."""
+    """Return the names that follow nova by the rows of the store."""
     accounts = role.ports.directory.accounts([UserId(name) for name in names])
     pairs = {name: (NOVA, accounts[UserId(name)].member) for name in names}
-    standing = role.ports.follows.standing(pairs.values())
-    return [name for name, pair in pairs.items() if standing.get(pair)]
+    follows = role.ports.follows.standing(pairs.values())
+    return [name for name, pair in pairs.items() if follows.get(pair)]
 
 
 def strangers(role: Role, count: int) -> list[str]:
@@ -125,8 +125,8 @@ def strangers(role: Role, count: int) -> list[str]:
     return [name for name in names if name not in known][:count]
 
 
-def asked(notifier: Notifier, folder: Path, *words: str) -> Any:
-    return json.loads(notifier(*words, "--json", "--data", str(folder)).stdout)
+def asked(notifier: Notifier, folder: Path, *arguments: str) -> Any:
+    return json.loads(notifier(*arguments, "--json", "--data", str(folder)).stdout)
 
 
 @pytest.mark.timeout(300)
@@ -151,8 +151,8 @@ def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world:
                 assert bad.beats_on()
             assert (bad.buried(), bad.waiting()) == (ALLOWED, 10)
 
-    [told] = asked(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
-    assert (told["lane"], told["limit"], told["cause"]) == (LANE, "in_a_row", "KeyError: 'follower_id'")
+    [lane] = asked(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
+    assert (lane["lane"], lane["limit"], lane["cause"]) == (LANE, "in_a_row", "KeyError: 'follower_id'")
     checks = {check["name"]: check for check in asked(notifier, folder, "doctor")["checks"]}
     assert (checks["stopped_lanes"]["ok"], checks["stopped_lanes"]["value"]) == (False, 1)
     assert notifier("doctor", "--data", str(folder)).exit_code == 1
@@ -160,7 +160,7 @@ def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world:
     with deployed(folder, System) as good:
         with good.running():
             good.sees_stop()
-            assert good.waiting() == 10  # a fixed deployment waits, too, until it is told to go on
+            assert good.waiting() == 10  # a fixed deployment waits, too, until the resume
             assert asked(notifier, folder, "deadletters", "resume", LANE, "--reason", "release 42")["resumed"]
             until(lambda: good.waiting() == 0 and good.gauge() == 0, WITHIN)
         # Each record was buried or handled, in the order of the stream.

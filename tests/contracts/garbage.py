@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from notifier.adapters.redis.keys import HASH, STRING, Kind, kind_of
-from tests.contracts.valkey_fixture import Valkey
 
 Garble = Callable[[], object]
 
@@ -35,9 +34,8 @@ FIELDS = {
 """Fewer, because there are many fields."""
 
 
-def whole(server: Valkey, key: str) -> Iterator[tuple[str, Garble]]:
-    """Ways to put another value of each type in the key's place."""
-    client = server.client
+def whole(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
+    """Ways to put another value of each type in the key's place; `client` is one of redis-py's, or of a cluster."""
 
     def place(write: Garble) -> None:
         client.delete(key)
@@ -52,9 +50,8 @@ def whole(server: Valkey, key: str) -> Iterator[tuple[str, Garble]]:
     yield "stream", partial(place, partial(client.xadd, key, {"garbage": b"\xff"}))
 
 
-def within(server: Valkey, key: str) -> Iterator[tuple[str, Garble]]:
+def within(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
     """Ways to damage the values that the key holds now, and to add more to a hash."""
-    client: Any = server.client
     kind = client.type(key).decode()
     if kind == HASH:
         yield from _within_hash(client, key)

@@ -97,7 +97,7 @@ def test_garbage_is_absent_until_it_is_mended(caches: Caches, name: str) -> None
     server, use = caches.server, caches.uses()[name]
     empty, right = answers_before_and_after(use)
     for key in unlike(server):
-        ways = [*whole(server, key), *within(server, key)]
+        ways = [*whole(server.client, key), *within(server.client, key)]
         holds(use, key, ways, empty, right)
 
 
@@ -107,7 +107,7 @@ def test_garbage_is_absent_on_every_node_of_a_cluster(clustered: Caches, name: s
     server, use = clustered.server, clustered.uses()[name]
     empty, right = answers_before_and_after(use)
     for key in unlike(server):
-        ways = [way for way in whole(server, key) if way[0] in ("string: random bytes", "list", "hash")]
+        ways = [way for way in whole(server.client, key) if way[0] in ("string: random bytes", "list", "hash")]
         holds(use, key, ways, empty, right)
 
 
@@ -142,7 +142,7 @@ def test_garbage_is_counted_by_kind_of_key(caches: Caches, name: str) -> None:
     server, use = caches.server, caches.uses()[name]
     use.mend()
     for key in unlike(server):
-        for way, garble in whole(server, key):
+        for way, garble in whole(server.client, key):
             if way == TYPES[kind_of(key)]:  # a hash of unknown fields: as if those of ours were absent
                 continue
             use.mend()

@@ -46,10 +46,10 @@ def test_stored_tally_comes_back_whole(backend: Backend) -> None:
 
 def test_lanes_are_apart(backend: Backend) -> None:
     backend.lane_tallies.swap(FIRST)
-    other = replace(FIRST, lane="mentions.celebrity")
-    assert backend.lane_tallies.swap(other) == other
-    found = backend.lane_tallies.read(["mentions", "mentions.celebrity", "p0"])
-    assert list(found.values()) == [FIRST, other, LaneTally(lane="p0")]
+    second = replace(FIRST, lane="mentions.celebrity")
+    assert backend.lane_tallies.swap(second) == second
+    tallies = backend.lane_tallies.read(["mentions", "mentions.celebrity", "p0"])
+    assert list(tallies.values()) == [FIRST, second, LaneTally(lane="p0")]
 
 
 def test_reading_no_lane_returns_nothing(backend: Backend) -> None:

@@ -49,11 +49,11 @@ class Mortal:
         if name not in EFFECTS:
             return method
 
-        def effect(*given: object) -> Any:
+        def effect(*arguments: object) -> Any:
             self.killer.effects += 1
             if self.killer.effects == self.killer.at and not self.killer.after:
                 raise Killed
-            result = method(*given)
+            result = method(*arguments)
             if self.killer.effects == self.killer.at:
                 raise Killed
             return result
@@ -146,11 +146,11 @@ def test_restarts_of_a_stopped_lane_bury_nothing_more() -> None:
 
 def test_each_resume_without_a_fix_buries_one_run_at_most_and_goes_on() -> None:
     lane = Deployments(Killer(at=0, after=False))
-    found = []
+    counts = []
     for _ in range(2):
         with pytest.raises(LaneStopped):
             lane.runs(fixed=False)
-        found.append(len(lane.buried()))
+        counts.append(len(lane.buried()))
         lane.ground.lane_tallies.resume(LANE, "ada", "bury them", lane.ground.clock.now())
     lane.runs(fixed=False)
-    assert [*found, len(lane.buried())] == [3, 6, 8]
+    assert [*counts, len(lane.buried())] == [3, 6, 8]

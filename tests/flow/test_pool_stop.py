@@ -1,4 +1,4 @@
-"""A pool of slices that is stopped by the dead-letter limit: it waits in the ledger, and the other pools go on."""
+"""A pool that is stopped by the dead-letter limit: its slices wait in the ledger, and the other pools go on."""
 
 from typing import Any
 
@@ -27,22 +27,24 @@ def broken(stage: Stage, **ports: Any) -> Work:
 
 def p1(stage: Stage) -> list[Slice]:
     accounts = stage.ground.archive.accounts()
-    return sorted((piece for account in accounts for piece in account.standings if piece.pool is Pool.P1), key=str)
+    return sorted(
+        (work_slice for account in accounts for work_slice in account.standings if work_slice.pool is Pool.P1), key=str
+    )
 
 
-def fail(stage: Stage, piece: Slice, work: Work) -> list[object]:
+def fail(stage: Stage, work_slice: Slice, work: Work) -> list[object]:
     """All attempts of a slice, each after the last one's claim."""
-    found: list[object] = []
+    outcomes: list[object] = []
     for _ in range(ATTEMPTS):
-        found.append(work(piece))
+        outcomes.append(work(work_slice))
         stage.pass_time(seconds=31)
-    return found
+    return outcomes
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
     accounts = stage.ground.archive.accounts()
-    standings = [one for account in accounts for one in account.standings.values() if one.slice.pool is pool]
-    return {one.ended.fact if one.ended else None for one in standings}
+    standings = [state for account in accounts for state in account.standings.values() if state.slice.pool is pool]
+    return {state.ended.fact if state.ended else None for state in standings}
 
 
 def stopped_at_p1() -> tuple[Stage, list[Slice]]:
@@ -95,8 +97,8 @@ def test_resumed_pool_delivers_what_waited() -> None:
     stage.deliver(rounds=200)
     assert facts(stage, Pool.P1) == {Fact.DONE, Fact.DEAD}
     assert len(stage.ground.dead_letters.list(9)) == 1
-    other = LYRA if slices[0].burst.subject == NOVA else NOVA
-    assert stage.reached(other)
+    second_subject = LYRA if slices[0].burst.subject == NOVA else NOVA
+    assert stage.reached(second_subject)
 
 
 def test_finished_slice_ends_the_row() -> None:

@@ -108,4 +108,4 @@ def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
 
 def garble_all(valkey: Valkey, way: str) -> None:
     for key in list(valkey.client.scan_iter()):
-        dict(whole(valkey, key.decode()))[way]()
+        dict(whole(valkey.client, key.decode()))[way]()

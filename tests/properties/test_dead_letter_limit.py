@@ -21,7 +21,7 @@ RECORDS = st.lists(st.booleans(), max_size=120)
 
 
 def handled(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally, list[int]]:
-    """The tally after the records up to a stop, and the numbers of those that were buried."""
+    """The tally after the records up to a stop, and the numbers of the buried ones."""
     tally, buried = LaneTally(lane="mentions"), list[int]()
     for number, dies in enumerate(records):
         if not dies:
@@ -89,9 +89,9 @@ def test_batch_repeated_after_a_crash_counts_no_death_of_the_window_twice(
                     tally = count_death(tally, limit, record=str(number), cause="no", who="p", at=NOON)
                 else:
                     tally = count_successes(tally, limit, 1)
-        found = [death.record for death in tally.deaths]
-        assert len(found) == len(set(found))
-        known.update(found)
+        counted = [death.record for death in tally.deaths]
+        assert len(counted) == len(set(counted))
+        known.update(counted)
     assert known <= set(map(str, range(len(records))))
 
 

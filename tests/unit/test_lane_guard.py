@@ -20,7 +20,7 @@ LANE = "mentions"
 
 @dataclass
 class Breakable:
-    """Tallies that are out of reach when told so, and count what they are asked."""
+    """Tallies that are out of reach on demand, and that count their calls."""
 
     inner: MemoryLaneTallies = field(default_factory=MemoryLaneTallies)
     away: bool = False
@@ -97,19 +97,19 @@ def test_restarted_process_goes_on_with_the_count_of_the_last_one() -> None:
 
 def test_processes_of_a_lane_count_together() -> None:
     scene = Scene()
-    one, other = scene.guard("pump-1"), scene.guard("pump-2")
-    assert (one.check(), other.check()) == (None, None)
-    found = [admitted(guard, record)[0] for guard, record in zip([one, other] * 2, "abcd", strict=True)]
-    assert found == [True, True, True, False]
+    first, second = scene.guard("pump-1"), scene.guard("pump-2")
+    assert (first.check(), second.check()) == (None, None)
+    answers = [admitted(guard, record)[0] for guard, record in zip([first, second] * 2, "abcd", strict=True)]
+    assert answers == [True, True, True, False]
 
 
 def test_stop_by_another_process_is_noticed_within_a_second() -> None:
     scene = Scene()
-    other = scene.guard("pump-2")
-    assert other.check() is None
+    second = scene.guard("pump-2")
+    assert second.check() is None
     admitted(scene.guard(), "r1", "r2", "r3", "r4")
     scene.clock.advance(READ_EVERY)
-    assert other.check() is not None
+    assert second.check() is not None
 
 
 def test_lane_is_read_once_a_second() -> None:

@@ -20,8 +20,8 @@ class CassandraLaneTallies:
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         # A plain read: a process asks once a second, and `swap` decides before anything is buried.
-        rows = self._cluster.ask_each(_READ, [(lane,) for lane in lanes])
-        return {lane: _tally(lane, found) for lane, found in zip(lanes, rows, strict=True)}
+        answers = self._cluster.ask_each(_READ, [(lane,) for lane in lanes])
+        return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
     def swap(self, tally: LaneTally) -> LaneTally:
         row = (tally.version, pack(tally), tally.lane)
@@ -31,7 +31,7 @@ class CassandraLaneTallies:
             return tally
         stored = self._serial(tally.lane)
         if applied is None and stored.version < tally.version:
-            # The swap may still take effect, however late; nobody may say that it didn't.
+            # The swap may still take effect, however late.
             raise StoreUnavailable(f"Whether the tally of {tally.lane} was replaced isn't known yet.")
         return stored
 
@@ -42,7 +42,7 @@ class CassandraLaneTallies:
         # The audit first: a crash here leaves an entry without its deed. The other order could leave a resumed lane and
         # no operator's name.
         record(self._cluster, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
-        # A stopped tally changes by a resume alone: whoever swapped it meanwhile has resumed the same stop.
+        # A stopped tally changes by a resume alone: a swap that won meanwhile has resumed the same stop.
         self.swap(resumed(stored))
         return stored.stop
 

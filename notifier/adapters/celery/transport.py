@@ -5,7 +5,6 @@ first task, and a queue refuses every task, for as long as the key stands. Here 
 task is passed over. The ledger queues again whatever was lost with it.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from queue import Empty
 from typing import Any
 
 from kombu.transport import redis, virtual
+from kombu.utils.json import loads
 from prometheus_client import Counter
 from redis import Redis
 from redis.exceptions import ResponseError
@@ -27,7 +27,8 @@ HELD: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_
 """The keys in which kombu notes the tasks that workers hold, with their Redis types."""
 
 MUTEX = "unacked_mutex"
-
+NO_END = -1
+"""What PTTL answers for a key that never expires."""
 
 TASK = "notifier.slice"
 """The one task there is."""
@@ -76,10 +77,6 @@ class BrokerKeys:
     def count(self, times: int = 1) -> None:
         if self.garbage is not None and times:
             self.garbage.labels("queue").inc(times)
-
-
-NO_END = -1
-"""What PTTL answers for a key that never expires."""
 
 
 class TaskClient(Redis):
@@ -166,8 +163,9 @@ class TidyChannel(redis.Channel):
 
     def _is_task(self, item: bytes) -> bool:
         try:
-            task = json.loads(item)
+            read: Untyped = loads
             message: Untyped = virtual.Message
+            task = read(item.decode())
             known = is_task(task, message(task, channel=self))
         except Exception:  # whatever kombu stumbles over first
             known = False
@@ -182,19 +180,15 @@ class TidyTransport(redis.Transport):
 
 def is_task(sent: Any, message: Any) -> bool:
     """Whether a message says what Celery says of a task that CeleryQueue sends: nothing else may reach a worker."""
+    if (sent["content-type"], sent["content-encoding"]) != ("application/json", "utf-8"):
+        return False
     (name,), named, _ = message.decode()
-    properties = sent["properties"]
-    texts = (
-        name,
-        sent["headers"]["id"],
-        properties["delivery_tag"],
-        *(properties["delivery_info"][k] for k in DELIVERY),
-    )
+    headers, properties = sent["headers"], sent["properties"]
+    addressed = (properties["delivery_info"][part] for part in DELIVERY)
     return (
         named == {}
-        and all(isinstance(text, str) for text in texts)
-        and (sent["content-type"], sent["content-encoding"]) == ("application/json", "utf-8")
-        and all(sent["headers"][header] == value for header, value in HEADERS.items())
+        and all(isinstance(text, str) for text in (name, headers["id"], properties["delivery_tag"], *addressed))
+        and all(headers[header] == value for header, value in HEADERS.items())
     )
 
 

@@ -50,25 +50,26 @@ class Cells:
             found = self._read(left)
             stepped = {cell: step(cell, self._value(cell, held)) for cell, held in found.items()}
             answers |= {cell: answer for cell, (_, answer) in stepped.items()}
-            left = self._swapped(
-                {cell: (found[cell], wrap(cell.hash, new, cell.field)) for cell, (new, _) in stepped.items() if new}
-            )
+            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in stepped.items() if new}
+            left = self._swapped({cell: (found[cell] or b"", new) for cell, new in changes.items()})
             if not left:
                 return answers
         raise CacheUnavailable("Others changed it again and again.")
 
-    def _read(self, cells: Collection[Cell]) -> Mapping[Cell, bytes]:
+    def _read(self, cells: Collection[Cell]) -> Mapping[Cell, bytes | None]:
         fields = _by_hash(cells)
         reading = [Command("hmget", name, ([cell.field for cell in some],)) for name, some in fields.items()]
         found = ask(self._client, reading)
         return {
-            cell: held or b""
+            cell: held
             for some, answer in zip(fields.values(), found, strict=True)
             for cell, held in zip(some, answer, strict=True)
         }
 
-    def _value(self, cell: Cell, held: bytes) -> bytes:
-        value = unwrap(cell.hash, held, cell.field) if held else b""
+    def _value(self, cell: Cell, held: bytes | None) -> bytes:
+        if held is None:
+            return b""
+        value = unwrap(cell.hash, held, cell.field)
         if value is None:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""

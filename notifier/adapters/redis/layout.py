@@ -22,7 +22,7 @@ PARTS = 32
 """A reader with hundreds of follows sends so many commands at most, all in one round trip."""
 
 KEPT = 64
-"""Bursts in a list: at least two days of a subject that spends its whole budget of 30 fan-outs a day; 528 bytes."""
+"""Bursts in a list: at least two days of a subject that spends its whole budget of 30 fan-outs a day; 536 bytes."""
 
 EPOCH = "epoch"
 """A nonce planted in every part before a rebuild: where it is gone or another, something was lost meanwhile."""

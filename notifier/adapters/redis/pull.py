@@ -78,9 +78,9 @@ class RedisPullIndex:
             if garbled:
                 # They are gone now: planted at once, a rebuild can begin with this round.
                 proofs, _ = self._proofs()
-        epochs = [proof[EPOCH] for proof in proofs]
-        # As the parts hold it, for the scripts to compare. No part holds the empty one.
-        self._epochs = {part: wrap(key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)}
+            epochs = [proof[EPOCH] for proof in proofs]
+            # As the parts hold it, for the scripts to compare. No part holds the empty one.
+            self._epochs = {part: wrap(key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)}
         if not all(proof[EPOCH] and proof[SINCE] for proof in proofs):
             return None
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))

@@ -1,0 +1,100 @@
+"""A worker whose broker holds garbage: it goes on, and every task that is queued afterwards is handled."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from notifier.adapters.celery.application import on_redis, queue_names
+from notifier.adapters.celery.transport import BrokerKeys
+from notifier.adapters.valkey.server import ValkeyServer
+from notifier.domain.slice import Pool
+from tests.contracts.garbage import STRINGS, whole
+from tests.flow.celery_host import GATE, Host, enqueue, hosting, piece, until
+
+SEQS = iter(range(1, 10_000))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path_factory.mktemp("run"))
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
+    with hosting(on_redis(server.url()), tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def database(host: Host) -> Iterator[Any]:
+    with Redis.from_url(host.brokers[host.pool]) as client:
+        client.flushdb()
+        yield client
+
+
+def handles_the_next(host: Host, where: object) -> None:
+    task = piece(next(SEQS))
+    enqueue(host, task)
+    until(lambda: str(task) in host.wrote(), 20, lambda: where)
+
+
+@pytest.mark.timeout(120)
+def test_worker_survives_garbage_in_every_key(host: Host, database: Any) -> None:
+    with host.working() as process:
+        handles_the_next(host, "no garbage yet")
+        for key in BrokerKeys.of(queue_names(host.pool), None).types:
+            for way, garble in whole(database, key):
+                garble()
+                handles_the_next(host, (key, way))
+        assert process.poll() is None
+
+
+@pytest.mark.timeout(120)
+def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any) -> None:
+    with host.working("gated") as process:
+        held = piece(next(SEQS))
+        host.queue.enqueue([held])
+        host.wait_for(str(held))
+        keys = {key.decode() for key in database.scan_iter()}
+        assert keys
+        assert keys <= BrokerKeys.of(queue_names(host.pool), None).types.keys()
+        for key in keys:
+            dict(whole(database, key))["stream"]()
+        host.file.with_suffix(GATE).touch()
+        handles_the_next(host, keys)
+        assert process.poll() is None
+
+
+@pytest.mark.timeout(120)
+def test_worker_passes_over_what_is_no_task(host: Host, database: Any) -> None:
+    [queue] = queue_names(Pool.P1)
+    host.queue.enqueue([piece(next(SEQS))])
+    good = json.loads(database.rpop(queue))
+    with host.working() as process:
+        for garbage in [*STRINGS.values(), *damaged(good)]:
+            database.lpush(queue, garbage)
+            handles_the_next(host, garbage)
+        assert process.poll() is None
+    assert not [line for line in host.wrote() if "garbage" in line]
+
+
+def damaged(task: dict[str, Any]) -> Iterator[bytes]:
+    """A task, with one part of it replaced."""
+    for name in task:
+        for value in (None, 5, "garbage", [], {}):
+            yield json.dumps({**task, name: value}).encode()
+    for part in ("headers", "properties"):
+        for name in set(task[part]) - UNREAD:
+            yield json.dumps({**task, part: {**task[part], name: ["garbage"]}}).encode()
+    yield from (b"[" * 100_000, b"{}", b'"garbage"', b"\xfe\xff\x00{")
+
+
+UNREAD = frozenset({"argsrepr", "kwargsrepr", "origin", "shadow", "root_id", "parent_id", "correlation_id", "reply_to"})
+"""What Celery sends with a task for people and other workers; ours run the task all the same."""
