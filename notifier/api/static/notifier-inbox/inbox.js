@@ -70,7 +70,7 @@ export class Inbox {
     const refusal = await this.load();
     if (this.ended.signal.aborted || this.shown.trouble === "expired") return;
     if (!refusal) this.live.start();
-    else this.later("start", () => hidden() || this.start(), spread(Math.max(this.api.poll, refusal.retryAfter ?? 0)));
+    else this.later("start", () => hidden() || this.live.on || this.start(), spread(Math.max(this.api.poll, refusal.retryAfter ?? 0)));
   }
 
   load(show) {

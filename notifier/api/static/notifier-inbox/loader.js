@@ -41,6 +41,7 @@ export class Loader {
 
   // Calls that come close together share one load. A hidden tab loads when it is in front again.
   reload(wait, deep = false) {
+    if (this.inbox.ended.signal.aborted) return;
     this.deep ||= deep;
     if (this.timer && this.at <= Date.now() + wait) return;
     clearTimeout(this.timer);
