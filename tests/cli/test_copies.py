@@ -19,7 +19,8 @@ from notifier.config import PROFILES
 from tests.cli.copied import BEGINS_WITHIN, copied, template
 from tests.cli.running import lives, until
 
-ENDS_WITHIN = 10.0
+ENDS_WITHIN = 60.0
+"""Seconds, on a machine that is busy with other tests; an idle one needs one."""
 BROKEN = {"PYTHONHOME": "/nowhere"}
 """With it no interpreter begins."""
 
@@ -37,7 +38,7 @@ def lasting(copies: Copies, folder: Path) -> Process:
     return copy
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_the_roles_of_a_profile_import_leaves_nothing_that_a_fork_would_lose(profile: str, tmp_path: Path) -> None:
     """A thread; an open file beside the three streams and the channel; a signal that somebody caught."""
@@ -47,7 +48,10 @@ def test_what_the_roles_of_a_profile_import_leaves_nothing_that_a_fork_would_los
         seen = Path("/proc") / str(made.process.pid)
         assert len(list((seen / "task").iterdir())) == 1
         until(lambda: len(list((seen / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the copy is closed
-        assert signals(seen, "SigCgt") == {signal.SIGINT}, "which is Python's own"
+        # A run that was started in the background ignores SIGINT, and so do all processes that it starts.
+        ignored = signals(seen, "SigIgn")
+        assert signals(seen, "SigCgt") == {signal.SIGINT} - ignored, "which is Python's own"
+        assert (signal.SIGINT in ignored) == (signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
 
 
 def signals(process: Path, kind: str) -> set[int]:
@@ -55,7 +59,7 @@ def signals(process: Path, kind: str) -> set[int]:
     return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_copy_has_its_words_its_environment_its_log_and_its_exit_code(copies: Copies, tmp_path: Path) -> None:
     right = copied(copies, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
     wrong = copied(copies, tmp_path / "wrong.log", "sing")
@@ -64,7 +68,7 @@ def test_a_copy_has_its_words_its_environment_its_log_and_its_exit_code(copies: 
     assert (tmp_path / "wrong.log").read_text().startswith("There is no command 'sing'")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_copy_is_this_process_s_child_leads_a_group_and_is_known_by_its_words(copies: Copies, tmp_path: Path) -> None:
     copy = lasting(copies, tmp_path)
     seen = psutil.Process(copy.pid)
@@ -79,7 +83,7 @@ def test_a_copy_is_this_process_s_child_leads_a_group_and_is_known_by_its_words(
     assert not lives(copy.pid)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_copies_outlive_their_template_and_the_next_are_of_another(copies: Copies, tmp_path: Path) -> None:
     copy = lasting(copies, tmp_path)
     assert copies.process
@@ -93,7 +97,7 @@ def test_copies_outlive_their_template_and_the_next_are_of_another(copies: Copie
     assert copy.wait(ENDS_WITHIN) == -signal.SIGKILL
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_template_that_hangs_is_killed_and_nothing_of_what_it_was_asked_for_is_left(
     copies: Copies, tmp_path: Path
 ) -> None:
@@ -111,7 +115,7 @@ def test_a_template_that_hangs_is_killed_and_nothing_of_what_it_was_asked_for_is
     assert set(psutil.Process().children(recursive=True)) < before
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_template_ends_with_who_began_it(tmp_path: Path) -> None:
     begins = f"""
 from pathlib import Path
@@ -129,7 +133,7 @@ input()
     until(lambda: not lives(made), ENDS_WITHIN)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_where_no_template_begins_a_role_has_an_interpreter_of_its_own(
     copies: Copies, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,7 +163,7 @@ def test_so_has_one_where_nobody_makes_a_template(tmp_path: Path) -> None:
     assert alone.wait(ENDS_WITHIN) == 2
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_who_is_started_by_somebody_who_hears_of_no_child_hears_of_his_own(tmp_path: Path) -> None:
     """Which is inherited: nobody could wait for a child, or tell why it ended."""
     deaf = [

@@ -21,7 +21,7 @@ from notifier.domain.subject import Member, UserId
 from notifier.profiles.providers import providers
 from notifier.testing.providers.fixture import fixture_address, member_of
 from tests.cli.conftest import Notifier
-from tests.cli.running import until
+from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
 
 NOW = datetime.now(UTC)
 
@@ -32,13 +32,13 @@ def devices(many: int) -> list[Device]:
     return [Device(member=Member(m), address=address, registered_at=ago) for m, address in enumerate(addresses)]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(400)
 def test_a_fake_says_where_it_is_takes_alerts_and_counts_them(tmp_path: Path) -> None:
     ready, out = tmp_path / "ready.json", tmp_path / "alerts.ndjson"
     words = ["fake", "apns", "--script", "gone=20%,goaway=10", "--json", "--out", str(out), "--ready-file", str(ready)]
     with subprocess.Popen([sys.executable, "-m", "notifier", *words], stdout=subprocess.PIPE, text=True) as process:
         try:
-            until(ready.exists, 30.0)
+            until(ready.exists, STARTS_WITHIN)
             said = json.loads(ready.read_text())
             with ExitStack() as stack:
                 settings = Settings(push=Push(apns=Apns(fake=said["url"])))
@@ -46,7 +46,7 @@ def test_a_fake_says_where_it_is_takes_alerts_and_counts_them(tmp_path: Path) ->
                 alert = trial(UserId("ada"), "hi", now=NOW, nonce="1")
                 became = {device.member: receipt for device, receipt in provider.send(alert, devices(50))}
             process.send_signal(signal.SIGINT)
-            first, last = map(json.loads, process.communicate(timeout=20)[0].splitlines())
+            first, last = map(json.loads, process.communicate(timeout=GONE_WITHIN)[0].splitlines())
         finally:
             process.kill()
     assert process.returncode == 0

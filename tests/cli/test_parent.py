@@ -5,10 +5,10 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 from tests.repo.sources import ROOT
 
+ENDS_WITHIN = 50.0
+"""Seconds, on a machine that is busy with other tests."""
 WAITS = "import time; from workers.parent import end_with; {first}; end_with({parent}); time.sleep(60)"
 
 NOBODY = 2**22 + 1
@@ -18,7 +18,7 @@ NOBODY = 2**22 + 1
 def ended(parent: int, first: str = "pass") -> int:
     code = WAITS.format(parent=parent, first=first)
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, start_new_session=True, timeout=20, check=False
+        [sys.executable, "-c", code], cwd=ROOT, start_new_session=True, timeout=ENDS_WITHIN, check=False
     ).returncode
 
 
@@ -31,8 +31,12 @@ def test_a_child_that_will_not_listen_is_ended_all_the_same() -> None:
     assert ended(parent=NOBODY, first=deaf) == -signal.SIGKILL
 
 
-def test_a_child_of_a_living_parent_goes_on() -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        subprocess.run(
-            [sys.executable, "-c", WAITS.format(parent=os.getpid(), first="pass")], cwd=ROOT, timeout=1.5, check=False
-        )
+def test_child_of_living_parent_goes_on() -> None:
+    """It ends by itself after three looks at its parent, however long its start takes."""
+    lives = (
+        "from time import sleep; from workers.parent import LOOKS_EVERY, end_with; end_with({}); sleep(3 * LOOKS_EVERY)"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", lives.format(os.getpid())], cwd=ROOT, timeout=ENDS_WITHIN, check=False
+    )
+    assert child.returncode == 0

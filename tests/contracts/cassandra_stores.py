@@ -25,7 +25,6 @@ from notifier.adapters.cassandra.partings import CassandraPartings
 from notifier.adapters.cassandra.people import CassandraPeople
 from notifier.adapters.cassandra.preferences import CassandraPreferences
 from notifier.adapters.cassandra.reaches import CassandraReaches
-from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.recent import CassandraRecentBursts
 from notifier.adapters.cassandra.retractions import CassandraRetractions
 from notifier.adapters.cassandra.sent import CassandraSent
@@ -45,6 +44,7 @@ from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, Words
+from tests.contracts.keyspace import patient_reader
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
@@ -93,15 +93,15 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         ledger=ledger,
         sleepers=CassandraSleepers(cluster, clock, ledger.openings),
         claims=CassandraClaims(cluster),
-        people=CassandraPeople(Reader(cluster), clock, most_blockers=MOST_BLOCKERS),
-        timeline=CassandraTimeline(Reader(cluster), clock),
+        people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
+        timeline=CassandraTimeline(patient_reader(cluster), clock),
         directory=CassandraDirectory(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
         wants=CassandraWants(cluster),
         overalls=CassandraOveralls(cluster),
         partings=CassandraPartings(cluster),
-        preferences=CassandraPreferences(Reader(cluster)),
+        preferences=CassandraPreferences(patient_reader(cluster)),
         facts=CassandraFacts(cluster),
         spared=CassandraSpared(cluster),
     )

@@ -5,8 +5,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
+from notifier.adapters.cassandra import Access, Cluster, Phase, Reader, migrate
 from notifier.adapters.cassandra.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
@@ -32,6 +33,11 @@ def keyspace(access: Access) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+def patient_reader(cluster: Cluster) -> Reader:
+    """Return a reader for tests of what is read: a busy node may need longer than a viewer of an inbox would wait."""
+    return Reader(cluster, deadline=timedelta(seconds=WITHIN))
 
 
 def emptied(cluster: Cluster) -> Cluster:

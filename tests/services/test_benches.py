@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
+from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
@@ -25,6 +25,7 @@ from notifier.testing.bench.cql.history import OF_BLOCKS, OF_MEMBERS, fill
 from notifier.testing.bench.cql.mentions import Arrivals, coordinator
 from notifier.testing.bench.cql.sizes import SHARES, VARIANTS, Variant, page, send
 from notifier.testing.bench.cql.writers import Batches, Lean, Ours, Singles, Stock
+from tests.contracts.keyspace import patient_reader
 from tests.services.losing import ON_ENGINES, cluster, made
 
 __all__ = ["cluster", "made"]
@@ -79,7 +80,7 @@ def test_a_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
     own = cluster.ask(_OF_MEMBERS)
 
     async def page(shard: int, place: int) -> list[int]:
-        timeline = CassandraTimeline(Reader(cluster), SystemClock())
+        timeline = CassandraTimeline(patient_reader(cluster), SystemClock())
         rows = await timeline.rows(Member(shard * SHARD_MEMBERS + place), None, 20)
         return [row.burst.seq for row in rows]
 

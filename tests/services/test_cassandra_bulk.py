@@ -32,7 +32,6 @@ from notifier.adapters.cassandra.bodies import (
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.migrate import FOLDER
 from notifier.adapters.cassandra.pace import BEGINS, LEAST, MOST, Pace
-from notifier.adapters.cassandra.reader import Reader
 from notifier.config import Settings
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.block import Row, Rows
@@ -42,6 +41,7 @@ from notifier.testing.memory.clock import ManualClock
 from services.cassandra.node import node
 from services.engine import Engine, free_port
 from services.jars import missing
+from tests.contracts.keyspace import patient_reader
 from tests.contracts.made import NOVA
 from tests.services.rows import BUSY, STORED, answering, rows, stored
 
@@ -215,7 +215,7 @@ def reached(cluster: Cluster) -> None:
 
 
 def newest(cluster: Cluster, member: int) -> Sequence[Row]:
-    return run(CassandraTimeline(Reader(cluster), ManualClock()).rows(Member(member), None, 5))
+    return run(CassandraTimeline(patient_reader(cluster), ManualClock()).rows(Member(member), None, 5))
 
 
 def first_in(made: Rows) -> int:

@@ -40,7 +40,7 @@ from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START, ManualClock
 from services.engine import Engine, free_port
 from services.jars import missing
-from tests.contracts.keyspace import emptied, keyspace
+from tests.contracts.keyspace import emptied, keyspace, patient_reader
 from tests.contracts.made import NOVA, burst
 
 pytestmark = [
@@ -70,7 +70,7 @@ def cluster(contracts: Cluster) -> Cluster:
 @pytest.fixture
 def people(cluster: Cluster) -> CassandraPeople:
     CassandraDirectory(cluster).enrol([ADA])
-    return CassandraPeople(Reader(cluster), ManualClock())
+    return CassandraPeople(patient_reader(cluster), ManualClock())
 
 
 def viewer(people: CassandraPeople) -> Viewer:
@@ -120,7 +120,7 @@ def test_a_late_write_of_an_earlier_look_changes_nothing_for_the_tab_or_for_the_
     cluster: Cluster, people: CassandraPeople
 ) -> None:
     run(people.see(ADA.member, START + timedelta(hours=1), []))
-    again = CassandraPeople(Reader(cluster), ManualClock())
+    again = CassandraPeople(patient_reader(cluster), ManualClock())
     run(again.see(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
     assert members(CassandraSpared(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]

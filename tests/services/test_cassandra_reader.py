@@ -16,6 +16,7 @@ from notifier.adapters.cassandra.reader import AT_ONCE, Reader
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
+from tests.contracts.keyspace import WITHIN, patient_reader
 from tests.services.rows import rows
 
 pytestmark = [
@@ -32,7 +33,7 @@ OF_BLOCK = "SELECT slot FROM inbox WHERE block = ? AND inbox_window = ?"
 def test_all_pages_of_an_answer_are_read(cluster: Cluster) -> None:
     made = rows(0.06, threshold=2_000)
     CassandraInbox(cluster, ManualClock()).write([made])
-    found = run(Reader(cluster)(SLOTS))
+    found = run(patient_reader(cluster)(SLOTS))
     assert len(found) == made.written > 5_000  # which is a page
     assert {block * 1_024 + slot for block, slot in found} == set(made.members.tolist())
 
@@ -41,7 +42,7 @@ def test_answers_come_in_the_order_of_the_questions(cluster: Cluster) -> None:
     made = rows(0.5, threshold=2_000)
     CassandraInbox(cluster, ManualClock()).write([made])
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
-    answers = run(Reader(cluster).each(OF_BLOCK, [(block, window) for block in range(130)]))
+    answers = run(patient_reader(cluster).each(OF_BLOCK, [(block, window) for block in range(130)]))
     found = {block * 1_024 + slot for block, slots in enumerate(answers) for (slot,) in slots}
     assert (found, answers[128:]) == (set(made.members.tolist()), [[], []])
 
@@ -53,7 +54,7 @@ def test_no_answer_in_time_is_an_outage(cluster: Cluster) -> None:
 
 
 def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) -> None:
-    reader = Reader(cluster, waiting=2)
+    reader = Reader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
         return list(await gather(*(reader(SLOTS) for _ in range(3)), return_exceptions=True))
@@ -81,7 +82,7 @@ def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
 
 def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
-        run(Reader(cluster)("SELECT nothing FROM inbox"))
+        run(patient_reader(cluster)("SELECT nothing FROM inbox"))
 
 
 def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_there(cluster: Cluster) -> None:
