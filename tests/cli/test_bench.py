@@ -93,6 +93,33 @@ def test_without_java_a_bench_of_engines_says_what_to_install(name: str, tmp_pat
     assert "There is no java and no mvn here. Install Java 17 and Maven" in ran.stderr
 
 
+def test_inboxes_on_a_cluster_need_its_engines_and_say_what_to_install(tmp_path: Path) -> None:
+    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
+    asked = command("--profile", "cluster", name="inbox")
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=60, env=nowhere, check=False)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "There is no java and no mvn here. Install Java 17 and Maven" in ran.stderr
+    assert [*tmp_path.glob("notifier-*")] == []
+
+
+def test_parts_of_an_open_are_timed_without_a_running_notifier(tmp_path: Path) -> None:
+    asked = command("--only", "parts", name="inbox")
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=100, env=environment(tmp_path), check=False)
+    found = report(ran)
+    assert (ran.returncode, found["ok"], found["profile"]) == (0, True, "embedded")
+    names = [f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body", "encrypt", "encode")]
+    assert [check["name"] for check in found["checks"]] == names
+    assert all(found["ours"][name]["min"] > 0 for name in names)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_part_of_the_inbox_that_is_unknown_is_named_with_those_that_are_known(tmp_path: Path) -> None:
+    asked = command("--only", "outbox", name="inbox")
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=60, env=environment(tmp_path), check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "There is no figure 'outbox'; there are parts, pages, news, latency, load," in ran.stderr
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(bool(missing()), reason="the engines need Java 17 and Maven")
 def test_the_log_is_measured_on_a_broker_that_is_gone_afterwards(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from notifier.testing.bench.inbox.crowd import HERD, sampled
 from notifier.testing.bench.inbox.first import empty_cache
 from notifier.testing.bench.inbox.messages import Answered, read_answers
 from notifier.testing.bench.inbox.news import grown_and_opened
-from notifier.testing.bench.inbox.population import Group, Population
+from notifier.testing.bench.inbox.population import GALA, Group, Population
 from notifier.testing.bench.inbox.shared import Shared
 from notifier.testing.bench.inbox.stage import Stage
 from notifier.testing.bench.inbox.store_trouble import slow
@@ -37,7 +37,7 @@ SMALL = Population(
         Group(name="one", users=3, follows=1),
         Group(name="many", users=3, follows=60),
         Group(name="most", users=2, follows=60),
-        Group(name="gala", users=50, follows=1),
+        Group(name="gala", users=50, follows=1, only=GALA),
         Group(name="crowd", users=1_100, follows=5, shared=True),
     ),
     subjects=60,

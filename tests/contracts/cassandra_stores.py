@@ -84,7 +84,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
-        changes=CassandraBurstChanges(Reader(cluster), clock, UuidNonces()),
+        changes=CassandraBurstChanges(patient_reader(cluster), clock, UuidNonces()),
         lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),

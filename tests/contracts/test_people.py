@@ -54,6 +54,14 @@ def test_a_member_is_found_by_id_and_by_range(people: Store) -> None:
     assert run(people.people.member(UserId(""))) is None
 
 
+def test_account_of_its_own_comes_before_a_range_that_was_used(people: Store) -> None:
+    assert run(people.people.member(UserId("u3"))) is None
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4, 10)] == [503, 504, None]
+    people.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4)] == [503, None]
+
+
 def test_a_deleted_user_is_nobody(people: Store) -> None:
     people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
     assert run(people.people.member(ADA)) is None

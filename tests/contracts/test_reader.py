@@ -1,9 +1,10 @@
 """Asking a store from a loop of coroutines: it never blocks the loop and never waits for ever."""
 
-from asyncio import gather, run
+from asyncio import create_task, gather, run, sleep
 from datetime import timedelta
+from gc import collect
 from pathlib import Path
-from threading import Event, get_ident
+from threading import Event, current_thread, get_ident
 
 import pytest
 
@@ -58,6 +59,60 @@ def test_a_question_behind_too_many_others_is_refused_at_once() -> None:
     answers = run(ask_three())
     reader.close()
     assert [type(each) for each in answers] == [StoreUnavailable, bool, bool, StoreUnavailable]
+
+
+def test_question_that_is_held_up_holds_up_no_other() -> None:
+    reader, answer = Reader(held_up_after=timedelta(0)), Event()
+
+    async def ask_behind() -> bool:
+        held_up = create_task(reader(answer.wait))
+        await sleep(0)
+        while not await reader(answer.is_set):  # answered while the first one is asked
+            answer.set()
+        return await held_up
+
+    assert run(ask_behind())
+    reader.close()
+
+
+def test_each_question_is_answered_once_whichever_threads_ask() -> None:
+    asked = list[int]()
+
+    def ask(n: int) -> int:
+        asked.append(n)
+        return n
+
+    async def ask_all(reader: Reader) -> list[int]:
+        return list(await gather(*(reader(ask, n) for n in range(900))))
+
+    for held_up_after in (timedelta(0), timedelta(seconds=9)):
+        reader = Reader(held_up_after=held_up_after, deadline=timedelta(seconds=60))
+        assert run(ask_all(reader)) == run(ask_all(reader)) == list(range(900))
+        reader.close()
+    assert sorted(asked) == sorted([*range(900)] * 4)
+
+
+def test_answer_of_a_write_waits_for_no_other_write() -> None:
+    writer, answer = Writer(threads=1, deadline=timedelta(seconds=60)), Event()
+
+    async def write_both() -> bool:
+        first, second = create_task(writer(get_ident)), create_task(writer(answer.wait))
+        await first
+        held_up = not second.done()
+        answer.set()
+        return held_up and await second
+
+    assert run(write_both())
+    writer.close()
+
+
+def test_threads_end_with_their_reader() -> None:
+    reader = Reader()
+    thread = run(reader(current_thread))
+    del reader
+    collect()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
 
 
 def test_marks_that_wait_for_a_locked_database_hold_up_no_reading_and_are_refused_in_time(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_worker_passes_over_what_is_no_task(host: Host, database: Any) -> None:
 def damaged(task: dict[str, Any]) -> Iterator[bytes]:
     """A task, with one part of it replaced."""
     for name in task:
-        for value in (None, 5, "garbage", [], {}):
+        for value in VALUES:
             yield json.dumps({**task, name: value}).encode()
     for part in ("headers", "properties"):
         for name in set(task[part]) - UNREAD:
@@ -96,5 +96,6 @@ def damaged(task: dict[str, Any]) -> Iterator[bytes]:
     yield from (b"[" * 100_000, b"{}", b'"garbage"', b"\xfe\xff\x00{")
 
 
+VALUES: tuple[object, ...] = (None, 5, "garbage", [], {})
 UNREAD = frozenset({"argsrepr", "kwargsrepr", "origin", "shadow", "root_id", "parent_id", "correlation_id", "reply_to"})
 """What Celery sends with a task for people and other workers; ours run the task all the same."""

@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from notifier.testing.bench.inbox.stream_framework import ENVIRONMENT as FEED_PAGE
 from notifier.testing.bench.peers.lineup import PEERS as LINEUP
 from notifier.testing.bench.push.rivals import RIVALS
 from tests.repo.sources import ROOT, pyproject
@@ -26,8 +27,6 @@ PEERS_PINS = (
     "pywebpush",
 )
 OF_PEERS = tuple(f"peers/{name}.txt" for name in PEERS_PINS)
-OF_BENCHES = {"peers/build.txt", "peers/stream_framework_page.txt"}
-"""Environments that no peer of the lineup names."""
 PEERS = ROOT / "notifier" / "testing" / "bench"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
@@ -83,7 +82,14 @@ def test_every_environment_of_a_peer_has_pins_and_what_they_are_made_from() -> N
     pins = {f"peers/{path.name}" for path in (PEERS / "peers").glob("*.txt")}
     assert pins == set(OF_PEERS)
     assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
-    assert {f"peers/{peer.environment}.txt" for peer in (*LINEUP, *RIVALS)} | OF_BENCHES == pins
+    environments = {*(peer.environment for peer in (*LINEUP, *RIVALS)), FEED_PAGE, "build"}
+    assert {f"peers/{name}.txt" for name in environments} == pins
+
+
+def test_feed_page_of_a_peer_runs_on_the_servers_versions() -> None:
+    server = ("granian", "litestar", "msgspec")
+    ours, its = pins("run.txt"), pins(f"peers/{FEED_PAGE}.txt")
+    assert {name: its[name] for name in server} == {name: ours[name] for name in server}
 
 
 def test_there_is_no_lock_file_with_addresses() -> None:

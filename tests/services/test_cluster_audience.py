@@ -31,7 +31,7 @@ from services.fleet import Standing
 from tests.services.own import own
 from tests.services.waiting import until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 DATABASE = 14
 FANS = 20_000

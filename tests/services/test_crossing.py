@@ -14,7 +14,7 @@ from notifier.profiles import choose
 from services.fleet import Standing
 from tests.flow.crossing import on_profile, require_no_gap
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 DATABASE = 15
 """Of the shared Valkey."""

@@ -118,6 +118,37 @@ def test_growth_is_drawn_as_multiples_of_the_smallest_and_told_to_who_cannot_see
     assert "time × 20; memory × 1.04](pictures/bench-audience-growth.svg)" in results({"audience": grown})
 
 
+def texts(svg: str) -> set[str]:
+    found = ElementTree.fromstring(svg)
+    return {"".join(each.itertext()) for each in found.iter() if each.tag.endswith("}text")}
+
+
+def test_opens_are_drawn_by_case_beside_a_bare_handler_and_a_redis_inbox() -> None:
+    warm, deep, by_hand = (f"inbox_{name}_ratio{{embedded}}" for name in ("warm", "deep_page", "vs_redis_by_hand"))
+    rate = {name: spread(value, value, value, "opens/s") for name, value in ((warm, 900), (deep, 300), (by_hand, 900))}
+    bare = {name: spread(1800, 1800, 1800, "opens/s") for name in (warm, deep)}
+    peers = {by_hand: spread(600, 600, 600, "opens/s")}
+    measured = {"inbox": run(*(check(name, value=0.5) for name in rate), ours=rate, baseline=bare, peers=peers)}
+    drawn = pictures(measured)
+    assert [*drawn] == ["bench-inbox-opens.svg"]
+    assert {"warm", "deep page", "900", "300", "1,800", "600"} <= texts(drawn["bench-inbox-opens.svg"])
+    words = "warm: ours 900, bare handler 1,800, Redis by hand 600; deep page: ours 300, bare handler 1,800"
+    assert f"![Inboxes opened in a second: {words}](pictures/bench-inbox-opens.svg)" in results(measured)
+
+
+def test_latency_is_drawn_against_the_rate_once_two_rates_were_measured() -> None:
+    names = {f"inbox_latency_ms{{embedded,{share}%,p99}}": ms for share, ms in ((10, 2), (50, 8), (90, 40))}
+    ours = {name: spread(ms, ms, ms, "ms") for name, ms in names.items()}
+    rates = {name: f"at {share}00 opens/s" for name, share in zip(names, (1, 5, 9), strict=True)}
+    measured = {"inbox": run(*(check(name, value=1.0, detail=rates[name]) for name in names), ours=ours)}
+    drawn = pictures(measured)
+    assert [*drawn] == ["bench-inbox-latency.svg"]
+    assert {"p99 40 ms", "10 %", "90 %", "500/s", "1 ms", "100 ms"} <= texts(drawn["bench-inbox-latency.svg"])
+    assert "maximum rate: p99 2 ms at 10 %, 8 ms at 50 %, 40 ms at 90 %](pictures" in results(measured)
+    [first] = [name for name in names if ",10%," in name]
+    assert pictures({"inbox": run(check(first), ours={first: ours[first]})}) == {}
+
+
 @pytest.mark.parametrize(
     ("value", "limit", "ok", "share"),
     [

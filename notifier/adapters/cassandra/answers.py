@@ -1,9 +1,7 @@
 """Questions asked side by side: the driver's thread collects the answers and hands all of them over at once."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -11,33 +9,9 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from notifier.adapters.cassandra.together import Row
+from notifier.mailbox import Mailbox
 
 Bound = tuple[PreparedStatement, Row]
-
-
-class Mailbox:
-    """What the driver's thread hands over to an event loop.
-
-    A loop is woken once for all that arrived until it runs: each waking costs a system call and a switch of threads.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._arrived: deque[Answers] = deque()
-        self._awake = False
-
-    def put(self, answers: "Answers") -> None:
-        # Appended first: if the loop is awake it has not emptied the mailbox yet, because it falls asleep before.
-        self._arrived.append(answers)
-        if not self._awake:
-            self._awake = True
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever asked
-                self.loop.call_soon_threadsafe(self._empty)
-
-    def _empty(self) -> None:
-        self._awake = False
-        while self._arrived:
-            self._arrived.popleft().hand_over()
 
 
 class Answers:
@@ -67,14 +41,6 @@ class Answers:
         self._stopped = True
         for number in list(self._going):
             self._let_go(number)
-
-    def hand_over(self) -> None:
-        if self.arrived.done():
-            return
-        if self._error is not None:
-            self.arrived.set_exception(self._error)
-        else:
-            self.arrived.set_result(self._rows)
 
     def _next(self) -> None:
         if self._stopped or (number := next(self._asked)) >= len(self._questions):
@@ -120,4 +86,13 @@ class Answers:
 
     def _end(self) -> None:
         self._stopped = True
-        self._mailbox.put(self)
+        self._mailbox.put(self._hand_over)
+        self._mailbox.wake()
+
+    def _hand_over(self) -> None:
+        if self.arrived.done():
+            return
+        if self._error is not None:
+            self.arrived.set_exception(self._error)
+        else:
+            self.arrived.set_result(self._rows)

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.timeline import bursts_of
-from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
+from notifier.adapters.cassandra.together import TOGETHER, Row, batches, joined
 from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst
 from notifier.domain.errors import StoreUnavailable
@@ -67,15 +67,15 @@ class Entry:
 def put_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[Entry], beside: Iterable[tuple[str, Row]] = ()
 ) -> None:
-    """Write the entries, and in the same round trip what else is given. Must be called once the bursts are durable.
+    """Write the entries, and in the same messages other rows. Must be called once the bursts are durable.
 
     Raises StoreUnavailable: then some may be written.
     """
     others = [*beside]
     for _ in range(TRIES):
         began = clock.now()
-        rows = batches((entry.row(to_ms(began)) for entry in entries), TOGETHER)
-        cluster.ask_all([*(together(_PUT, some) for some in rows), *others])
+        rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *others]
+        cluster.ask_all(joined(some) for some in batches(rows, TOGETHER))
         if _in_time(began, clock.now()):
             return
         others = []

@@ -80,9 +80,8 @@ class CassandraBursts:
         self._cluster.ask_all([*self._places(new), *(together(put, some) for put, rows in led for some in rows)])
         self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
-        ids = batches((_mention_id(sequenced, life) for sequenced, life in lasting), TOGETHER)
-        entries = [Entry.of(burst) for burst, _ in kept]
-        put_entries(self._cluster, self._clock, entries, (together(_PUT_ID, some) for some in ids))
+        ids = ((_PUT_ID, _mention_id(sequenced, life)) for sequenced, life in lasting)
+        put_entries(self._cluster, self._clock, [Entry.of(burst) for burst, _ in kept], ids)
         self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
         self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
 

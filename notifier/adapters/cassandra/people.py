@@ -1,5 +1,6 @@
 """One person's durable facts: a few ranges of the person's own block, asked for side by side."""
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,6 @@ from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.partings import OF_BOTH, apart_of, few
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
-from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
@@ -18,7 +18,7 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import bucket_of, numbered
+from notifier.domain.numbers import IdRange, bucket_of, numbered
 from notifier.domain.overall import visible_from
 from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
@@ -41,6 +41,8 @@ _MARK_OF_BURST = """
 """
 _SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
 
+RANGES = 64
+"""That are remembered: each is an import, mostly of all that there are."""
 _MICROSECONDS = 1_000
 """In a millisecond: what Cassandra counts write timestamps in."""
 
@@ -52,19 +54,16 @@ class CassandraPeople:
         self._reader = reader
         self._clock = clock
         self._most_blockers = most_blockers
+        self._ranges: deque[IdRange] = deque(maxlen=RANGES)
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        questions: list[tuple[str, Row]] = [(ACCOUNT, (bucket_of(user), user))]
-        # Both at once: whose accounts are in ranges needn't wait for the answer that there is no single one.
-        if (parts := numbered(user)) is not None:
-            questions.append((RANGE_OF_ID, parts))
-        [accounts, *ranges] = await self._reader.all(questions)
-        if accounts:
-            account = stored(accounts[0])
+        if rows := await self._reader(ACCOUNT, (bucket_of(user), user)):
+            account = stored(rows[0])
             return None if account.deleted else account.member
-        return id_range(ranges[0]).member_of(parts[1]) if parts and ranges[0] else None
+        parts = numbered(user)
+        return None if parts is None else await self._in_range(*parts)
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         block, slot = divmod(member, BLOCK_MEMBERS)
@@ -111,6 +110,17 @@ class CassandraPeople:
         of_member = [(*_by_member(burst, member), str(mark), ttl, stamps[burst]) for burst, ttl in lives.items()]
         await self._reader.each(_MARK_OF_BURST, of_burst)
         await self._reader.each(_MARK, of_member)
+
+    async def _in_range(self, prefix: str, number: int) -> Member | None:
+        """A range stays what it is for ever, so one that is known needn't be asked for again."""
+        for known in self._ranges:
+            if known.prefix == prefix and (member := known.member_of(number)) is not None:
+                return member
+        rows = await self._reader(RANGE_OF_ID, (prefix, number))
+        if not rows or (member := (found := id_range(rows)).member_of(number)) is None:
+            return None
+        self._ranges.append(found)
+        return member
 
     async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
         """Write timestamps behind those of the marks that stand: they may be by a clock that is ahead of this one, and

@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from notifier.adapters.cassandra.answers import Answers, Bound, Mailbox
+from notifier.adapters.cassandra.answers import Answers, Bound
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.translating import translated
 from notifier.domain.errors import StoreUnavailable
+from notifier.mailbox import Mailbox
 
 DEADLINE = timedelta(seconds=2)
 """Who looks at a notification tab has looked away by then."""

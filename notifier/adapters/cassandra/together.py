@@ -13,10 +13,15 @@ T = TypeVar("T")
 
 def together(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Unlogged: a message that is written in part is put again as a whole."""
-    if len(rows) == 1:
-        return insert, rows[0]
-    inserts = f"{insert}; " * len(rows)
-    return f"BEGIN UNLOGGED BATCH {inserts}APPLY BATCH", tuple(value for row in rows for value in row)
+    return joined([(insert, row) for row in rows])
+
+
+def joined(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
+    """The same of several tables."""
+    if len(inserts) == 1:
+        return inserts[0]
+    statements = "".join(f"{insert}; " for insert, _ in inserts)
+    return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in inserts for value in row)
 
 
 def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -15,7 +15,9 @@ from notifier.ports.burst_changes import MOST, Changes, Position
 KEPT = 50_000
 """Changes. A follower that is further behind has long been answered None, for more than MOST bursts."""
 PRUNED_TOGETHER = 1_000
-"""Most commits leave the oldest page of the table alone; one in a thousand rows deletes a thousand, in 0.3 ms."""
+"""Most commits leave the oldest page of the table alone; one deletes a thousand rows, in 0.3 ms."""
+LOOKS_EVERY = 64
+"""Rows of a process, between two looks whether there is something to delete."""
 LAPSE = ("", 0)
 """Subject and seq of a lapse: no burst has the number 0."""
 
@@ -31,9 +33,25 @@ class SqlitePosition(Position):
     id: int
 
 
-def put_changes(c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
-    """Must be called in the transaction that writes the bursts: both are readable at the same moment."""
-    _put(c, [(str(key.subject), key.seq) for key in bursts])
+class ChangeLog:
+    """Writes the rows. A crash between two looks leaves a few rows more, for another process to delete."""
+
+    def __init__(self) -> None:
+        self._since_look = LOOKS_EVERY
+
+    def put(self, c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
+        """Must be called in the transaction that writes the bursts: both are readable at the same moment."""
+        self._put(c, [(str(key.subject), key.seq) for key in bursts])
+
+    def put_lapse(self, c: sqlite3.Connection) -> None:
+        self._put(c, [LAPSE])
+
+    def _put(self, c: sqlite3.Connection, rows: list[tuple[str, int]]) -> None:
+        c.executemany(_PUT, rows)
+        self._since_look += len(rows)
+        if self._since_look >= LOOKS_EVERY:
+            self._since_look = 0
+            c.execute(_PRUNE, {"kept": KEPT, "together": PRUNED_TOGETHER})
 
 
 class SqliteBurstChanges:
@@ -83,15 +101,11 @@ class SqliteBurstChanges:
 class SqliteViewerLapses:
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._log = ChangeLog()
 
     def record(self) -> None:
         with self._db.write() as c:
-            _put(c, [LAPSE])
-
-
-def _put(c: sqlite3.Connection, rows: list[tuple[str, int]]) -> None:
-    c.executemany(_PUT, rows)
-    c.execute(_PRUNE, {"kept": KEPT, "together": PRUNED_TOGETHER})
+            self._log.put_lapse(c)
 
 
 def _ends(c: sqlite3.Connection) -> tuple[int, int]:

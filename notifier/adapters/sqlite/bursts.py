@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.adapters.sqlite.burst_changes import put_changes
+from notifier.adapters.sqlite.burst_changes import ChangeLog
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.retractions import CHANGE, PUT_TRAIL, change, trails
 from notifier.adapters.sqlite.statements import statement, wanted
@@ -36,6 +36,7 @@ Found = tuple[str, str, str, int | None, str | None]
 class SqliteBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._changes = ChangeLog()
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         # One transaction, so that no crash leaves a known mention without its burst.
@@ -46,7 +47,7 @@ class SqliteBursts:
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
             c.executemany(CHANGE, [change(one, versions) for one in changed])
-            put_changes(c, versions)
+            self._changes.put(c, versions)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._db.read() as c:

@@ -1,15 +1,28 @@
-"""Asking SQLite from a loop of coroutines: a few threads wait in its place, and nobody waits for ever."""
+"""Asking SQLite from a loop of coroutines: a thread asks in its place, and nobody waits for ever."""
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import ParamSpec, TypeVar
+from weakref import finalize
 
+from notifier.adapters.sqlite.line import Line, Question
 from notifier.domain.errors import StoreUnavailable
+from notifier.mailbox import Mailbox
 
-THREADS = 4
-"""Reads take well under a millisecond: more threads would only wait for the interpreter's lock."""
+THREADS = 1
+"""Threads that ask at once take Python's lock from each other with each row; four answer a third of what one can."""
+
+HELPERS = 3
+"""Threads that go on while all others are held up."""
+
+HELD_UP_AFTER = timedelta(milliseconds=200)
+"""Reads take well under a millisecond; the longest that need no disk take some ten. On a busy machine any thread may
+stand still for 50 ms, and help that isn't needed makes all of them slower."""
+
+TOGETHER = 4
+"""Answers that wake the loop once. More would keep the first of them waiting, and save hardly anything."""
 
 WRITERS = 2
 """A file has room for one writer at a time; while one waits for the disk, the next is ready."""
@@ -27,11 +40,22 @@ T = TypeVar("T")
 class Reader:
     """Starts its threads with the first question, so that it may be made before a fork."""
 
-    def __init__(self, *, threads: int = THREADS, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="sqlite")
+    def __init__(
+        self,
+        *,
+        threads: int = THREADS,
+        helpers: int = HELPERS,
+        deadline: timedelta = DEADLINE,
+        waiting: int = WAITING,
+        held_up_after: timedelta = HELD_UP_AFTER,
+        together: int = TOGETHER,
+    ) -> None:
+        self._line = Line(threads, helpers, held_up_after, together)
+        finalize(self, self._line.close)
         self._deadline = deadline
         self._most = waiting
         self._waiting = 0
+        self._mailbox: Mailbox | None = None
 
     async def __call__(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer. Raises StoreUnavailable when it takes too long; then a write may still take effect.
@@ -43,24 +67,32 @@ class Reader:
             raise StoreUnavailable(f"{self._waiting} others wait already.")
         self._waiting += 1
         try:
-            return await self._answered(self._threads.submit(ask, *args, **kwargs))
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                question = Question(partial(ask, *args, **kwargs), self._mail())
+                self._line.append(question)
+                answer: T = await question.answered
+                return answer
+        except TimeoutError as error:
+            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
         finally:
             self._waiting -= 1
 
-    async def _answered(self, question: Future[T]) -> T:
-        try:
-            async with asyncio.timeout(self._deadline.total_seconds()):
-                return await asyncio.wrap_future(question)
-        except TimeoutError as error:
-            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
-
     def close(self) -> None:
         """Waits for the answers that are on their way."""
-        self._threads.shutdown(cancel_futures=True)
+        self._line.close()
+        self._line.join()
+
+    def _mail(self) -> Mailbox:
+        """The running loop's own."""
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        return self._mailbox
 
 
 class Writer(Reader):
     """Threads for writes alone: those that wait for a locked file hold up no read."""
 
     def __init__(self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
-        super().__init__(threads=threads, deadline=deadline, waiting=waiting)
+        # Each answer goes at once: the next write may wait for the file until after this one's deadline.
+        super().__init__(threads=threads, helpers=0, deadline=deadline, waiting=waiting, together=1)

@@ -19,8 +19,8 @@ from notifier.ports.chosen import Ports
 from notifier.testing.bench.inbox.population import patiently
 
 COLLAPSE = timedelta(minutes=1)
-SPREAD = timedelta(hours=20)
-"""The bursts opened within so long."""
+APART = timedelta(hours=10)
+"""The bursts of one place opened within so long, and those of the place before them as long before."""
 SETTLED = timedelta(minutes=5)
 """Age of the youngest: every reader has seen it settle."""
 AT_ONCE = 100
@@ -39,32 +39,27 @@ class History:
 
     def write(self, bursts: Mapping[Subject, int]) -> int:
         """Write so many bursts of each subject; return how many. Every follower of a subject gets a row."""
-        offsets, now = count(), self.ports.clock.now() - SETTLED
-        dice = np.random.default_rng(self.seed)
-        ages = dice.uniform(0, SPREAD.total_seconds() / 2, size=(len(bursts), max(bursts.values())))
         heads = {subject: Head.fresh(subject) for subject in bursts}
-        for turn in range(max(bursts.values())):
-            older = SPREAD / 2 * (max(bursts.values()) - 1 - turn)
-            named = [
-                (subject, now - older - timedelta(seconds=float(age)))
-                for subject, age in zip(bursts, ages[:, turn], strict=True)
-                if turn < bursts[subject]
-            ]
-            for first in range(0, len(named), AT_ONCE):
-                some = named[first : first + AT_ONCE]
-                decided = [
-                    advance(
-                        heads[subject],
-                        list(_mentions(subject, at, offsets)),
-                        known=(),
-                        now=at,
-                        nonce=self.ports.nonces.new(),
-                        collapse=COLLAPSE,
-                    )
-                    for subject, at in some
-                ]
+        offsets, turns = count(), max(bursts.values())
+        for turn in range(turns):
+            opened = self._opened([subject for subject in bursts if turn < bursts[subject]], turns - turn)
+            for first in range(0, len(opened), AT_ONCE):
+                some = opened[first : first + AT_ONCE]
+                decided = [self._decided(heads[subject], at, offsets) for subject, at in some]
                 heads |= {head.subject: head for head in self._publish(decided)}
         return sum(bursts.values())
+
+    def _opened(self, subjects: Sequence[Subject], place: int) -> Sequence[tuple[Subject, datetime]]:
+        """When each subject's burst opened; bursts of the first place from the end are the youngest."""
+        newest = self.ports.clock.now() - SETTLED - APART * (place - 1)
+        ages = np.random.default_rng([self.seed, place]).uniform(0, APART.total_seconds(), size=len(subjects))
+        return [
+            (subject, newest - timedelta(seconds=age)) for subject, age in zip(subjects, ages.tolist(), strict=True)
+        ]
+
+    def _decided(self, head: Head, at: datetime, offsets: Iterator[int]) -> Head:
+        mentions, nonce = list(_mentions(head.subject, at, offsets)), self.ports.nonces.new()
+        return advance(head, mentions, known=(), now=at, nonce=nonce, collapse=COLLAPSE)
 
     def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
         """Heads first and last, as a coordinator does it: a crash in between is finished by whoever starts."""

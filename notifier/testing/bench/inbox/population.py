@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.follow import BlockFollows, Follow
 from notifier.domain.numbers import IdRange
@@ -24,7 +24,7 @@ from notifier.testing.world import SINCE
 SUBJECTS = 3_000
 """The first one is the award show, which every user follows except those of `gala`."""
 GALA = UserId("gala")
-"""Followed by one group alone, which follows nothing else: one burst for a thousand users."""
+"""Has one burst, for a thousand users who follow nothing else."""
 WRITTEN_AT_ONCE = 256
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Seconds between tries: a store that was just started is slow, and what is loaded may be written twice."""
@@ -44,6 +44,8 @@ class Group:
     vip: bool = False
     shared: bool = False
     """The users of a block follow the same subjects, stored as one row per block, as an import stores them."""
+    only: UserId | None = None
+    """The one account that all of them follow, and no other group does."""
 
 
 GROUPS = (
@@ -52,7 +54,7 @@ GROUPS = (
     Group(name="one", users=500, follows=1),
     Group(name="many", users=60, follows=300),
     Group(name="most", users=10, follows=3_000),
-    Group(name="gala", users=1_000, follows=1),
+    Group(name="gala", users=1_000, follows=1, only=GALA),
     Group(name="crowd", users=60_000, follows=30, shared=True),
 )
 
@@ -86,6 +88,11 @@ class Population:
     def names(self) -> tuple[UserId, ...]:
         """Accounts that are followed, the most popular first; `gala` is not among them."""
         return tuple(UserId(f"star{number}") for number in range(self.subjects))
+
+    @property
+    def accounts(self) -> Sequence[UserId]:
+        """Every account that somebody follows."""
+        return [*self.names, GALA]
 
     @property
     def award(self) -> UserId:
@@ -151,11 +158,10 @@ class Loader:
         heads = {mention_of(name): _head(flags) for name, flags in followers.items()}
         patiently(lambda: self.ports.sets.put_heads(heads))
         patiently(lambda: self.ports.sets.put(self._bitmaps(followers)))
-        end = SHARD_MEMBERS
-        accounts = [*people.names, GALA]
-        self.ports.directory.enrol(
-            [Account(user=name, member=Member(end + number)) for number, name in enumerate(accounts)]
-        )
+        accounts = [
+            Account(user=name, member=Member(SHARD_MEMBERS + number)) for number, name in enumerate(people.accounts)
+        ]
+        self.ports.directory.enrol(accounts)
         self.ports.directory.enrol_range(IdRange(prefix="u", first=0, count=people.end, member=Member(0)))
 
     def _follow(self, group: Group, followers: dict[UserId, npt.NDArray[np.bool_]]) -> None:
@@ -173,7 +179,7 @@ class Loader:
             self._write(group, picks)
 
     def _names(self, group: Group, subjects: Picks) -> list[UserId]:
-        return [GALA] if group.name == "gala" else [self.population.names[number] for number in subjects.tolist()]
+        return [group.only] if group.only else [self.population.names[number] for number in subjects.tolist()]
 
     def _write(self, group: Group, picks: Picks) -> None:
         first, batch = self.population.first[group.name], list[Follow]()
@@ -202,9 +208,9 @@ class Loader:
             everybody[members] = True
             vips[members] = group.vip
         for kind in sorted((*ACTIVE, SetKind.VIP)):
-            yield ShardBlob(kind=kind, owner=None, shard=0, bits=_bits(vips if kind is SetKind.VIP else everybody))
+            yield ShardBlob(kind=kind, owner=None, shard=0, bits=from_flags(vips if kind is SetKind.VIP else everybody))
         for name in sorted(followers):
-            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=mention_of(name), shard=0, bits=_bits(followers[name]))
+            yield ShardBlob(kind=SetKind.FOLLOWERS, owner=mention_of(name), shard=0, bits=from_flags(followers[name]))
 
 
 def mention_of(name: UserId) -> Subject:
@@ -215,7 +221,3 @@ def mention_of(name: UserId) -> Subject:
 def _head(flags: npt.NDArray[np.bool_]) -> SetHead:
     count = int(flags.sum())
     return SetHead(total=count, counts=[count])
-
-
-def _bits(flags: npt.NDArray[np.bool_]) -> Bits:
-    return from_flags(flags)

@@ -21,7 +21,7 @@ from notifier.testing.bench.inbox.cases import CONNECTIONS, Case
 from notifier.testing.bench.inbox.counters import read_counters
 from notifier.testing.bench.inbox.files import Files
 from notifier.testing.bench.inbox.measured import Reading, Slice
-from notifier.testing.bench.inbox.population import GALA, Loader, Population, mention_of
+from notifier.testing.bench.inbox.population import Loader, Population, mention_of
 from notifier.testing.bench.machine import allow_files, processor_s
 from notifier.testing.engines import Engines, engines
 from notifier.testing.instance import Instance
@@ -201,5 +201,5 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
 def fill(ports: Ports, population: Population) -> None:
     """Load users and follows, then one or two bursts of each subject."""
     Loader(population=population, ports=ports).load()
-    names = [*population.names, GALA]
-    History(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(names)})
+    accounts = population.accounts
+    History(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})

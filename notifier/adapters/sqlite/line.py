@@ -1,0 +1,135 @@
+"""The line of questions that wait for a thread: one thread asks, and others help while it is held up."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from notifier.mailbox import Mailbox
+
+
+class Question:
+    def __init__(self, ask: Callable[[], Any], mailbox: Mailbox) -> None:
+        self.answered: asyncio.Future[Any] = mailbox.loop.create_future()
+        """Belongs to the loop; other threads only look whether it was given up."""
+        self.mailbox = mailbox
+        self._ask = ask
+        self._answer: Any = None
+        self._error: BaseException | None = None
+
+    def ask(self) -> None:
+        if self.answered.done():  # its deadline has passed while it waited
+            return
+        try:
+            self._answer = self._ask()
+        except BaseException as error:  # whatever it is, it is the asker's: the thread goes on with the next question
+            self._error = error
+        self.mailbox.put(self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self.answered.done():
+            return
+        if self._error is not None:
+            self.answered.set_exception(self._error)
+        else:
+            self.answered.set_result(self._answer)
+
+
+class Line:
+    """Starts its threads with the first question. It doesn't know the reader, so that they end with that one."""
+
+    def __init__(self, threads: int, helpers: int, held_up_after: timedelta, together: int) -> None:
+        """`together`: so many answers of a thread wake the loop once, as long as questions wait."""
+        self._questions: SimpleQueue[Question | None] = SimpleQueue()
+        """None is the end of the line."""
+        self._lasting = threads
+        self._most = threads + helpers
+        self._held_up_after = held_up_after.total_seconds()
+        self._together = together
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._threads: dict[int, threading.Thread] = {}
+        self._free_by: dict[int, float] = {}
+        """By thread: when it is held up if it still asks the same question."""
+
+    def append(self, question: Question) -> None:
+        with self._lock:
+            self._questions.put(question)
+            while len(self._threads) < self._lasting:
+                self._start(self._work)
+            now = time.monotonic()
+            if len(self._threads) < self._most and all(by < now for by in self._free_by.values()):
+                self._start(self._help)
+
+    def close(self) -> None:
+        self._questions.put(None)
+
+    def join(self) -> None:
+        """Wait until everything is asked. Must be called after `close`."""
+        for thread in [*self._threads.values()]:
+            thread.join()
+
+    def _start(self, run: Callable[[int], None]) -> None:
+        number = next(self._numbers)
+        self._free_by[number] = math.inf
+        self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
+        self._threads[number].start()
+
+    def _work(self, number: int) -> None:
+        answers = _Answers(self._together)
+        while (question := self._wait(answers)) is not None:
+            self._ask(number, question, answers)
+        self.close()  # for the other threads
+
+    def _wait(self, answers: "_Answers") -> Question | None:
+        try:
+            return self._questions.get_nowait()
+        except Empty:  # also where another thread was faster: no answer stays here while this one waits
+            answers.send()
+            return self._questions.get()
+
+    def _help(self, number: int) -> None:
+        answers = _Answers(self._together)
+        while (question := self._next(number)) is not None:
+            self._ask(number, question, answers)
+        answers.send()
+
+    def _next(self, number: int) -> Question | None:
+        """A helper's. It leaves under the lock, so that no question arrives behind its back."""
+        with self._lock:
+            with suppress(Empty):
+                if (question := self._questions.get_nowait()) is not None:
+                    return question
+                self.close()  # for the other threads
+            del self._threads[number], self._free_by[number]
+            return None
+
+    def _ask(self, number: int, question: Question, answers: "_Answers") -> None:
+        self._free_by[number] = time.monotonic() + self._held_up_after
+        question.ask()
+        self._free_by[number] = math.inf
+        answers.add(question)
+
+
+class _Answers:
+    """Those that a thread has, and the loop doesn't know of yet."""
+
+    def __init__(self, together: int) -> None:
+        self._together = together
+        self._mailboxes: list[Mailbox] = []
+
+    def add(self, question: Question) -> None:
+        self._mailboxes.append(question.mailbox)
+        if len(self._mailboxes) == self._together:
+            self.send()
+
+    def send(self) -> None:
+        for mailbox in set(self._mailboxes):
+            mailbox.wake()
+        self._mailboxes.clear()
