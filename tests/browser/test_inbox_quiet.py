@@ -1,6 +1,7 @@
 """An open inbox page while nothing happens: no request beside a stream, and answers of 304 without one."""
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ POLL_S = 30
 LONGEST_POLL_S = 38
 """With a quarter of jitter."""
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
+STEP_S = 20
+"""The page gives a request up that has no answer after 30 s of its clock."""
 SLOW = PACE % "{ silence: 36_000_000, times: 36_000_000 }"
 """The clock of these tests runs ahead of the heartbeats, and no row says a later time."""
 WATCH = """() => {
@@ -21,6 +24,27 @@ WATCH = """() => {
   new MutationObserver(log).observe(document.querySelector('notifier-inbox').shadowRoot,
     { subtree: true, childList: true, characterData: true, attributes: true });
 }"""
+COUNT_FETCHES = """
+  window.unanswered = 0;
+  const turn = () => new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = done;
+    port2.postMessage(0);
+  });
+  const handled = async (answer) => {
+    const { headers } = await answer;
+    if (!headers.get('Content-Type')?.startsWith('text/event-stream')) await (await answer).clone().text();
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+  };
+  const { fetch } = window;
+  window.fetch = (...request) => {
+    window.unanswered += 1;
+    const answer = fetch(...request);
+    handled(answer).catch(() => {}).finally(() => { window.unanswered -= 1; });
+    return answer;
+  };
+"""
+"""Until the page has taken in an answer, the time of its next request isn't set."""
 PAGE, STREAM = "GET /v1/inbox", "GET /v1/inbox/stream"
 
 Clock = Callable[[float], None]
@@ -30,10 +54,25 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 def clock(page: Page, alone: None, inbox: Inbox) -> Clock:
-    """Turns the page's clock by seconds."""
+    """Turns the page's clock by seconds; the page takes in every answer before and after."""
     inbox.poll_interval = POLL_S
     page.clock.install()
-    return lambda seconds: page.clock.run_for(int(seconds * 1_000))
+    page.add_init_script(f"{{{COUNT_FETCHES}}}")
+
+    def wait_for_answers() -> None:
+        waited_until = monotonic() + 20
+        while page.evaluate("window.unanswered"):
+            assert monotonic() < waited_until, "a request has no answer"
+            page.wait_for_timeout(10)
+
+    def turn(seconds: float) -> None:
+        wait_for_answers()
+        while seconds > 0:
+            page.clock.run_for(int(min(seconds, STEP_S) * 1_000))
+            wait_for_answers()
+            seconds -= STEP_S
+
+    return turn
 
 
 def streaming(opened: Opened, clock: Clock) -> int:
@@ -54,10 +93,11 @@ def polling(opened: Opened, *, status: int = 404) -> None:
 
 
 def poll(opened: Opened, clock: Clock) -> None:
-    """Waits for one poll."""
+    """Waits for one poll and its answer."""
     before = len(opened.inbox.calls(PAGE))
     clock(LONGEST_POLL_S)
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > before)
+    clock(0)
 
 
 def asked_since(inbox: Inbox, start: int) -> list[str]:
@@ -67,7 +107,8 @@ def asked_since(inbox: Inbox, start: int) -> list[str]:
 def heard(opened: Opened) -> None:
     """Returns when the page has taken in everything that the stream said before."""
     text = f"heard {opened.inbox.issued}"
-    opened.inbox.say("group", opened.inbox.items[-1] | {"text": text})
+    opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile says it, too
+    opened.inbox.say("group", opened.inbox.items[-1])
     expect(opened.rows.last.locator(".text")).to_have_text(text)
 
 
@@ -145,9 +186,7 @@ def test_tab_that_comes_to_the_front_again_and_again_asks_seldom(opened: Opened,
     polling(opened)
     poll(opened, clock)
     start = len(inbox.asked)
-    for _ in range(10):
-        opened.turn("hidden")
-        opened.turn("visible")
+    opened.turn(*10 * ("hidden", "visible"))
     clock(10)
     opened.until(lambda: asked_since(inbox, start) == [PAGE])
 
@@ -276,6 +315,7 @@ def test_failed_poll_waits_as_long_as_the_server_asks(opened: Opened, inbox: Inb
     assert len(inbox.calls(PAGE)) == polls
     inbox.status = 200
     clock(70)
+    clock(1)  # for the page to be drawn
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_hidden()
 
 

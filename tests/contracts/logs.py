@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from uuid import uuid4
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
@@ -160,6 +160,10 @@ def in_kafka(servers: str, client: str = KAFKA_PYTHON) -> Iterator[InKafka]:
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()
+    with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:  # asks again until each has its leader
+        consumer.end_offsets(
+            [TopicPartition(access.topic(stream), n) for stream, number in PARTITIONS.items() for n in range(number)]
+        )
     logs = InKafka(KafkaLog(access, client), access, client)
     try:
         yield logs

@@ -24,7 +24,7 @@ def played(script: Script) -> World:
 
 
 def test_the_course_leaves_bursts_whole_smaller_narrowed_and_empty() -> None:
-    world = played(replace(taking_back(), seed=9))  # in most orders somebody joins the one that is to be empty
+    world = played(replace(taking_back(), seed=3))  # in most orders somebody joins the one that is to be empty
     oracle, bursts = world.sight.oracle(), world.ground.bursts.by_key
     assert any(0 < burst.count < len(oracle.bursts[key_of(key)].tweets) for key, burst in bursts.items())
     assert any(burst.narrowed for burst in bursts.values())

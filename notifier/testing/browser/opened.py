@@ -52,14 +52,14 @@ class Shown:
     def scroll(self, top: int) -> None:
         self.inside(f"root.querySelector('.scroller').scrollTop = {top}")
 
-    def turn(self, state: str) -> None:
-        """The tab goes to the front or to the back."""
+    def turn(self, *states: str) -> None:
+        """The tab goes to the front or to the back, at once as often as there are states."""
         self.page.evaluate(
-            """state => {
+            """states => states.forEach((state) => {
               Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
               document.dispatchEvent(new Event('visibilitychange'));
-            }""",
-            state,
+            })""",
+            [*states],
         )
 
     def until(self, holds: Any) -> None:

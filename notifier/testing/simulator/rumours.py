@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 from notifier import topics
 from notifier.codec import unpack
@@ -20,7 +20,7 @@ from notifier.testing.simulator.dialling import rung
 from notifier.testing.simulator.ground import Ground
 
 UNSURE = 6
-"""Sayings of one person in flight whose every choice is looked at; of more, those that came first are taken as one."""
+"""Sayings of one person in flight whose every choice is looked at; of more, those of each kind come in order."""
 HALFWAY = (timedelta(days=20), timedelta(days=5))
 """Idle for so long is who looked, as long as the roll-up has put him into some of the sets of the active."""
 
@@ -104,7 +104,17 @@ def _said(record: Record, directory: Directory) -> Sequence[Saying]:
 
 
 def _choices(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:
+    if len(unsure) > UNSURE:
+        yield from _begun(unsure)
     first, rest = unsure[: max(0, len(unsure) - UNSURE)], unsure[max(0, len(unsure) - UNSURE) :]
     some = chain.from_iterable(combinations(rest, n) for n in range(len(rest) + 1))
-    begun = ([*first[:n]] for n in range(len(first)))
-    return chain(begun, ([*first, *chosen] for chosen in some))
+    yield from ([*first, *chosen] for chosen in some)
+
+
+def _begun(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:
+    """So many of each kind: the indexer takes the records of a batch kind by kind."""
+    kinds = {type(one.saying) for one in unsure}
+    of_kind = [[n for n, one in enumerate(unsure) if type(one.saying) is kind] for kind in kinds]
+    for counts in product(*(range(len(numbers) + 1) for numbers in of_kind)):
+        taken = sorted(chain.from_iterable(numbers[:n] for numbers, n in zip(of_kind, counts, strict=True)))
+        yield [unsure[n] for n in taken]
