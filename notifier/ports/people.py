@@ -1,12 +1,23 @@
 """One person's durable facts: follows, blocks, volume and marks; the truth that the predicate is asked with."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What an inbox is opened with."""
+
+    member: Member
+    viewer: Viewer
+    vip: bool
+    """Worth remembering for other processes: VIPs open their inboxes often, and are few."""
 
 
 class People(Protocol):
@@ -23,7 +34,7 @@ class People(Protocol):
         """
         ...
 
-    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+    async def open(self, user: UserId) -> Facts | None:
         """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted."""
         ...
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
 from notifier.domain.burst import Burst
-from notifier.domain.subject import Member
+from notifier.domain.subject import Member, UserId
+from notifier.domain.visible import Viewer
 
 Scope = NewType("Scope", str)
 """What shares one version: the facts of one member, or those of everybody."""
@@ -37,6 +38,22 @@ def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [EVERYBODY]
 
 
+REMEMBERED_FOR = timedelta(minutes=5)
+"""How long the facts of a VIP stay in Redis: as long as a process trusts facts in its own memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedViewer:
+    """A VIP's facts that another process read. Whoever finds them must look whether the versions still stand."""
+
+    viewer: Viewer
+    member: Member
+    versions: Mapping[Scope, str]
+    """Under which the facts were read."""
+    read_at: datetime
+    """When the read began, by the clock of the process that read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLook:
     """The answer to one look-up, true at one moment after it was sent."""
@@ -49,6 +66,8 @@ class VersionLook:
     """Bursts published since the position that was asked for, oldest first; None where some may be missing."""
     position: NewsPosition | None = None
     """Pass it to the next look-up. None: the news could not be read."""
+    remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
+    """Of the users asked for, those of whom anything is remembered."""
     connection: int = 0
     """Changes when the connection was made anew: the server behind it may have lost versions that were set before."""
 
@@ -82,12 +101,19 @@ class InboxVersions(Protocol):
     the same version. So facts that were read after the first of them are still current at the second.
     """
 
-    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
-        """Return the versions and the news in one round trip. Without a position the news begin now."""
+    async def look(
+        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+    ) -> VersionLook:
+        """Return the versions, the news and what is remembered of the users in one round trip. Without a position the
+        news begin now."""
         ...
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
         """Give a version to those scopes that have none, and return the versions that they have now, without news."""
+        ...
+
+    async def remember(self, viewer: RememberedViewer) -> None:
+        """Keep the facts for other processes for REMEMBERED_FOR."""
         ...
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None: ...

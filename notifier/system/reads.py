@@ -15,6 +15,7 @@ from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
+from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.ports.activity import Activity
 from notifier.ports.burst_changes import BurstChanges
@@ -77,19 +78,28 @@ class Reads:
             most_bytes=of_viewers,
             hits=Hits(metrics.inbox_cache, "viewers"),
             page_hits=Hits(metrics.inbox_cache, "pages"),
+            remembered_hits=Hits(metrics.inbox_cache, "redis"),
         )
         follower = ChangeFollower(
             changes=self.burst_changes, subjects=subjects, viewers=viewers, clock=self.clock, metrics=metrics
         )
-        return Inbox(
-            people=self.versioned_people(),
+        people = self.versioned_people()
+        facts = ViewerFacts(
+            people=people,
             versions=self.versions,
             looks=share(Look(versions=self.versions, follower=follower, metrics=metrics)),
+            viewers=viewers,
+            clock=self.clock,
+            nonces=self.nonces,
+            metrics=metrics,
+        )
+        return Inbox(
+            people=people,
+            facts=facts,
             subjects=subjects,
             viewers=viewers,
             deadline=deadline,
             clock=self.clock,
-            nonces=self.nonces,
             metrics=metrics,
             watch=watch,
         )

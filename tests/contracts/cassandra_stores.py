@@ -96,6 +96,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),
         directory=CassandraDirectory(cluster),
+        flags=CassandraFlags(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
         wants=CassandraWants(cluster),

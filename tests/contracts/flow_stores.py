@@ -14,6 +14,7 @@ from notifier.adapters.sqlite.claims import SqliteClaims
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.flags import SqliteFlags
 from notifier.adapters.sqlite.follows import SqliteFollows
 from notifier.adapters.sqlite.heads import SqliteHeads
 from notifier.adapters.sqlite.inbox import SqliteInbox
@@ -39,6 +40,7 @@ from notifier.domain.want import NEVER, Volume, Word
 from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory
+from notifier.ports.flags import Flags
 from notifier.ports.follows import Follows
 from notifier.ports.heads import Heads
 from notifier.ports.inbox import Inbox
@@ -59,6 +61,7 @@ from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.follows import MemoryFollows
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
@@ -110,6 +113,7 @@ class Store:
     people: People
     timeline: Timeline
     directory: Directory
+    flags: Flags
     sets: MemberSets
     follows: Follows
     wants: Wants
@@ -139,7 +143,8 @@ def reopened(store: Store) -> Iterator[Store]:
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
     bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
     inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    people, ledger = MemoryPeople(directory, MOST_BLOCKERS), MemoryLedger(claims)
+    flags, ledger = MemoryFlags(), MemoryLedger(claims)
+    people = MemoryPeople(directory, MOST_BLOCKERS, flags)
     yield Store(
         heads=MemoryHeads(),
         bursts=bursts,
@@ -155,6 +160,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         people=people,
         timeline=MemoryTimeline(bursts, inbox),
         directory=directory,
+        flags=flags,
         sets=sets,
         follows=MemoryFollows(people),
         wants=MemoryWants(people),
@@ -186,6 +192,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
         directory=SqliteDirectory(files.core),
+        flags=SqliteFlags(files.core),
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
         wants=SqliteWants(files.core),

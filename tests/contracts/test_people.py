@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from notifier.domain.account import Flag, Flagged
 from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.digest import named
 from notifier.domain.follow import BlockFollows
@@ -14,6 +15,7 @@ from notifier.domain.subject import BurstKey, Member, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import NEVER, Volume
 from notifier.ports.directory import Account
+from notifier.ports.people import Facts
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
@@ -62,6 +64,14 @@ def test_account_of_its_own_comes_before_a_range_that_was_used(people: Store) ->
     assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4)] == [503, None]
 
 
+def test_open_tells_vips_from_others(people: Store) -> None:
+    for on, sequence in ((True, 1), (False, 2)):
+        people.flags.write([Flagged(flag=Flag.VIP, member=MEMBER, on=on, sequence=sequence)])
+        found = run(people.people.open(ADA))
+        assert found is not None
+        assert found.vip is on
+
+
 def test_a_deleted_user_is_nobody(people: Store) -> None:
     people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
     assert run(people.people.member(ADA)) is None
@@ -75,8 +85,9 @@ def test_open_is_the_member_and_the_viewer_in_one_call(people: Store) -> None:
     run(people.people.mark(MEMBER, [KEY], Mark.READ))
     run(people.people.see(MEMBER, LATER, [OTHER]))
     with reopened(people) as again:
-        assert run(again.people.open(ADA)) == (MEMBER, viewer(again))
-        assert run(again.people.open(UserId("u7"))) == (507, run(again.people.viewer(UserId("u7"), Member(507))))
+        assert run(again.people.open(ADA)) == Facts(member=MEMBER, viewer=viewer(again), vip=False)
+        of_range = run(again.people.viewer(UserId("u7"), Member(507)))
+        assert run(again.people.open(UserId("u7"))) == Facts(member=Member(507), viewer=of_range, vip=False)
 
 
 def test_user_that_does_not_exist_has_nothing_to_open(people: Store) -> None:

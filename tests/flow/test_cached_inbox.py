@@ -115,7 +115,7 @@ def test_known_viewer_gets_partial_page_while_store_is_away(processes: Processes
     processes.stage.ground.versions.away = True
     inbox = processes.inboxes[0]
     inbox.subjects.timeline = cast(Timeline, Away())
-    inbox.viewers.distrust()
+    inbox.viewers.distrust(processes.stage.ground.clock.now())
     inbox.subjects.begin()
     page = driven(inbox.open(KIM)).page
     assert page.partial
@@ -133,7 +133,7 @@ def test_herd_one_load() -> None:
         inbox = replace(found.inboxes[0])
         inbox.subjects.loads, inbox.subjects.subject_loads = Singleflight(), Singleflight()
         inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
-        inbox = replace(inbox, looks=SharedLooks(looks=inbox.looks, within=PATIENT))
+        inbox = replace(inbox, facts=replace(inbox.facts, looks=SharedLooks(looks=inbox.facts.looks, within=PATIENT)))
         openings = await asyncio.gather(*(inbox.open(KIM) for _ in range(1_000)))
         return [len(opening.page.items) for opening in openings]
 

@@ -15,7 +15,7 @@ from notifier.domain.subject import Member
 # which is the one that sets the flag.
 _WRITE = "INSERT INTO flags (flag, shard, member, is_on) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _SAID = "SELECT member, is_on, WRITETIME(is_on) AS sequence FROM flags WHERE flag = ? AND shard = ?"
-_STANDING = f"{_SAID} AND member IN ?"
+STANDING = f"{_SAID} AND member IN ?"
 
 
 class CassandraFlags:
@@ -31,7 +31,7 @@ class CassandraFlags:
         for flag, member in places:
             asked[flag, shard_of(member)].append(member)
         questions = [(str(flag), shard, sorted(some)) for (flag, shard), some in asked.items()]
-        answers = zip(asked, self._cluster.ask_each(_STANDING, questions), strict=True)
+        answers = zip(asked, self._cluster.ask_each(STANDING, questions), strict=True)
         found = [_flagged(flag, row) for (flag, _), rows in answers for row in rows]
         return {one.place: one for one in found}
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from notifier.adapters.cassandra.directory import ACCOUNT, RANGE_OF_ID, id_range, stored
+from notifier.adapters.cassandra.flags import STANDING
 from notifier.adapters.cassandra.lives import KEPT, seconds_until
 from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.partings import OF_BOTH, apart_of, few
@@ -13,6 +14,7 @@ from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.account import Flag
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
@@ -25,6 +27,7 @@ from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
 from notifier.ports.clock import Clock
+from notifier.ports.people import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
@@ -66,9 +69,13 @@ class CassandraPeople:
         return None if parts is None else await self._in_range(*parts)
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
+        return (await self._viewer(user, member))[0]
+
+    async def _viewer(self, user: UserId, member: Member) -> tuple[Viewer, bool]:
+        """With whether the viewer is a VIP, which is asked beside the rest."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         of_shard, of_block = (shard_of(member), member), (block, member)
-        follows, said, of_everything, of_others, seen, marks = await self._reader.all(
+        follows, said, of_everything, of_others, seen, marks, vip = await self._reader.all(
             [
                 (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
                 (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
@@ -76,11 +83,12 @@ class CassandraPeople:
                 (OF_BOTH, (*of_block, few(self._most_blockers))),
                 (_SEEN, of_shard),
                 (_MARKS, of_block),
+                (STANDING, (str(Flag.VIP), shard_of(member), [member])),
             ]
         )
         wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
         apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
-        return Viewer(
+        viewer = Viewer(
             user=user,
             follows=reunited(visible_from(subjects, wants, overall), apart),
             blocked=parted(apart),
@@ -88,11 +96,14 @@ class CassandraPeople:
             marks=_marks(seen, marks),
             overall=overall,
         )
+        return viewer, any(row.is_on for row in vip)
 
-    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+    async def open(self, user: UserId) -> Facts | None:
         async with self._reader.deadline():
-            member = await self.member(user)
-            return None if member is None else (member, await self.viewer(user, member))
+            if (member := await self.member(user)) is None:
+                return None
+            viewer, vip = await self._viewer(user, member)
+            return Facts(member=member, viewer=viewer, vip=vip)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.

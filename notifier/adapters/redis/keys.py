@@ -14,6 +14,7 @@ class Kind(StrEnum):
     LINES = "lines"
     NEWS = "news"
     VERSION = "version"
+    VIEWER = "viewer"
     LIVE = "live"
     """The channels of the live bus, which have no key."""
     PACE = "pace"
@@ -43,6 +44,7 @@ TYPES: Mapping[Kind, str] = {
     Kind.RECENT_ID: STRING,
     Kind.TABS: HASH,
     Kind.VERSION: STRING,
+    Kind.VIEWER: STRING,
 }
 """The Redis type of each kind of key; a key of another type is garbage."""
 

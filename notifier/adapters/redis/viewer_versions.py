@@ -17,8 +17,18 @@ from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.burst import Burst
 from notifier.domain.errors import Poison
+from notifier.domain.subject import UserId
 from notifier.ports.bus import Missed
-from notifier.ports.viewer_versions import CHANGE_LASTS, LOOK_WITHIN, VERSION_KEPT, NewsPosition, Scope, VersionLook
+from notifier.ports.viewer_versions import (
+    CHANGE_LASTS,
+    LOOK_WITHIN,
+    REMEMBERED_FOR,
+    VERSION_KEPT,
+    NewsPosition,
+    RememberedViewer,
+    Scope,
+    VersionLook,
+)
 
 NEWS = Kind.NEWS.key()
 """A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""
@@ -41,6 +51,10 @@ def news_entry(word: Burst | Missed) -> RedisCommand:
 
 def version_key(scope: Scope) -> str:
     return Kind.VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
+
+
+def viewer_key(user: UserId) -> str:
+    return Kind.VIEWER.key(user)
 
 
 class RedisViewerVersions:
@@ -71,9 +85,12 @@ class RedisInboxVersions:
         self._cluster = is_cluster(client)
         self._exchange = exchange(client, within.total_seconds())
 
-    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
+    async def look(
+        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+    ) -> VersionLook:
         groups = _grouped(scopes, cluster=self._cluster)
         commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
+        commands += [("get", viewer_key(user)) for user in users]
         newest = ("xrevrange", NEWS, "+", "-", "COUNT", 1)
         commands.append(newest if after is None else ("xrange", NEWS, after, "+", "COUNT", MOST_NEWS + 1))
         with self._client.answered():
@@ -81,23 +98,47 @@ class RedisInboxVersions:
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(Kind.NEWS)
                 await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
-            for answer in (*answers, entries):
+            remembered = self._read_remembered(users, answers[len(groups) :])
+            for answer in (*answers[: len(groups)], entries):
                 if isinstance(answer, Exception):
                     raise answer
             if after is None and not entries:
                 entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), {})]
         news, position = ((), _id(entries[-1])) if after is None else _read_news(entries, after)
-        versions, changing = _read_versions(groups, answers)
+        versions, changing = _read_versions(groups, answers[: len(groups)])
         return VersionLook(
             versions=versions,
             changing=changing,
             news=news,
             position=position,
+            remembered=remembered,
             connection=self._exchange.connections,
         )
 
+    async def remember(self, viewer: RememberedViewer) -> None:
+        with self._client.answered():
+            await self._client.set(viewer_key(viewer.viewer.user), pack(viewer), px=REMEMBERED_FOR // _MILLISECOND)
+
     async def close(self) -> None:
         await self._exchange.close()
+
+    def _read_remembered(
+        self, users: Collection[UserId], answers: Sequence[object]
+    ) -> Mapping[UserId, RememberedViewer]:
+        """Garbage is absence; the next reader writes over it."""
+        found = dict[UserId, RememberedViewer]()
+        for user, value in zip(users, answers, strict=True):
+            if value is None:
+                continue
+            try:
+                viewer = unpack(RememberedViewer, value) if isinstance(value, bytes) else None
+            except Poison:
+                viewer = None
+            if viewer is not None and viewer.viewer.user == user:
+                found[user] = viewer
+            else:
+                self._client.garbage.add(Kind.VIEWER)
+        return found
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
         groups = _grouped(scopes, cluster=self._cluster)

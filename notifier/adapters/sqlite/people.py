@@ -12,7 +12,8 @@ from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.wants import wants_of
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import BLOCK_MEMBERS
+from notifier.domain.account import Flag
+from notifier.domain.bits import BLOCK_MEMBERS, shard_of
 from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
@@ -21,8 +22,10 @@ from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import volumes
+from notifier.ports.people import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
+_VIP = "SELECT 1 FROM flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
 _NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
 _MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
@@ -52,7 +55,7 @@ class SqlitePeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self._reader(self._viewer, user, member)
 
-    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+    async def open(self, user: UserId) -> Facts | None:
         return await self._reader(self._open, user)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -66,10 +69,12 @@ class SqlitePeople:
             account = accounts_of(c, [user]).get(user)
         return None if account is None or account.deleted else account.member
 
-    def _open(self, user: UserId) -> tuple[Member, Viewer] | None:
-        with self._db.read():  # what is read within it is a part of the same look
-            member = self._member(user)
-            return None if member is None else (member, self._viewer(user, member))
+    def _open(self, user: UserId) -> Facts | None:
+        with self._db.read() as c:  # what is read within it is a part of the same look
+            if (member := self._member(user)) is None:
+                return None
+            vip = c.execute(_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
+            return Facts(member=member, viewer=self._viewer(user, member), vip=vip)
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:

@@ -46,7 +46,7 @@ class ChangeFollower:
             await self._begin()
         else:
             if found.viewers_lapsed:
-                self.viewers.distrust()
+                self.viewers.distrust(self.clock.now())
             for burst in found.bursts:
                 self.subjects.apply(burst)
             self.position = found.position
@@ -56,4 +56,4 @@ class ChangeFollower:
         # What is cached from here on was read after the position that is followed.
         self.position = await self.changes.begin()
         self.subjects.begin()
-        self.viewers.distrust()
+        self.viewers.distrust(self.clock.now())

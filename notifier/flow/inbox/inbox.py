@@ -5,25 +5,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.burst import expires_at
-from notifier.domain.errors import CacheUnavailable, NotFound, StoreUnavailable
+from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.marks import Mark, SeenToken
-from notifier.domain.subject import BurstKey, Kind, Member, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.subject import BurstKey, Kind, UserId
 from notifier.flow.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.deadline import Deadline
 from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
-from notifier.flow.inbox.looks import Looks
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
-from notifier.flow.inbox.viewer_cache import FACTS_KEPT, CachedViewer, Opening, ViewerCache, viewer_scopes
+from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
+from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.flow.listing import Listing
 from notifier.flow.page import Badge, Entry, Look, Opened, Page
 from notifier.flow.tab import Watch, unwatched
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.clock import Clock
 from notifier.ports.people import People
 from notifier.ports.timeline import Place
-from notifier.ports.viewer_versions import InboxVersions, VersionLook
 from notifier.telemetry import Metrics
 
 LAST_KNOWN_FOR = timedelta(minutes=15)
@@ -36,13 +34,11 @@ TOKENS_KEPT = timedelta(seconds=10)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
     people: People
-    versions: InboxVersions
-    looks: Looks
+    facts: ViewerFacts
     subjects: SubjectCache
     viewers: ViewerCache
     deadline: Deadline
     clock: Clock
-    nonces: Nonces
     metrics: Metrics
     watch: Watch = unwatched
 
@@ -65,7 +61,7 @@ class Inbox:
 
     async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
         """Return a page without a badge. Raises as `open` does."""
-        viewer = await self._viewer(user)
+        viewer = await self.facts.current(user)
         listing = await self._listing(self._look(viewer), after)
         page, _ = await self._evaluation(self._look(viewer), after, limit).page(listing)
         return page
@@ -80,13 +76,13 @@ class Inbox:
         return opening.badge
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        viewer = await self._viewer(user)
+        viewer = await self.facts.current(user)
         await self.people.see(viewer.member, token.as_of, token.newer)
         self.viewers.remark(user, viewer.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Raises NotFound for a burst that the viewer does not see: a mark is no way to ask what exists."""
-        viewer = await self._viewer(user)
+        viewer = await self.facts.current(user)
         look = self._look(viewer)
         known = await self.entries(look, bursts)
         for key in bursts:
@@ -108,13 +104,12 @@ class Inbox:
 
     async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
         has_something = after is None and cached is not None and cached.last is not None
-        found = await self.looks.look(viewer_scopes(cached.member) if cached else (), patient=not has_something)
+        viewer, found = await self.facts.known(user, patient=not has_something)
         now = self.clock.now()
-        viewer = self._proved(cached, found, now)
         if viewer is not None and after is None and (opening := self._holding(viewer, limit, now)) is not None:
             return opening
         async with self.deadline.limit(cold=not has_something):
-            viewer = viewer or await self._read(user, found)
+            viewer = viewer or await self.facts.read(user, found)
             return await self._first(viewer, limit) if after is None else await self._later(viewer, after, limit)
 
     async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
@@ -166,65 +161,10 @@ class Inbox:
         except StoreUnavailable:
             return None
 
-    async def _viewer(self, user: UserId) -> CachedViewer:
-        """Return the viewer's facts of this moment, from the cache where they are proved current."""
-        cached = self.viewers.get(user)
-        found = await self.looks.look(viewer_scopes(cached.member) if cached else (), patient=True)
-        return self._proved(cached, found, self.clock.now()) or await self._read(user, found)
-
-    def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
-        if cached is not None and cached.proved_by(found) and now < cached.read_at + FACTS_KEPT:
-            self.viewers.hits.hit.inc()
-            return cached
-        self.viewers.hits.missed.inc()
-        return None
-
-    async def _read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
-        """Read the facts from the store. Raises NotFound and StoreUnavailable."""
-        generation, known = self.viewers.generation, self.viewers.get(user)
-        member = known.member if known else await self._member(user)
-        # The version first, then the facts: what changes in between has taken the version away by then.
-        planted = await self._planted(member) if found is not None else None
-        read_at = self.clock.now()
-        viewer = await self._facts(user, member)
-        cached = CachedViewer(
-            viewer=viewer,
-            member=member,
-            versions=planted.versions if planted and not planted.changing else {},
-            connection=found.connection if found else 0,
-            read_at=read_at,
-            last=known.last if known else None,
-        )
-        self.viewers.put(cached, generation)
-        return cached
-
-    async def _member(self, user: UserId) -> Member:
-        self.metrics.inbox_store_calls.inc()
-        member = await self.people.member(user)
-        if member is None:
-            raise NotFound(f"The user is {user}.")
-        return member
-
-    async def _facts(self, user: UserId, member: Member) -> Viewer:
-        """Read the facts, and whether the account is still there: a deletion takes the version away like any change."""
-        self.metrics.inbox_store_calls.inc()
-        found = await self.people.open(user)
-        if found is None or found[0] != member:
-            self.viewers.forget(user)
-            raise NotFound(f"The user is {user}.")
-        return found[1]
-
-    async def _planted(self, member: Member) -> VersionLook | None:
-        try:
-            self.metrics.inbox_redis_calls.inc()
-            return await self.versions.plant(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: the facts are used once, and read again next time
-            return None
-
     async def _from_rows(self, user: UserId, limit: int) -> Opening:
         """What a viewer's inbox rows point to, where this process knows nothing else. Raises as `open` does."""
         async with self.deadline.limit(cold=True):
-            viewer = await self._read(user, None)
+            viewer = await self.facts.read(user, None)
             page = await self._evaluation(self._look(viewer), None, limit).partial()
         return Opening(page=page, badge=None, turn=0, valid_until=page.look.now)
 

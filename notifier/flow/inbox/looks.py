@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
+from notifier.domain.subject import UserId
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.deadline import Timer
 from notifier.ports.viewer_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook
@@ -17,8 +18,11 @@ LOGGER = logging.getLogger("notifier.inbox")
 
 
 class Looks(Protocol):
-    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
-        """Bring the subject cache up to date, then return the versions of this moment; None without Redis.
+    async def look(
+        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
+    ) -> VersionLook | None:
+        """Bring the subject cache up to date, then return the versions of this moment and what Redis remembers of the
+        users; None without Redis.
 
         Raises StoreUnavailable where the store had to be read and did not answer; to a caller that is not patient, who
         has something to show meanwhile, within the deadline of a page.
@@ -35,11 +39,13 @@ class Look:
     metrics: Metrics
     position: NewsPosition | None = None
 
-    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
+    async def look(
+        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
+    ) -> VersionLook | None:
         after, self.position = self.position, None
         try:
             self.metrics.inbox_redis_calls.inc()
-            found = await self.versions.look({*scopes, EVERYBODY}, after)
+            found = await self.versions.look({*scopes, EVERYBODY}, after, users)
         except CacheUnavailable:  # fails over to the store, which knows as much and costs more
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
@@ -50,6 +56,7 @@ class Look:
             for burst in found.news:
                 self.follower.subjects.apply(burst)
             await self.follower.keep_up()
+        self.follower.viewers.connected(found.connection, self.follower.clock.now())
         # Only now: where the store did not answer, the next look reads the same news again, or the store.
         self.position = found.position
         return found
@@ -66,13 +73,17 @@ class SharedLooks:
     within: timedelta
     """After which impatient callers are told that the store is slow."""
     _scopes: set[Scope] = field(default_factory=set)
+    _users: set[UserId] = field(default_factory=set)
     _waiting: list[Answer] = field(default_factory=list)
     _impatient: list[Answer] = field(default_factory=list)
     _running: "asyncio.Task[None] | None" = None
 
-    async def look(self, scopes: Collection[Scope], *, patient: bool) -> VersionLook | None:
+    async def look(
+        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
+    ) -> VersionLook | None:
         answer: Answer = asyncio.get_running_loop().create_future()
         self._scopes.update(scopes)
+        self._users.update(users)
         self._waiting.append(answer)
         if not patient:
             self._impatient.append(answer)
@@ -91,10 +102,11 @@ class SharedLooks:
     async def _answer(self) -> None:
         waiting, self._waiting = self._waiting, []
         scopes, self._scopes = self._scopes, set()
+        users, self._users = self._users, set()
         impatient, self._impatient = self._impatient, []
         timer = Timer.start(self.within, lambda: _refuse(impatient))
         try:
-            found = await self.looks.look(scopes, patient=True)
+            found = await self.looks.look(scopes, patient=True, users=users)
         except NotifierError as error:
             _fail(waiting, error)
         except Exception:  # those who wait for the next look-up must get it

@@ -10,7 +10,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.subject_news import FOR_EVER, TICK, SubjectNews
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, TICK, SubjectNews
 from notifier.flow.page import Entry
 from notifier.flow.walk import RUN
 from notifier.ports.clock import Clock
@@ -21,8 +21,6 @@ from notifier.telemetry import Hits, Metrics
 RECENT_FOR = timedelta(seconds=30)
 """How long a change stays in the list of recent ones: longer than any read of the store can take."""
 MOST_RECENT = 5_000
-CLOCK_SKEW = timedelta(seconds=3)
-"""How far the clocks of two machines may differ (see SETTLED_AFTER)."""
 BURST_BYTES = 1_200
 """Measured with tracemalloc; a burst's text comes on top."""
 

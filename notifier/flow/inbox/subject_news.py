@@ -13,6 +13,8 @@ KEPT_PLACES = 64
 SUBJECT_BYTES, PLACE_BYTES = 600, 200
 """Measured with tracemalloc."""
 
+CLOCK_SKEW = timedelta(seconds=3)
+"""How far the clocks of two machines may differ (see SETTLED_AFTER)."""
 TICK = timedelta(milliseconds=1)
 FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 

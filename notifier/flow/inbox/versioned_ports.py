@@ -20,7 +20,7 @@ from notifier.ports.directory import Account, Directory
 from notifier.ports.follows import Follows, Pair
 from notifier.ports.overalls import Overalls
 from notifier.ports.partings import Partings
-from notifier.ports.people import People
+from notifier.ports.people import Facts, People
 from notifier.ports.preferences import Preferences
 from notifier.ports.viewer_versions import EVERYBODY, scopes_of
 from notifier.ports.wants import Wants
@@ -141,7 +141,7 @@ class VersionedPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self.people.viewer(user, member)
 
-    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
+    async def open(self, user: UserId) -> Facts | None:
         return await self.people.open(user)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

@@ -3,17 +3,24 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from notifier.domain.marks import Marks
 from notifier.domain.subject import Member, UserId
 from notifier.domain.visible import Viewer
-from notifier.flow.inbox.subject_news import SubjectNews, unchanged_since
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, SubjectNews, unchanged_since
 from notifier.flow.page import Badge, Page
-from notifier.ports.viewer_versions import EVERYBODY, Scope, VersionLook, member_scope
+from notifier.ports.viewer_versions import (
+    EVERYBODY,
+    REMEMBERED_FOR,
+    RememberedViewer,
+    Scope,
+    VersionLook,
+    member_scope,
+)
 from notifier.telemetry import Hits
 
-FACTS_KEPT = timedelta(minutes=5)
+FACTS_KEPT = REMEMBERED_FOR
 """Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
 PAGES_KEPT = 2
 """Openings per viewer: clients of one user may ask for pages of different sizes."""
@@ -99,10 +106,15 @@ class ViewerCache:
     most_bytes: int
     hits: Hits
     page_hits: Hits
+    remembered_hits: Hits
+    """Of VIPs whose facts another process left in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
     generation: int = 0
     """Rises when all facts read before are no longer trusted."""
+    trusted_since: datetime | None = None
+    """What other processes read before may be older than what this one was told. None before anything was told."""
+    _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
         found = self.viewers.get(user)
@@ -132,11 +144,23 @@ class ViewerCache:
         if gone := self.viewers.pop(user, None):
             self.size -= gone.size
 
-    def distrust(self) -> None:
+    def distrust(self, now: datetime) -> None:
         """Keep what is known for pages that are marked partial, and for nothing else."""
         self.generation += 1
+        self.trusted_since = now
         for cached in self.viewers.values():
             cached.versions = {}
+
+    def connected(self, connection: int, now: datetime) -> None:
+        """The server behind a new connection may have lost versions: what was remembered before proves nothing."""
+        if connection != self._connection:
+            self._connection = connection
+            self.trusted_since = now
+
+    def trusts(self, remembered: RememberedViewer) -> bool:
+        """Whether the versions of facts that another process read can prove anything here: since they were read, this
+        process has heard of every lapse and has kept its connection."""
+        return self.trusted_since is not None and remembered.read_at > self.trusted_since + CLOCK_SKEW
 
     def remark(self, user: UserId, marks: Marks) -> None:
         """What was marked here is not shown as it was before, also while the store is away."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from notifier.codec.overalls import said
-from notifier.domain.bits import BLOCK_MEMBERS, block_of
+from notifier.domain.account import Flag
+from notifier.domain.bits import BLOCK_MEMBERS, block_of, holds, shard_of
 from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
 from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
@@ -15,11 +16,14 @@ from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.domain.visible import Viewer
 from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, volumes
 from notifier.ports.directory import Directory
+from notifier.ports.flags import Flags
+from notifier.ports.people import Facts
 
 
 class MemoryPeople:
-    def __init__(self, directory: Directory, most_blockers: int = MOST_BLOCKERS) -> None:
+    def __init__(self, directory: Directory, most_blockers: int = MOST_BLOCKERS, flags: Flags | None = None) -> None:
         self._directory = directory
+        self._flags = flags
         self._most_blockers = most_blockers
         self.blocks: dict[Place, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
@@ -41,9 +45,11 @@ class MemoryPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return self._viewer(user, member)
 
-    async def open(self, user: UserId) -> tuple[Member, Viewer] | None:
-        member = await self.member(user)
-        return None if member is None else (member, self._viewer(user, member))
+    async def open(self, user: UserId) -> Facts | None:
+        if (member := await self.member(user)) is None:
+            return None
+        vip = self._flags is not None and holds(self._flags.members(Flag.VIP, shard_of(member)), member)
+        return Facts(member=member, viewer=self._viewer(user, member), vip=vip)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))

@@ -6,8 +6,16 @@ from datetime import datetime
 
 from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.subject import UserId
 from notifier.ports.clock import Clock
-from notifier.ports.viewer_versions import CHANGE_LASTS, NewsPosition, Scope, VersionLook
+from notifier.ports.viewer_versions import (
+    CHANGE_LASTS,
+    REMEMBERED_FOR,
+    NewsPosition,
+    RememberedViewer,
+    Scope,
+    VersionLook,
+)
 from notifier.testing.memory.bus import MemoryBus
 
 
@@ -23,6 +31,7 @@ class MemoryVersions:
     clock: Clock
     bus: MemoryBus
     entries: dict[Scope, _Entry] = field(default_factory=dict)
+    viewers: dict[UserId, RememberedViewer] = field(default_factory=dict)
     connection: int = 1
     away: bool = False
     _life: int = 0
@@ -31,6 +40,7 @@ class MemoryVersions:
 
     def wipe(self) -> None:
         self.entries.clear()
+        self.viewers.clear()
         self._life += 1
         self._from = len(self.bus.news)
 
@@ -76,6 +86,14 @@ class MemoryVersions:
         if not (entry.version or entry.changes):
             self.entries[scope] = _Entry(version=version)
 
+    def remember(self, viewer: RememberedViewer) -> None:
+        self._require()
+        self.viewers[viewer.viewer.user] = viewer
+
+    def recall(self, user: UserId) -> RememberedViewer | None:
+        found = self.viewers.get(user)
+        return found if found and self.clock.now() < found.read_at + REMEMBERED_FOR else None
+
     def _entry(self, scope: Scope) -> _Entry:
         entry = self.entries.get(scope, _Entry())
         if entry.changes and min(entry.changes.values()) <= self.clock.now():
@@ -108,7 +126,9 @@ class MemoryInboxVersions:
 
     shared: MemoryVersions
 
-    async def look(self, scopes: Collection[Scope], after: NewsPosition | None) -> VersionLook:
+    async def look(
+        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+    ) -> VersionLook:
         found = self.shared.read(scopes)
         news, position = self.shared.news(after)
         return VersionLook(
@@ -116,8 +136,12 @@ class MemoryInboxVersions:
             changing=found.changing,
             news=news,
             position=position,
+            remembered={user: viewer for user in users if (viewer := self.shared.recall(user))},
             connection=found.connection,
         )
+
+    async def remember(self, viewer: RememberedViewer) -> None:
+        self.shared.remember(viewer)
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
         for scope in scopes:

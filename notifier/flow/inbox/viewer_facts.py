@@ -1,0 +1,121 @@
+"""The facts of one viewer: from memory or from Redis where they are proved current, else from the store."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from notifier.domain.errors import CacheUnavailable, NotFound
+from notifier.domain.subject import Member, UserId
+from notifier.flow.inbox.looks import Looks
+from notifier.flow.inbox.viewer_cache import FACTS_KEPT, CachedViewer, ViewerCache, viewer_scopes
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.people import Facts, People
+from notifier.ports.viewer_versions import InboxVersions, RememberedViewer, VersionLook
+from notifier.telemetry import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewerFacts:
+    people: People
+    versions: InboxVersions
+    looks: Looks
+    viewers: ViewerCache
+    clock: Clock
+    nonces: Nonces
+    metrics: Metrics
+
+    async def current(self, user: UserId) -> CachedViewer:
+        """Return the facts of this moment. Raises NotFound and StoreUnavailable."""
+        cached, found = await self.known(user, patient=True)
+        return cached or await self.read(user, found)
+
+    async def known(self, user: UserId, *, patient: bool) -> tuple[CachedViewer | None, VersionLook | None]:
+        """Return the facts where they are proved current without the store, and the look that `read` needs.
+
+        Raises StoreUnavailable as `Looks.look` does.
+        """
+        cached, found = self.viewers.get(user), None
+        if cached is None:
+            found = await self.looks.look((), patient=patient, users=[user])
+            cached = self._remembered(user, found)
+        if cached is not None:
+            found = await self.looks.look(viewer_scopes(cached.member), patient=patient)
+        return self._proved(cached, found, self.clock.now()), found
+
+    async def read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
+        """Read the facts from the store. Raises NotFound and StoreUnavailable."""
+        generation, known = self.viewers.generation, self.viewers.get(user)
+        member = known.member if known else await self._member(user)
+        # The version first, then the facts: what changes in between has taken the version away by then.
+        planted = await self._planted(member) if found is not None else None
+        read_at = self.clock.now()
+        facts = await self._facts(user, member)
+        cached = CachedViewer(
+            viewer=facts.viewer,
+            member=member,
+            versions=planted.versions if planted and not planted.changing else {},
+            connection=found.connection if found else 0,
+            read_at=read_at,
+            last=known.last if known else None,
+        )
+        self.viewers.put(cached, generation)
+        if facts.vip and cached.versions:
+            await self._remember(cached)
+        return cached
+
+    def _remembered(self, user: UserId, found: VersionLook | None) -> CachedViewer | None:
+        """What another process read of a VIP, to be proved like everything that is cached."""
+        remembered = found.remembered.get(user) if found else None
+        if found is None or remembered is None or not self.viewers.trusts(remembered):
+            self.viewers.remembered_hits.missed.inc()
+            return None
+        self.viewers.remembered_hits.hit.inc()
+        cached = CachedViewer(
+            viewer=remembered.viewer,
+            member=remembered.member,
+            versions=remembered.versions,
+            connection=found.connection,
+            read_at=remembered.read_at,
+        )
+        self.viewers.put(cached, self.viewers.generation)
+        return cached
+
+    async def _remember(self, cached: CachedViewer) -> None:
+        """Leave a VIP's facts in Redis, where other processes find them."""
+        remembered = RememberedViewer(
+            viewer=cached.viewer, member=cached.member, versions=cached.versions, read_at=cached.read_at
+        )
+        try:
+            self.metrics.inbox_redis_calls.inc()
+            await self.versions.remember(remembered)
+        except CacheUnavailable:
+            self.metrics.outages.labels("cache").inc()
+
+    def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
+        if cached is not None and cached.proved_by(found) and now < cached.read_at + FACTS_KEPT:
+            self.viewers.hits.hit.inc()
+            return cached
+        self.viewers.hits.missed.inc()
+        return None
+
+    async def _member(self, user: UserId) -> Member:
+        self.metrics.inbox_store_calls.inc()
+        member = await self.people.member(user)
+        if member is None:
+            raise NotFound(f"The user is {user}.")
+        return member
+
+    async def _facts(self, user: UserId, member: Member) -> Facts:
+        """Read the facts, and whether the account is still there: a deletion takes the version away like any change."""
+        self.metrics.inbox_store_calls.inc()
+        found = await self.people.open(user)
+        if found is None or found.member != member:
+            self.viewers.forget(user)
+            raise NotFound(f"The user is {user}.")
+        return found
+
+    async def _planted(self, member: Member) -> VersionLook | None:
+        try:
+            self.metrics.inbox_redis_calls.inc()
+            return await self.versions.plant(viewer_scopes(member), self.nonces.new())
+        except CacheUnavailable:  # fails open: the facts are used once, and read again next time
+            return None
