@@ -100,6 +100,9 @@ class Metrics:
         self.inbox_redis_calls = self._counter("inbox_redis_calls_total", "Round trips to Redis for opening inboxes.")
         self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
         self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")
+        self.inbox_warm_ups = self._counter(
+            "inbox_warm_ups_total", "Inboxes read ahead of their first opening.", "result"
+        )
         self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered from what was shown last.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

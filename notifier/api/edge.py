@@ -44,6 +44,7 @@ from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.inbox.warm_up import WarmUp
 from notifier.flow.page import Opened
 from notifier.flow.preferences import Asking
 from notifier.flow.preview import Preview
@@ -71,6 +72,7 @@ class Edge:
     fates: Fates
     tab: Tab
     inbox: Inbox
+    warm_up: WarmUp
     renderer: Renderer
     gaps: GapFetch
     asking: Asking
@@ -191,6 +193,7 @@ def edge(
         tab=tab,
         gaps=reads.gap_fetch(),
         inbox=inbox,
+        warm_up=WarmUp(inbox=inbox, metrics=system.metrics),
         renderer=Renderer(opaque=opaque),
         asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),
         clock=ports.clock,

@@ -143,6 +143,7 @@ async def accept(
         return Response(await _previewed(edge, body, kind, asked), status_code=200, headers=NOT_KEPT)
     if kind == BATCH:
         receipts = await edge.in_thread(edge.gateway, body, batch=True)
+        _warm_up(edge, receipts)
         return Response(_batch(receipts), headers=NOT_KEPT)
     return Response(_one(await _taken(edge, body)), headers=NOT_KEPT)
 
@@ -161,7 +162,14 @@ async def _taken(edge: Edge, body: bytes) -> Receipt:
     receipt = await edge.gathering(body)
     if receipt.retraction:
         await edge.hiding(receipt.retraction)
+    _warm_up(edge, [receipt])
     return receipt
+
+
+def _warm_up(edge: Edge, receipts: Sequence[Receipt]) -> None:
+    for receipt in receipts:
+        if receipt.seen is not None:
+            edge.warm_up.add(receipt.seen)
 
 
 def _asked(request: Sent) -> list[str]:

@@ -21,6 +21,8 @@ from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongTy
 READING = ("GET", "HEAD")
 PREPAID = "notifier.prepaid"
 """In the scope of a request: what was taken of its limit before it came to the routes, and what is left."""
+INBOX = "/v1/inbox"
+"""Whoever asks for it reads it now, and not ahead."""
 LEFT = "left"
 """In the state of a request: what is left of its limit."""
 
@@ -45,9 +47,13 @@ def people(edge: Edge) -> Guard:
     """The person is `request.user` from here on, and `request.auth` the moment at which the token ends."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity = await _asked(edge, connection)
-        holder = await identity.person(connection.headers.get("authorization"), edge.clock.now())
+        identity, now = await _asked(edge, connection), edge.clock.now()
+        authorization = connection.headers.get("authorization")
+        is_first = edge.identity.verified.holder(authorization, now) is None
+        holder = await identity.person(authorization, now)
         _meter(edge, connection, _of_people(edge, connection), holder.user)
+        if is_first and not connection.url.path.startswith(INBOX):
+            edge.warm_up.add(holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard

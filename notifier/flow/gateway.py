@@ -16,6 +16,7 @@ from notifier.domain.graph import GraphChange, GraphRecord
 from notifier.domain.mention import Event, EventId
 from notifier.domain.parting import PartingChange
 from notifier.domain.retraction import Retraction
+from notifier.domain.subject import UserId
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record
@@ -46,6 +47,8 @@ class Receipt:
     retraction: Retraction | None = None
     """To be settled; it is in the log."""
     error: NotifierError | None = None
+    seen: UserId | None = None
+    """Who was seen elsewhere, and may open the inbox next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +134,8 @@ def _receipt(event: Told | NotifierError, before: Mapping[EventId, str]) -> Rece
         return Receipt(answer=Answer.REFUSED, error=event)
     if not isinstance(event, Event):
         retraction = event if isinstance(event, Retraction) else None
-        return Receipt(answer=Answer.ACCEPTED, event=event.id, retraction=retraction)
+        seen = event.user if isinstance(event, Sighting) else None
+        return Receipt(answer=Answer.ACCEPTED, event=event.id, retraction=retraction, seen=seen)
     match before.get(event.id):
         case None:
             return Receipt(answer=Answer.ACCEPTED, event=event.id)

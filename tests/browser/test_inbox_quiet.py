@@ -1,7 +1,5 @@
 """An open inbox page while nothing happens: no request beside a stream, and answers of 304 without one."""
 
-from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -9,13 +7,12 @@ from playwright.sync_api import Page, expect
 
 from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item
 from notifier.testing.browser.opened import Opened
+from tests.browser.page_clock import Clock, page_clock
 
 POLL_S = 30
 LONGEST_POLL_S = 38
 """With a quarter of jitter."""
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
-STEP_S = 20
-"""The page gives a request up that has no answer after 30 s of its clock."""
 SLOW = PACE % "{ silence: 36_000_000, times: 36_000_000 }"
 """The clock of these tests runs ahead of the heartbeats, and no row says a later time."""
 WATCH = """() => {
@@ -24,30 +21,7 @@ WATCH = """() => {
   new MutationObserver(log).observe(document.querySelector('notifier-inbox').shadowRoot,
     { subtree: true, childList: true, characterData: true, attributes: true });
 }"""
-COUNT_FETCHES = """
-  window.unanswered = 0;
-  const turn = () => new Promise((done) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = done;
-    port2.postMessage(0);
-  });
-  const handled = async (answer) => {
-    const { headers } = await answer;
-    if (!headers.get('Content-Type')?.startsWith('text/event-stream')) await (await answer).clone().text();
-    for (let turns = 0; turns < 5; turns += 1) await turn();
-  };
-  const { fetch } = window;
-  window.fetch = (...request) => {
-    window.unanswered += 1;
-    const answer = fetch(...request);
-    handled(answer).catch(() => {}).finally(() => { window.unanswered -= 1; });
-    return answer;
-  };
-"""
-"""Until the page has taken in an answer, the time of its next request isn't set."""
 PAGE, STREAM = "GET /v1/inbox", "GET /v1/inbox/stream"
-
-Clock = Callable[[float], None]
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -56,23 +30,7 @@ pytestmark = pytest.mark.timeout(180)
 def clock(page: Page, alone: None, inbox: Inbox) -> Clock:
     """Turns the page's clock by seconds; the page takes in every answer before and after."""
     inbox.poll_interval = POLL_S
-    page.clock.install()
-    page.add_init_script(f"{{{COUNT_FETCHES}}}")
-
-    def wait_for_answers() -> None:
-        waited_until = monotonic() + 20
-        while page.evaluate("window.unanswered"):
-            assert monotonic() < waited_until, "a request has no answer"
-            page.wait_for_timeout(10)
-
-    def turn(seconds: float) -> None:
-        wait_for_answers()
-        while seconds > 0:
-            page.clock.run_for(int(min(seconds, STEP_S) * 1_000))
-            wait_for_answers()
-            seconds -= STEP_S
-
-    return turn
+    return page_clock(page)
 
 
 def streaming(opened: Opened, clock: Clock) -> int:

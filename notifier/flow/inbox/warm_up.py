@@ -1,0 +1,56 @@
+"""Warming up: a user who was just seen elsewhere may open the inbox next, so its facts and bursts are read ahead."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from notifier.domain.errors import NotifierError
+from notifier.domain.subject import UserId
+from notifier.flow.inbox.inbox import Inbox
+from notifier.telemetry import Metrics
+
+AT_ONCE = 4
+"""Reads ahead at a time: they must not delay those who wait for their inbox."""
+MOST_WAITING = 1_000
+"""Users. More are dropped: their first opening then costs what it costs without this."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WarmUp:
+    """For one event loop. Nobody waits for it, and nothing depends on it."""
+
+    inbox: Inbox
+    metrics: Metrics
+    _waiting: "deque[UserId]" = field(default_factory=deque)
+    _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
+
+    def add(self, user: UserId) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self._count("dropped")
+            return
+        self._waiting.append(user)
+        if len(self._tasks) < AT_ONCE:
+            task = asyncio.ensure_future(self._read_ahead())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def idle(self) -> None:
+        """Wait until nobody is left."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _read_ahead(self) -> None:
+        while self._waiting:
+            user = self._waiting.popleft()
+            if self.inbox.viewers.get(user) is not None:
+                self._count("known")
+                continue
+            try:
+                await self.inbox.page(user)
+            except NotifierError:  # whoever opens the inbox meets it again
+                self._count("failed")
+            else:
+                self._count("done")
+
+    def _count(self, result: str) -> None:
+        self.metrics.inbox_warm_ups.labels(result).inc()

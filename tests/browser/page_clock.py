@@ -1,0 +1,53 @@
+"""A page's clock that a test turns; between two steps the page takes in every answer."""
+
+from collections.abc import Callable
+from time import monotonic
+
+from playwright.sync_api import Page
+
+Clock = Callable[[float], None]
+
+STEP_S = 20
+"""The page gives a request up that has no answer after 30 s of its clock."""
+COUNT_FETCHES = """
+  window.unanswered = 0;
+  const turn = () => new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = done;
+    port2.postMessage(0);
+  });
+  const handled = async (answer) => {
+    const { headers } = await answer;
+    if (!headers.get('Content-Type')?.startsWith('text/event-stream')) await (await answer).clone().text();
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+  };
+  const { fetch } = window;
+  window.fetch = (...request) => {
+    window.unanswered += 1;
+    const answer = fetch(...request);
+    handled(answer).catch(() => {}).finally(() => { window.unanswered -= 1; });
+    return answer;
+  };
+"""
+"""Until the page has taken in an answer, the time of its next request isn't set."""
+
+
+def page_clock(page: Page) -> Clock:
+    """Turns by seconds. Must be called before the page is opened."""
+    page.clock.install()
+    page.add_init_script(f"{{{COUNT_FETCHES}}}")
+
+    def wait_for_answers() -> None:
+        waited_until = monotonic() + 20
+        while page.evaluate("window.unanswered"):
+            assert monotonic() < waited_until, "a request has no answer"
+            page.wait_for_timeout(10)
+
+    def turn(seconds: float) -> None:
+        wait_for_answers()
+        while seconds > 0:
+            page.clock.run_for(int(min(seconds, STEP_S) * 1_000))
+            wait_for_answers()
+            seconds -= STEP_S
+
+    return turn
