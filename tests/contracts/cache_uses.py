@@ -45,6 +45,7 @@ from notifier.testing.memory.clock import CountedNonces, ManualClock
 from tests.contracts.cache_use import Use, simple
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.recorded import Recorded
+from tests.contracts.remembered import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey
 
 HOUR = 490_000
@@ -256,13 +257,17 @@ class Caches:
             await versions.begin([SCOPE], "c1")
             await versions.finish([SCOPE], "c1")
             await versions.plant([SCOPE], "v1")
+            await versions.remember(REMEMBERED)
 
         async def look(versions: Any) -> object:
             with suppress(CacheUnavailable):  # the first look removes what lies in place of the news
                 await versions.look([SCOPE], None)
-            found = await versions.look([SCOPE], None)
+            found = await versions.look([SCOPE], None, [KIM])
             await versions.close()
-            return found.versions.get(SCOPE) == "v1"  # any other version proves nothing, as none does
+            return found
+
+        def look_up() -> Any:
+            return self._awaited(RedisInboxVersions, look, LASTING)
 
         def change() -> None:
             writer.begin([SCOPE], "c0")
@@ -271,7 +276,8 @@ class Caches:
 
         return simple(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
-            {"look": lambda: self._awaited(RedisInboxVersions, look, LASTING)},
+            # Any other version proves nothing, as none does.
+            {"look": lambda: look_up().versions.get(SCOPE) == "v1", "recall": lambda: KIM in look_up().remembered},
         )
 
 

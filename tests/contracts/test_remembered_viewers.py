@@ -1,49 +1,25 @@
 """Facts of VIPs that one process leaves for the others, on every backend."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 
 import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import Volume
+from notifier.domain.subject import UserId
 from notifier.ports.viewer_versions import (
-    EVERYBODY,
     REMEMBERED_FOR,
     InboxVersions,
     RememberedViewer,
     VersionLook,
-    member_scope,
 )
 from tests.contracts.garbage import STRINGS, whole
+from tests.contracts.remembered import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.contracts.version_backends import Versions, on_valkey, versions
 
 __all__ = ["valkey", "valkey_server", "versions"]
 
-NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-KIM, LEE = UserId("kim"), UserId("lee")
-MEMBER = Member(7)
-NOVA = Subject(Kind.MENTION, UserId("nova"))
-REMEMBERED = RememberedViewer(
-    viewer=Viewer(
-        user=KIM,
-        follows={NOVA: NOW},
-        blocked=frozenset({UserId("eve")}),
-        volume={NOVA: Volume.FIRST},
-        marks=Marks(
-            seen_at=NOW,
-            also_seen=frozenset({BurstKey(NOVA, 2)}),
-            by_burst={BurstKey(NOVA, 1): Mark.HIDDEN},
-        ),
-    ),
-    member=MEMBER,
-    versions={member_scope(MEMBER): "v1", EVERYBODY: "v2"},
-    read_at=NOW,
-)
+LEE = UserId("lee")
 
 
 def recalled(versions: Versions, *users: UserId) -> VersionLook:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from notifier.domain.account import Flag, Flagged
 from notifier.domain.audience import SetKind
 from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
 from notifier.domain.errors import StoreUnavailable
@@ -158,6 +159,7 @@ class Loader:
         heads = {mention_of(name): _head(flags) for name, flags in followers.items()}
         patiently(lambda: self.ports.sets.put_heads(heads))
         patiently(lambda: self.ports.sets.put(self._bitmaps(followers)))
+        patiently(self._flag_vips)
         accounts = [
             Account(user=name, member=Member(SHARD_MEMBERS + number)) for number, name in enumerate(people.accounts)
         ]
@@ -180,6 +182,14 @@ class Loader:
 
     def _names(self, group: Group, subjects: Picks) -> list[UserId]:
         return [group.only] if group.only else [self.population.names[number] for number in subjects.tolist()]
+
+    def _flag_vips(self) -> None:
+        people = self.population
+        for group in people.groups:
+            if group.vip:
+                first = people.first[group.name]
+                members = range(first, first + group.users)
+                self.ports.flags.write(Flagged(flag=Flag.VIP, member=Member(n), on=True, sequence=0) for n in members)
 
     def _write(self, group: Group, picks: Picks) -> None:
         first, batch = self.population.first[group.name], list[Follow]()

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -10,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from notifier.config import Settings
+from notifier.adapters.valkey.talk import free_port
+from notifier.config import Settings, environment_with
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
@@ -24,7 +27,7 @@ from notifier.testing.bench.inbox.measured import Reading, Slice
 from notifier.testing.bench.inbox.population import Loader, Population, mention_of
 from notifier.testing.bench.machine import allow_files, processor_s
 from notifier.testing.engines import Engines, engines
-from notifier.testing.instance import Instance
+from notifier.testing.instance import UNLIMITED, Instance, end_with_parent
 from notifier.testing.load import STANDS_STILL
 from notifier.testing.storm import Tweet, letter
 from notifier.testing.trial import Tell
@@ -120,6 +123,37 @@ class Stage:
         self.instance.stop()
         self.instance.environment = {**self.environment, **settings}
         self.instance.start()
+
+    @contextmanager
+    def second_api(self) -> Iterator[int]:
+        """Run another API process on the same services; yields its port."""
+        port, log = free_port("127.0.0.1"), self.folder / "second-api.log"
+        command = [sys.executable, "-m", "notifier", "api", "--data", str(self.instance.data), "--port", str(port)]
+        with log.open("ab") as words:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                env=environment_with({**UNLIMITED, **self.environment}),
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+        try:
+            self._answers(f"http://127.0.0.1:{port}", process)
+            yield port
+        finally:
+            process.terminate()
+            process.wait(WITHIN)
+
+    def _answers(self, url: str, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until it does. Raises TimeoutError."""
+        deadline = time.monotonic() + WITHIN
+        with closing(Wire(url=url, bearer=self.instance.service_key)) as wire:
+            while process.poll() is None and time.monotonic() < deadline:
+                if wire.get("/healthz").status == 200:
+                    return
+                time.sleep(LOOKS_EVERY)
+        raise TimeoutError(f"A second API process does not answer; its status is {process.poll()}.")
 
     def restart_api(self) -> None:
         """Replace the API's process; return when the new one, which has seen no user yet, answers."""

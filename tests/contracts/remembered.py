@@ -1,0 +1,30 @@
+"""The facts of a VIP, with something of every kind."""
+
+from datetime import UTC, datetime
+
+from notifier.domain.marks import Mark, Marks
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.visible import Viewer
+from notifier.domain.want import Volume
+from notifier.ports.viewer_versions import EVERYBODY, RememberedViewer, member_scope
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+KIM = UserId("kim")
+MEMBER = Member(7)
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+REMEMBERED = RememberedViewer(
+    viewer=Viewer(
+        user=KIM,
+        follows={NOVA: NOW},
+        blocked=frozenset({UserId("eve")}),
+        volume={NOVA: Volume.FIRST},
+        marks=Marks(
+            seen_at=NOW,
+            also_seen=frozenset({BurstKey(NOVA, 2)}),
+            by_burst={BurstKey(NOVA, 1): Mark.HIDDEN},
+        ),
+    ),
+    member=MEMBER,
+    versions={member_scope(MEMBER): "v1", EVERYBODY: "v2"},
+    read_at=NOW,
+)
