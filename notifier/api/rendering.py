@@ -24,11 +24,11 @@ MOST_BURSTS = 10_000
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class RenderedPage:
     page: Page
     """What it was made of."""
-    body: bytes
+    badge: Badge | None
     tag: str
     items: bytes
     ids: Mapping[BurstKey, str]
@@ -36,6 +36,29 @@ class RenderedPage:
     next: bytes | None
     """The cursor, as JSON."""
     told: Told
+    live: bool
+    """A stream can go on from it."""
+    opaque: Opaque
+    _body: bytes | None = None
+
+    @property
+    def body(self) -> bytes:
+        """Made when it is asked for first: an answer of 304 needs none."""
+        if self._body is None:
+            user, page = self.page.look.viewer.user, self.page
+            seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
+            live = _text(self.opaque.moment(user, self.told)) if self.live else NULL
+            partial = TRUE if page.partial else FALSE
+            rows = (b'{"items":[', self.items, b'],"next":', self.next or NULL)
+            tokens = (b',"seen":', seen, b',"live":', live)
+            self._body = b"".join((*rows, *tokens, b',"badge":', badge_json(self.badge), b',"partial":', partial, b"}"))
+        return self._body
+
+    def shows(self, page: Page, badge: Badge | None) -> bool:
+        """Whether the page shows the same, and differs in its tokens at most."""
+        mine = self.page
+        same = mine.items is page.items and mine.partial == page.partial and mine.next == page.next
+        return same and self.badge == badge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +87,17 @@ class Renderer:
             ids = self._ids(user, page.items, before.ids if before else {})
             items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
             cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
-        counted = badge_json(badge)
-        partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
-        # The tag leaves the tokens out: they differ at every moment, and older ones are as good for the same items.
-        shown = b"\n".join((user.encode(), items, counted, partial, more))
-        told = _told(page, before)
-        live = self.opaque.moment(user, told) if first and not page.partial else None
-        seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
-        members = (b'{"items":[', items, b'],"next":', cursor or NULL, b',"seen":', seen, b',"live":')
-        body = b"".join((*members, _text(live) if live else NULL, b',"badge":', counted, b',"partial":', partial, b"}"))
-        tag = tag_of(shown)
-        return RenderedPage(page=page, body=body, tag=tag, items=items, ids=ids, next=cursor, told=told)
+        return RenderedPage(
+            page=page,
+            badge=badge,
+            tag=before.tag if before is not None and before.shows(page, badge) else _tag(user, page, badge, items),
+            items=items,
+            ids=ids,
+            next=cursor,
+            told=_told(page, before),
+            live=first and not page.partial,
+            opaque=self.opaque,
+        )
 
     def _ids(self, user: UserId, items: Sequence[Shown], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
         keys = [item.entry.key for item in items]
@@ -107,6 +130,12 @@ def _told(page: Page, before: RenderedPage | None) -> Told:
     if before is None or before.page.look.viewer is not page.look.viewer:
         return Told.by(page.look)
     return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
+
+
+def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
+    """It leaves the tokens out: they differ at every moment, and older ones are as good for the same items."""
+    partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
+    return tag_of(b"\n".join((user.encode(), items, badge_json(badge), partial, more)))
 
 
 def tag_of(shown: bytes) -> str:

@@ -48,6 +48,10 @@ class Subject:
     def __str__(self) -> str:
         return f"{self.kind}:{self.owner}"
 
+    def __hash__(self) -> int:
+        """By the owner alone, a fifth of the time: few owners have subjects of two kinds."""
+        return hash(self.owner)
+
     def __lt__(self, other: "Subject") -> bool:
         return str(self) < str(other)
 
@@ -69,6 +73,9 @@ class BurstKey:
 
     def __str__(self) -> str:
         return f"{self.subject}#{self.seq}"
+
+    def __hash__(self) -> int:
+        return hash((self.subject.owner, self.seq))
 
     def __lt__(self, other: "BurstKey") -> bool:
         return (self.subject, self.seq) < (other.subject, other.seq)

@@ -56,6 +56,8 @@ class Inbox:
                 raise
             self.metrics.inbox_partial.inc()
             opening = self._last_known(user, limit) or await self._from_rows(user, limit)
+        if after is None:
+            opening = self._renewed(user, opening, limit)
         self.watch(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
         return opening
 
@@ -72,7 +74,8 @@ class Inbox:
         opening = await self._open(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
-        self.watch(Opened(look=opening.page.look, after=None, page=None, badge=opening.badge))
+        look = replace(opening.page.look, now=self.clock.now())
+        self.watch(Opened(look=look, after=None, page=None, badge=opening.badge))
         return opening.badge
 
     async def see(self, user: UserId, token: SeenToken) -> None:
@@ -125,10 +128,18 @@ class Inbox:
             self.viewers.page_hits.missed.inc()
             return None
         self.viewers.page_hits.hit.inc()
+        return opening
+
+    def _renewed(self, user: UserId, opening: Opening, limit: int) -> Opening:
+        """The opening, or the same one told anew: its `seen` token covers what could be shown up to now."""
+        now = self.clock.now()
         if now - opening.page.look.now < TOKENS_KEPT:
             return opening
-        renewed = _renewed(opening, now)
-        viewer.keep(limit, renewed)
+        look = replace(opening.page.look, now=now)
+        seen = seen_token(look, [item.entry for item in opening.page.items], None)
+        renewed = replace(opening, page=replace(opening.page, look=look, seen=seen))
+        if (cached := self.viewers.get(user)) and cached.openings.get(limit) is opening:
+            cached.keep(limit, renewed)
         return renewed
 
     async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
@@ -195,13 +206,6 @@ class Inbox:
 
     def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
         return Evaluation(look=look, after=after, limit=limit, source=self)
-
-
-def _renewed(opening: Opening, now: datetime) -> Opening:
-    """The same page, told anew: its `seen` token covers what could be shown up to now."""
-    look = replace(opening.page.look, now=now)
-    seen = seen_token(look, [item.entry for item in opening.page.items], None)
-    return replace(opening, page=replace(opening.page, look=look, seen=seen))
 
 
 def _valid_until(page: Page, admitted: Sequence[Entry]) -> datetime:
