@@ -126,7 +126,7 @@ class Inbox:
     def _holding(self, viewer: CachedViewer, limit: int, now: datetime) -> Opening | None:
         """The first page as it was evaluated before, where that still holds."""
         opening = viewer.openings.get(limit)
-        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn, viewer.news):
+        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn):
             self.viewers.page_hits.missed.inc()
             return None
         self.viewers.page_hits.hit.inc()
@@ -138,9 +138,9 @@ class Inbox:
 
     async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
         look = self._look(viewer)
-        viewer.news = await self.subjects.read([*look.subjects, *look.digested])
-        turn = self.subjects.turn  # before any burst is read: what changes from here on is noticed the next time
-        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, viewer.news)
+        turn = self.subjects.turn  # before anything is read: what changes from here on is noticed the next time
+        news = await self.subjects.read([*look.subjects, *look.digested])
+        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, news)
         page, admitted = await evaluation.page(listing)
         badge = None
         if not page.partial:
@@ -151,6 +151,7 @@ class Inbox:
             badge=badge,
             turn=turn,
             valid_until=_valid_until(page, admitted),
+            news=news,
             rendered=before.rendered if before else None,
         )
         if badge is not None and viewer.versions:

@@ -39,7 +39,7 @@ class SubjectCache:
     subject_loads: SharedLoads[Subject, SubjectNews]
     most_bytes: int
     turn: int = 0
-    """Rises with every change to something cached."""
+    """Rises with every change to something cached, and with every subject that leaves the cache."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent: "OrderedDict[BurstKey, tuple[Burst, datetime]]" = field(default_factory=OrderedDict)
@@ -235,6 +235,7 @@ class SubjectCache:
             else:
                 _, news = self.subjects.popitem(last=False)
                 news.followed = False
+                self.turn += 1  # pages that were made from it miss changes from here on
                 self.size -= news.size
 
 
