@@ -48,7 +48,7 @@ class Look:
             await self.follower.catch_up()
         else:
             for burst in found.news:
-                self.follower.subjects.apply(burst)
+                self.follower.subjects.hear(burst)
             await self.follower.keep_up()
         # Only now: where the store did not answer, the next look reads the same news again, or the store.
         self.position = found.position
