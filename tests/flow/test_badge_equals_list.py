@@ -1,12 +1,14 @@
 """A badge that comes with a whole page counts what a walk through all pages of the same moment shows as unread."""
 
 from datetime import timedelta
+from random import Random
 
 from notifier.domain.burst import RETENTION
 from notifier.domain.subject import Kind, Subject, UserId
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
 from tests.flow.stage import Stage
+from tests.flow.troubled import Troubled, key_of
 
 ORION = Subject(Kind.MENTION, UserId("orion"))
 SECOND = timedelta(seconds=1)
@@ -37,3 +39,23 @@ def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
     badge = processes.open(0).badge
     assert badge is not None
     assert badge.count == unread_of_walk(processes, 0) == 39
+
+
+def test_badge_equals_list_while_store_and_redis_fail() -> None:
+    judged = failed = 0
+    for seed in range(20):
+        chance = Random(seed)
+        troubled = Troubled(chance)
+        for _ in range(60):
+            troubled.change()
+            opening = troubled.open(chance.randrange(2), failing=chance.choice([0.0, 0.1, 0.4]))
+            if opening is None or opening.badge is None:
+                failed += 1
+                continue
+            judged += 1
+            assert not opening.page.partial
+            everything = troubled.everything()
+            assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in everything[:20]]
+            assert opening.badge.count == sum(item.unread for item in everything)
+    assert judged > 500
+    assert failed > 50
