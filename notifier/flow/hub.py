@@ -131,10 +131,13 @@ class Hub:
             self.shift.go(self._once(partial(self._refreshed, listener)))
 
     def missed(self) -> None:
-        """What was said before is not known to be whole: nobody can be told what grew."""
+        """What was said before is not known to be whole: nobody can be told what grew.
+
+        A retraction may be lost with it, so the badges are counted anew, too.
+        """
         self.hearers.memory.since = self.clock.now()
-        for stream in self._streams():
-            stream.reset()
+        for listener in self.hearers.listeners.values():
+            listener.reset()
 
     async def sweep(self) -> None:
         """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""

@@ -77,7 +77,7 @@ class Tab:
 
     async def unread(self, look: Look) -> set[BurstKey]:
         """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
-        return await self._evaluation(look, None, 0).unread(self._listing(look, None))
+        return {*await self._evaluation(look, None, 0).unread(self._listing(look, None))}
 
     async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """What these keys name, whether the viewer sees it or not, but for digests: there are the viewer's own alone.

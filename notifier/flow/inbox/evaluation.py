@@ -9,7 +9,7 @@ from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
 from notifier.domain.subject import BurstKey
 from notifier.domain.visible import unread
 from notifier.flow.listing import Listing
-from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Page, badge_of
+from notifier.flow.page import BADGE_MOST, Entry, Look, Page
 from notifier.flow.walk import place_of
 from notifier.ports.timeline import Place
 
@@ -60,28 +60,27 @@ class Evaluation:
         )
         return page, found
 
-    async def badge(self, listing: Listing, admitted: Sequence[Entry] = ()) -> Badge:
-        """Count what is unread; `admitted` are the entries that the listing gave before. Raises StoreUnavailable."""
-        return badge_of(await self.unread(listing, admitted))
+    async def unread(self, listing: Listing, admitted: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
+        """Return everything unread, or more than a badge counts. Raises StoreUnavailable.
 
-    async def unread(self, listing: Listing, admitted: Sequence[Entry] = ()) -> set[BurstKey]:
-        """Return everything unread, or more than a badge counts. Raises StoreUnavailable."""
+        `admitted` are the entries that the listing gave before.
+        """
         viewer = self.look.viewer
         found = await self._marked_unread()
-        found |= {entry.key for entry in admitted if unread(entry, viewer)}
+        found |= {entry.key: entry for entry in admitted if unread(entry, viewer)}
         seen_at = viewer.marks.seen_at
         while len(found) <= BADGE_MOST and not listing.ended:
             if seen_at is not None and listing.passed(seen_at):
                 break
             run = await listing.step()
-            found |= {entry.key for entry in run if self.look.admits(entry) and unread(entry, viewer)}
+            found |= {entry.key: entry for entry in run if self.look.admits(entry) and unread(entry, viewer)}
         return found
 
-    async def _marked_unread(self) -> set[BurstKey]:
+    async def _marked_unread(self) -> dict[BurstKey, Entry]:
         """What the viewer marked as unread, however old."""
         keys = [key for key, mark in self.look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
         known = await self.source.entries(self.look, keys) if keys else {}
-        return {entry.key for entry in known.values() if self.look.admits(entry)}
+        return {entry.key: entry for entry in known.values() if self.look.admits(entry)}
 
     async def partial(self, found: Sequence[Entry] = ()) -> Page:
         """Return what could be read, and what the inbox rows point to; some may be missing. Raises StoreUnavailable."""

@@ -17,7 +17,7 @@ from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.flow.listing import Listing
-from notifier.flow.page import Badge, Entry, Look, Opened, Page
+from notifier.flow.page import Badge, Entry, Look, Opened, Page, badge_of
 from notifier.flow.tab import Watch, unwatched
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
@@ -118,13 +118,13 @@ class Inbox:
     async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
         look = self._look(viewer)
         page, _ = await self._evaluation(look, after, limit).page(await self._listing(look, after))
-        badge = None if page.partial else await self._badge_or_none(look)
-        return Opening(page=page, badge=badge, turn=self.subjects.turn, valid_until=look.now)
+        unread = None if page.partial else await self._unread_or_none(look, await self._listing(look, None))
+        return Opening(page=page, badge=_badge(unread), turn=self.subjects.turn, valid_until=look.now)
 
     def _holding(self, viewer: CachedViewer, limit: int, now: datetime) -> Opening | None:
         """The first page as it was evaluated before, where that still holds."""
         opening = viewer.openings.get(limit)
-        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn, viewer.news):
+        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn):
             self.viewers.page_hits.missed.inc()
             return None
         self.viewers.page_hits.hit.inc()
@@ -144,31 +144,30 @@ class Inbox:
 
     async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
         look = self._look(viewer)
-        viewer.news = await self.subjects.read([*look.subjects, *look.digested])
-        turn = self.subjects.turn  # before any burst is read: what changes from here on is noticed the next time
-        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, viewer.news)
+        turn = self.subjects.turn  # before anything is read: what changes from here on is noticed the next time
+        news = await self.subjects.read([*look.subjects, *look.digested])
+        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, news)
         page, admitted = await evaluation.page(listing)
-        badge = None
-        if not page.partial:
-            badge = await self._badge_or_none(look, listing, admitted)
+        unread = None if page.partial else await self._unread_or_none(look, listing, admitted)
         before = viewer.openings.get(limit)
         opening = Opening(
             page=page,
-            badge=badge,
+            badge=_badge(unread),
             turn=turn,
-            valid_until=_valid_until(page, admitted),
+            valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
+            news=news,
             rendered=before.rendered if before else None,
         )
-        if badge is not None and viewer.versions:
+        if unread is not None and viewer.versions:
             viewer.keep(limit, opening)
             self.viewers.measure(viewer)
         return opening
 
-    async def _badge_or_none(
-        self, look: Look, listing: Listing | None = None, admitted: Sequence[Entry] = ()
-    ) -> Badge | None:
+    async def _unread_or_none(
+        self, look: Look, listing: Listing, admitted: Sequence[Entry] = ()
+    ) -> Mapping[BurstKey, Entry] | None:
         try:
-            return await self._evaluation(look, None, 0).badge(listing or await self._listing(look, None), admitted)
+            return await self._evaluation(look, None, 0).unread(listing, admitted)
         except StoreUnavailable:
             return None
 
@@ -208,12 +207,16 @@ class Inbox:
         return Evaluation(look=look, after=after, limit=limit, source=self)
 
 
-def _valid_until(page: Page, admitted: Sequence[Entry]) -> datetime:
-    """When time alone may change what is shown: an item expires, one that is ahead of the clock arrives, a digest falls
-    due."""
+def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
+    return None if unread is None else badge_of(unread)
+
+
+def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
+    """When time alone may change the page or its badge: an entry expires, one that is ahead of the clock arrives, a
+    digest falls due."""
     look = page.look
-    ends = [expires_at(entry.opened_at) for entry in admitted]
-    ends += [entry.opened_at for entry in admitted if entry.opened_at > look.now]
+    ends = [expires_at(entry.opened_at) for entry in counted]
+    ends += [entry.opened_at for entry in counted if entry.opened_at > look.now]
     if (due := due_next(look, look.now)) is not None:
         ends.append(due)
     return min(ends, default=look.now + timedelta(days=1))

@@ -54,7 +54,7 @@ class Look:
             await self.follower.catch_up()
         else:
             for burst in found.news:
-                self.follower.subjects.apply(burst)
+                self.follower.subjects.hear(burst)
             await self.follower.keep_up()
         self.follower.viewers.connected(found.connection, self.follower.clock.now())
         # Only now: where the store did not answer, the next look reads the same news again, or the store.

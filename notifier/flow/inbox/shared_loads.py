@@ -15,6 +15,10 @@ class SharedLoads(Protocol[K, V]):
         """Return what `load` found for the keys; keys that somebody is loading already are awaited instead."""
         ...
 
+    def abandon(self) -> None:
+        """Let nobody join the loads that are under way; those who wait for them still get their answers."""
+        ...
+
 
 class Singleflight(Generic[K, V]):
     """For one event loop. A caller that is cancelled leaves its load running for the others."""
@@ -27,17 +31,22 @@ class Singleflight(Generic[K, V]):
             task = asyncio.ensure_future(load(new))
             for key in new:
                 self._flights[key] = task
-            task.add_done_callback(lambda _: self._land(new))
+            task.add_done_callback(lambda _: self._land(new, task))
         flights = {self._flights[key] for key in keys}
         found = dict[K, V]()
         for flight in flights:
             found |= await asyncio.shield(flight)
         return {key: found[key] for key in keys if key in found}
 
-    def _land(self, keys: Sequence[K]) -> None:
+    def abandon(self) -> None:
+        self._flights.clear()
+
+    def _land(self, keys: Sequence[K], flight: asyncio.Task[Mapping[K, V]]) -> None:
         for key in keys:
-            if (flight := self._flights.pop(key, None)) and not flight.cancelled():
-                flight.exception()  # so that it counts as retrieved also where every caller was cancelled
+            if self._flights.get(key) is flight:
+                del self._flights[key]
+        if not flight.cancelled():
+            flight.exception()  # so that it counts as retrieved also where every caller was cancelled
 
 
 class DirectLoads(Generic[K, V]):
@@ -45,3 +54,6 @@ class DirectLoads(Generic[K, V]):
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         return await load(keys)
+
+    def abandon(self) -> None:
+        """No load is ever shared."""

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.burst import Burst
@@ -25,6 +25,16 @@ BURST_BYTES = 1_200
 """Measured with tracemalloc; a burst's text comes on top."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A change of the last seconds."""
+
+    burst: Burst
+    at: datetime
+    newest: bool
+    """False: a later state may exist that this process never heard of, so the burst is read before it is shown."""
+
+
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
     """For one event loop. Its follower applies every change; what it does not follow it does not answer from."""
@@ -37,13 +47,15 @@ class SubjectCache:
     subject_loads: SharedLoads[Subject, SubjectNews]
     most_bytes: int
     turn: int = 0
-    """Rises with every change to something cached."""
+    """Rises with every change to something cached, and with every subject that leaves the cache."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
-    recent: "OrderedDict[BurstKey, tuple[Burst, datetime]]" = field(default_factory=OrderedDict)
-    """Changes of the last seconds with the time of hearing: a load that was under way may have read an older state."""
+    recent: "OrderedDict[BurstKey, Heard]" = field(default_factory=OrderedDict)
+    """Changes of the last seconds: a load that was under way may have read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after it is in `recent`. None while nobody follows."""
+    life: int = 0
+    """Rises when the cache begins anew: what was read before is not cached, because changes to it may be missing."""
     size: int = 0
     hits: Hits = field(init=False)
     burst_hits: Hits = field(init=False)
@@ -53,7 +65,10 @@ class SubjectCache:
         self.burst_hits = Hits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Start from nothing: changes are followed from now on."""
+        """Start from nothing: changes are followed from now on, and loads under way serve those who wait for them."""
+        self.life += 1
+        self.loads.abandon()
+        self.subject_loads.abandon()
         for news in self.subjects.values():
             news.followed = False
         self.subjects.clear()
@@ -64,20 +79,33 @@ class SubjectCache:
         self.recent_since = self.clock.now()
 
     def apply(self, burst: Burst) -> None:
-        """Take in a change. Repeated and late ones change nothing."""
-        known = self._known(burst.key)
-        if known is not None and known.version >= burst.version:
+        """Take in what the store had when its change feed was read. Repeated and older states change nothing."""
+        self._take(burst, newest=True)
+
+    def hear(self, burst: Burst) -> None:
+        """Take in a word of the news, which may be late, and older than what the store has.
+
+        It is the newest state of a burst that is followed, and of one that opened since this process follows.
+        """
+        followed = self._known(burst.key) is not None or self._followed_since(burst.opened_at - CLOCK_SKEW)
+        self._take(burst, newest=followed)
+
+    def _take(self, burst: Burst, *, newest: bool) -> None:
+        key, now = burst.key, self.clock.now()
+        if (heard := self.recent.get(key)) and (heard.burst.version, heard.newest) >= (burst.version, newest):
             return
-        now = self.clock.now()
-        self.recent[burst.key] = burst, now
-        self.recent.move_to_end(burst.key)
+        if (kept := self.bursts.get(key)) and kept.version >= burst.version:
+            return
+        heard = self.recent[key] = Heard(burst=burst, at=now, newest=newest)
+        self.recent.move_to_end(key)
         self._trim_recent(now)
-        if news := self.subjects.get(burst.key.subject):
+        if news := self.subjects.get(key.subject):
             self.turn += 1
             news.changed = self.turn
-            self._list(news, burst)
-            self._keep(burst)
-        elif burst.key in self.bursts:
+            self.size -= news.size
+            _place(news, heard)
+            self.size += news.size
+        if newest and (news or kept):
             self._keep(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
@@ -103,7 +131,10 @@ class SubjectCache:
         if not missing:
             return found
         self.burst_hits.missed.inc(len(missing))
+        life = self.life
         read = await self.loads.load(missing, self._read_bursts)
+        if life != self.life:
+            return {**found, **read}
         for burst in read.values():
             self._keep(burst)
         # Not what was read but what is known now: a change may have come in meanwhile.
@@ -111,7 +142,10 @@ class SubjectCache:
 
     def latest(self, entry: Entry) -> Entry:
         """The entry as it is known now, without a read."""
-        return (self._known(entry.key) or entry) if isinstance(entry, Burst) else entry
+        if not isinstance(entry, Burst):
+            return entry
+        heard, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
+        return _latest(entry, heard.burst if heard else None, kept)
 
     async def before(
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
@@ -130,7 +164,7 @@ class SubjectCache:
         return (await self._load([subject]))[subject]
 
     async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
-        began = self.clock.now()
+        began, life = self.clock.now(), self.life
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
         found = {
@@ -138,10 +172,10 @@ class SubjectCache:
             for subject, one in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
-            await self._add_unlisted(found, lists.as_of)
+            await self._add_unlisted(found, lists.as_of, life)
         if unproven := [subject for subject in subjects if subject not in found]:
-            found |= await self._from_store(unproven)
-        self._admit(found, began)
+            found |= await self._from_store(unproven, life)
+        self._admit(found, followed=life == self.life and self._followed_since(began))
         return found
 
     async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -151,7 +185,7 @@ class SubjectCache:
         except CacheUnavailable:  # fails open: the store knows everything that the index lists
             return None
 
-    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime) -> None:
+    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, life: int) -> None:
         """Add what the index may lack: bursts that became readable after it was last compared with the store."""
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before([*found], None, RUN, None, as_of - VISIBLE_WITHIN)
@@ -159,27 +193,28 @@ class SubjectCache:
         if len(bursts) == RUN:  # older ones may be missing
             for news in found.values():
                 news.complete_since = max(news.complete_since, bursts[-1].opened_at + TICK)
-        for burst in bursts:
-            found[burst.key.subject].put(burst)
-            self._keep(burst)
+        self._fill(found, bursts, life)
 
-    async def _from_store(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+    async def _from_store(self, subjects: Sequence[Subject], life: int) -> Mapping[Subject, SubjectNews]:
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before(subjects, None, RUN)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         since = bursts[-1].opened_at + TICK if len(bursts) == RUN else FOR_EVER
         found = {subject: SubjectNews(subject=subject, complete_since=since, places=[]) for subject in subjects}
-        for burst in bursts:
-            found[burst.key.subject].put(burst)
-            self._keep(burst)
+        self._fill(found, bursts, life)
         return found
 
-    def _admit(self, found: Mapping[Subject, SubjectNews], began: datetime) -> None:
+    def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], life: int) -> None:
+        for burst in bursts:
+            found[burst.key.subject].put(burst)
+            if life == self.life:
+                self._keep(burst)
+
+    def _admit(self, found: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
         """Put them into the cache with all changes that came in while they were read."""
-        for burst, _ in self.recent.values():
-            if news := found.get(burst.key.subject):
-                news.put(burst)
-        followed = self._followed_since(began)
+        for heard in self.recent.values():
+            if news := found.get(heard.burst.key.subject):
+                _place(news, heard)
         for news in found.values():
             news.followed = followed
             if not followed:  # changes that came in since may be lost: it serves the one who asked, and nobody after
@@ -191,39 +226,37 @@ class SubjectCache:
             self.size += news.size
         self._evict()
 
-    def _list(self, news: SubjectNews, burst: Burst) -> None:
-        self.size -= news.size
-        news.put(burst)
-        self.size += news.size
-
     def _keep(self, burst: Burst) -> None:
-        """Cache the burst unless a newer state is known."""
-        known = self._known(burst.key)
-        if known is not None and known.version > burst.version:
-            burst = known
-        if before := self.bursts.pop(burst.key, None):
+        """Cache what was read, or a later state that was heard meanwhile."""
+        heard, before = self.recent.get(burst.key), self.bursts.pop(burst.key, None)
+        burst = _latest(burst, heard.burst if heard else None, before)
+        if heard is not None:
+            self.recent[burst.key] = replace(heard, burst=burst, newest=True)
+        if before is not None:
             self.size -= _size(before)
             if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
-                self._list(news, burst)
+                self.size -= news.size
+                news.put(burst)
+                self.size += news.size
         self.bursts[burst.key] = burst
         self.size += _size(burst)
         self._evict()
 
     def _known(self, key: BurstKey) -> Burst | None:
-        if found := self.recent.get(key):
-            return found[0]
-        return self.bursts.get(key)
+        """The newest state, where this process can tell."""
+        heard = self.recent.get(key)
+        return heard.burst if heard is not None and heard.newest else self.bursts.get(key)
 
     def _followed_since(self, moment: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= moment
 
     def _trim_recent(self, now: datetime) -> None:
         while self.recent:
-            key, (_, heard_at) = next(iter(self.recent.items()))
-            if heard_at > now - RECENT_FOR and len(self.recent) <= MOST_RECENT:
+            key, heard = next(iter(self.recent.items()))
+            if heard.at > now - RECENT_FOR and len(self.recent) <= MOST_RECENT:
                 return
             del self.recent[key]
-            self.recent_since = max(self.recent_since or heard_at, heard_at + TICK)
+            self.recent_since = max(self.recent_since or heard.at, heard.at + TICK)
 
     def _evict(self) -> None:
         while self.size > self.most_bytes and (self.bursts or self.subjects):
@@ -233,7 +266,18 @@ class SubjectCache:
             else:
                 _, news = self.subjects.popitem(last=False)
                 news.followed = False
+                self.turn += 1  # pages that were made from it miss changes from here on
                 self.size -= news.size
+
+
+def _place(news: SubjectNews, heard: Heard) -> None:
+    """List the burst, unless it may have moved since it was told of."""
+    if heard.newest or not news.has(heard.burst.key):
+        news.put(heard.burst)
+
+
+def _latest(burst: Burst, *others: Burst | None) -> Burst:
+    return max([burst, *(other for other in others if other is not None)], key=lambda one: one.version)
 
 
 def _size(burst: Burst) -> int:

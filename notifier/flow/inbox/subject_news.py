@@ -47,6 +47,10 @@ class SubjectNews:
             at -= 1
             yield places[at]
 
+    def has(self, key: BurstKey) -> bool:
+        """Return whether the burst is listed, at whatever place."""
+        return any(known == key for _, known in self.places)
+
     def lists(self, place: PlaceOf) -> bool:
         at = bisect_left(self.places, place)
         return at < len(self.places) and self.places[at] == place

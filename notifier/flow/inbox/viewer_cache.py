@@ -35,18 +35,20 @@ class Opening:
     page: Page
     badge: Badge | None
     turn: int
-    """The subject cache's turn at which it was evaluated."""
+    """The subject cache's turn before the evaluation read anything."""
     valid_until: datetime
     """From then on time alone may change it: something expires, or a digest falls due."""
+    news: Sequence[SubjectNews] = ()
+    """The news that the evaluation read, of every subject that it depends on."""
     rendered: object = None
     """What the API made of it, or of the opening before it."""
 
-    def holds(self, now: datetime, turn: int, news: Sequence[SubjectNews]) -> bool:
+    def holds(self, now: datetime, turn: int) -> bool:
         """Whether an evaluation at this moment would show the same."""
         if not self.page.look.now <= now < self.valid_until:
             return False
         if self.turn != turn:
-            if not unchanged_since(self.turn, news):
+            if not unchanged_since(self.turn, self.news):
                 return False
             self.turn = turn  # nothing of it has changed up to here: the next look is short
         return True
@@ -61,8 +63,6 @@ class CachedViewer:
     connection: int
     read_at: datetime
     """When the read began."""
-    news: Sequence[SubjectNews] = ()
-    """Of all that the viewer's inbox depends on."""
     openings: dict[int, Opening] = field(default_factory=dict)
     """By the size of the page."""
     last: Page | None = None

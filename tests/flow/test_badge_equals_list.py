@@ -1,0 +1,61 @@
+"""A badge that comes with a whole page counts what a walk through all pages of the same moment shows as unread."""
+
+from datetime import timedelta
+from random import Random
+
+from notifier.domain.burst import RETENTION
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.testing.simulator.visits import driven
+from tests.flow.inboxes import KIM, Processes
+from tests.flow.stage import Stage
+from tests.flow.troubled import Troubled, key_of
+
+ORION = Subject(Kind.MENTION, UserId("orion"))
+SECOND = timedelta(seconds=1)
+
+
+def unread_of_walk(processes: Processes, process: int, user: UserId = KIM) -> int:
+    """Count the unread items of all pages."""
+    page = processes.open(process, user).page
+    items = [*page.items]
+    while page.next is not None:
+        page = driven(processes.inboxes[process].page(user, after=page.next))
+        items += page.items
+    return sum(item.unread for item in items)
+
+
+def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
+    stage = Stage()
+    for n in range(40):
+        stage.mention("orion", of=f"t{n}")
+        stage.pass_time(minutes=2)
+    oldest = stage.ground.bursts.by_key[stage.bursts(ORION)[0]].opened_at
+    processes = Processes(stage)
+    stage.ground.clock.advance(oldest + RETENTION - SECOND - stage.ground.clock.now())
+    badge = processes.open(0).badge
+    assert badge is not None
+    assert badge.count == unread_of_walk(processes, 0) == 40
+    stage.pass_time(seconds=1)
+    badge = processes.open(0).badge
+    assert badge is not None
+    assert badge.count == unread_of_walk(processes, 0) == 39
+
+
+def test_badge_equals_list_while_store_and_redis_fail() -> None:
+    judged = failed = 0
+    for seed in range(20):
+        chance = Random(seed)
+        troubled = Troubled(chance)
+        for _ in range(60):
+            troubled.change()
+            opening = troubled.open(chance.randrange(2), failing=chance.choice([0.0, 0.1, 0.4]))
+            if opening is None or opening.badge is None:
+                failed += 1
+                continue
+            judged += 1
+            assert not opening.page.partial
+            everything = troubled.everything()
+            assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in everything[:20]]
+            assert opening.badge.count == sum(item.unread for item in everything)
+    assert judged > 500
+    assert failed > 50

@@ -1,0 +1,97 @@
+"""A user who comes back after months and follows many accounts: the first page costs a few bounded reads."""
+
+from collections.abc import Awaitable, Callable, Sized
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.ports.timeline import Timeline
+from notifier.testing.simulator.scene import SINCE
+from notifier.testing.simulator.visits import driven
+from tests.flow.inboxes import KIM, Processes
+from tests.flow.stage import Stage
+
+FOLLOWED = 300
+UNSEEN = 60
+
+
+@dataclass
+class Counting:
+    """Counts the bursts that a timeline returns."""
+
+    port: object
+    bursts: int = 0
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+        call = getattr(self.port, name)
+
+        async def counted(*given: object, **named: object) -> object:
+            found = await call(*given, **named)
+            self.bursts += len(cast(Sized, found))
+            return found
+
+        return counted
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    """Kim left when all but the last mentions had been seen."""
+    stage = Stage()
+    stars = [UserId(f"star{n}") for n in range(FOLLOWED)]
+    stage.ground.directory.number(stars)
+    for star in stars:
+        stage.ground.people.follow(KIM, Subject(Kind.MENTION, star), stage.ground.clock.now())
+    for n in range(FOLLOWED):
+        if n == FOLLOWED - UNSEEN:
+            see_everything(stage)
+        stage.tweet(str(stars[n * 7 % FOLLOWED]), of=f"t{n}")
+        if n % 5 == 0:
+            stage.sequence()
+            stage.pass_time(hours=3)
+    stage.sequence()
+    stage.pass_time(days=60)
+    return stage
+
+
+def see_everything(stage: Stage) -> None:
+    stage.sequence()
+    stage.pass_time(minutes=1)
+    processes = Processes(stage)
+    token = processes.open(0).page.seen
+    assert token is not None
+    driven(processes.inboxes[0].see(KIM, token))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) -> None:
+    """A process that just started reads the store alone; one that runs has the pull index, and follows what changes."""
+    processes = Processes(stage)
+    if warm:
+        processes.open(0, UserId("ada"))
+        stage.pass_time(seconds=5)
+        stage.system().reconciler()()
+        processes.open(0, UserId("ada"))
+    inbox, before = processes.inboxes[0], processes.count("inbox_store_calls")
+    inbox.subjects.timeline = cast(Timeline, timeline := Counting(stage.ground.timeline))
+    opening = processes.open(0)
+    assert not opening.page.partial
+    assert len(opening.page.items) == 20
+    assert opening.badge is not None
+    assert (opening.badge.count, opening.badge.more) == (UNSEEN, False)
+    assert processes.count("inbox_store_calls") - before <= 3
+    assert 0 < timeline.bursts <= 200
+
+
+def test_cold_start_first_page_reads_few_bursts_where_everything_is_unread(stage: Stage) -> None:
+    """The badge counts on to a hundred."""
+    lee = UserId("lee")
+    for n in range(FOLLOWED):
+        stage.ground.people.follow(lee, Subject(Kind.MENTION, UserId(f"star{n}")), SINCE)
+    processes = Processes(stage)
+    processes.inboxes[0].subjects.timeline = cast(Timeline, timeline := Counting(stage.ground.timeline))
+    opening = processes.open(0, lee)
+    assert opening.badge is not None
+    assert (opening.badge.count, opening.badge.more) == (100, True)
+    assert timeline.bursts <= 200

@@ -1,0 +1,76 @@
+"""Two devices of one user, on two processes with caches of their own: neither ever goes back."""
+
+from random import Random
+
+from notifier.domain.event import DELETED_TYPE
+from notifier.domain.marks import Mark, SeenToken
+from notifier.domain.subject import BurstKey
+from notifier.flow.page import Badge
+from notifier.testing.simulator.visits import driven
+from tests.flow.inboxes import KIM, Processes
+from tests.flow.stage import Stage
+
+
+class Devices:
+    """What the user was shown, or did, on whichever device; nothing of it may be undone by a later answer."""
+
+    def __init__(self) -> None:
+        self.stage = Stage()
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.processes = Processes(self.stage)
+        self.gone: set[BurstKey] = set()
+        self.shown: set[BurstKey] = set()
+        self.dealt_with: set[BurstKey] = set()
+        """Seen or read."""
+        self.tweets: list[str] = []
+
+    def look(self, device: int) -> tuple[list[BurstKey], SeenToken]:
+        opening = self.processes.open(device)
+        keys = [item.entry.key for item in opening.page.items]
+        unread = {item.entry.key for item in opening.page.items if item.unread}
+        assert not self.gone & {*keys}, "an item returned"
+        assert self.shown - self.gone <= {*keys}, "an item that was shown is missing"
+        assert not self.dealt_with & unread, "an item is unread again"
+        assert opening.badge == Badge(count=len(unread), more=False)
+        assert opening.page.seen is not None
+        assert opening.page.next is None
+        self.shown |= {*keys}
+        return keys, opening.page.seen
+
+    def act(self, chance: Random, device: int) -> None:
+        keys, token = self.look(device)
+        inbox = self.processes.inboxes[device]
+        match chance.choice(["see", "hide", "read", "mention", "mention", "delete", "wait", "restart"]):
+            case "see":
+                driven(inbox.see(KIM, token))
+                opened = {key: self.stage.ground.bursts.by_key[key].opened_at for key in keys}
+                self.dealt_with |= {key for key in keys if opened[key] <= token.as_of or key in token.newer}
+                assert self.dealt_with >= {*keys}
+            case "hide" if keys:
+                self.gone.add(key := chance.choice(keys))
+                driven(inbox.mark(KIM, [key], Mark.HIDDEN))
+            case "read" if keys:
+                self.dealt_with.add(key := chance.choice(keys))
+                driven(inbox.mark(KIM, [key], Mark.READ))
+            case "mention" if len(self.shown - self.gone) < 19:
+                self.tweets.append(f"t{len(self.tweets)}")
+                self.stage.mention(chance.choice(["nova", "orion"]), of=self.tweets[-1], protected=False)
+                self.stage.pass_time(seconds=61)  # so that every mention has a burst of its own
+            case "delete" if keys:
+                burst = self.stage.ground.bursts.by_key[chance.choice(keys)]
+                self.gone |= {key for key, one in self.stage.ground.bursts.by_key.items() if one.tweet == burst.tweet}
+                self.stage.say(DELETED_TYPE, tweet=burst.tweet, author="ada")
+            case "restart":
+                self.processes.inboxes[device] = Processes(self.stage).inboxes[device]
+            case _:
+                self.stage.pass_time(seconds=chance.choice([0.2, 1, 11, 40]))
+
+
+def test_two_devices_monotone() -> None:
+    for seed in range(15):
+        chance, devices = Random(seed), Devices()
+        for turn in range(60):
+            devices.act(chance, turn % 2 if chance.random() < 0.8 else chance.randrange(2))
+            for device in (0, 1):
+                devices.look(device)
+        assert len(devices.shown) > 5

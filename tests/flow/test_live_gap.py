@@ -1,0 +1,20 @@
+"""Words that the live bus lost: what an open page and its badge show once the hub hears again."""
+
+from notifier.domain.event import DELETED_TYPE
+from notifier.testing.simulator.visits import driven
+from tests.cli.reads import reads_of
+from tests.flow.inboxes import KIM
+from tests.flow.stage import Stage
+from tests.properties.inbox_streams import LiveProcess
+
+
+def test_badge_of_stream_forgets_retraction_that_the_bus_lost() -> None:
+    stage = Stage()
+    stage.mention("nova")
+    live = LiveProcess(reads_of(stage), stage.ground.bus, stage.ground.bursts)
+    live.open(KIM, [])
+    assert len(live.unread(KIM)) == 1
+    stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    live.lose_line()
+    driven(live.hub.refresh_old())
+    assert live.unread(KIM) == set()

@@ -1,0 +1,128 @@
+"""Two API processes whose store fails now and then, and whose Redis goes away and is wiped."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, cast
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.event import DELETED_TYPE
+from notifier.domain.marks import Mark
+from notifier.domain.subject import BurstKey
+from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.page import Page, Shown
+from notifier.ports.people import People
+from notifier.ports.timeline import Timeline
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.visits import driven
+from tests.cli.reads import reads_of
+from tests.flow.inboxes import KIM, Processes, inbox_of
+from tests.flow.stage import Stage
+
+
+@dataclass
+class Failing:
+    """A port whose calls fail now and then, before they have an effect."""
+
+    port: object
+    chance: Random
+    rate: float = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.port, name)
+
+        async def called(*given: object, **named: object) -> object:
+            if self.chance.random() < self.rate:
+                raise StoreUnavailable(name)
+            return await call(*given, **named)
+
+        return called
+
+
+@dataclass
+class Troubled:
+    chance: Random
+    stage: Stage = field(default_factory=Stage)
+    processes: Processes = field(init=False)
+    ports: list[Failing] = field(init=False)
+    tweets: int = 0
+
+    def __post_init__(self) -> None:
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.processes = Processes(self.stage)
+        reads = reads_of(self.stage)
+        people, timeline = Failing(reads.people, self.chance), Failing(reads.timeline, self.chance)
+        self.ports = [people, timeline]
+        failing = replace(reads, people=cast(People, people), timeline=cast(Timeline, timeline))
+        self.processes.inboxes = [inbox_of(failing, Metrics()) for _ in range(2)]
+
+    def open(self, process: int, *, failing: float) -> Opening | None:
+        """Open the inbox while calls of the store fail at this rate; return None if not even a partial page is had."""
+        for port in self.ports:
+            port.rate = failing
+        try:
+            return self.processes.open(process)
+        except StoreUnavailable:
+            return None
+        finally:
+            for port in self.ports:
+                port.rate = 0.0
+
+    def everything(self) -> list[Shown]:
+        """Return all items of this moment, from the store alone."""
+        tab = self.stage.tab()
+        return whole(lambda after: driven(tab.page(KIM, after=after)))
+
+    def all_pages(self, process: int) -> list[Shown]:
+        inbox = self.processes.inboxes[process]
+        return whole(lambda after: driven(inbox.page(KIM, after=after)))
+
+    def change(self) -> None:
+        match self.chance.choice(["mention", "mention", "mention", "delete", "hide", "read", "wipe", "away", "time"]):
+            case "mention":
+                self.tweets += 1
+                self.stage.mention(self.chance.choice(["nova", "orion"]), of=f"t{self.tweets}")
+                self.stage.pass_time(seconds=61)
+            case "delete" if self.tweets:
+                tweet = f"t{self.chance.randint(1, self.tweets)}"
+                self.stage.say(DELETED_TYPE, tweet=tweet, author="ada")
+            case "hide":
+                self._mark(Mark.HIDDEN)
+            case "read":
+                self._mark(Mark.READ)
+            case "wipe":
+                self.stage.ground.wipe()
+            case "away":
+                self._without_redis()
+            case _:
+                self.stage.pass_time(seconds=self.chance.choice([0.2, 1, 11, 40, 301]))
+
+    def _mark(self, mark: Mark) -> None:
+        keys = [key_of(item) for item in self.everything()]
+        if keys:
+            inbox = self.chance.choice(self.processes.inboxes)
+            driven(inbox.mark(KIM, [self.chance.choice(keys)], mark))
+
+    def _without_redis(self) -> None:
+        """Something changes while Redis is away; once it is back it is shown within a second."""
+        ground = self.stage.ground
+        ground.versions.away = ground.bus.stalled = True
+        self.tweets += 1
+        self.stage.mention("nova", of=f"t{self.tweets}")
+        self._mark(Mark.HIDDEN)
+        ground.versions.away = ground.bus.stalled = False
+        self.stage.pass_time(seconds=1)
+
+
+def key_of(item: Shown) -> BurstKey:
+    return item.entry.key
+
+
+def whole(page_after: Callable[[Any], Page]) -> list[Shown]:
+    """Follow the cursor from the first page to the last."""
+    page = page_after(None)
+    items = [*page.items]
+    while page.next is not None:
+        page = page_after(page.next)
+        items += page.items
+    return items

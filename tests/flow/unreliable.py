@@ -1,0 +1,107 @@
+"""A Redis whose words come late, twice or not at all, on the memory ports of a stage."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from notifier.domain.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.subject import Subject
+from notifier.ports.pull import SubjectLists
+from notifier.ports.viewer_versions import Scope
+from notifier.testing.memory.pull import MemoryPullIndex
+from notifier.testing.memory.viewer_versions import MemoryVersions
+from notifier.testing.simulator.ground import Ground
+
+
+class Ending(Enum):
+    """What becomes of a change's words to Redis."""
+
+    TOLD = auto()
+    TWICE = auto()
+    LATE = auto()
+    """`finish` comes when `deliver` is called."""
+    LOST = auto()
+    """The writer died before `finish`."""
+    REFUSED = auto()
+    """Redis went away before `finish`."""
+    UNTOLD = auto()
+    """Redis was away at `begin`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class UnreliableVersions(MemoryVersions):
+    ending: Ending = Ending.TOLD
+    late: list[tuple[Collection[Scope], str]] = field(default_factory=list)
+
+    def start_change(self, scopes: Collection[Scope], change: str) -> None:
+        if self.ending is Ending.UNTOLD:
+            raise CacheUnavailable("It is away for a moment.")
+        MemoryVersions.start_change(self, scopes, change)
+
+    def end_change(self, scopes: Collection[Scope], change: str) -> None:
+        match self.ending:
+            case Ending.TOLD | Ending.UNTOLD:
+                MemoryVersions.end_change(self, scopes, change)
+            case Ending.TWICE:
+                MemoryVersions.end_change(self, scopes, change)
+                MemoryVersions.end_change(self, scopes, change)
+            case Ending.LATE:
+                self.late.append((scopes, change))
+            case Ending.LOST:
+                pass
+            case Ending.REFUSED:
+                raise CacheUnavailable("It is away for a moment.")
+
+    def deliver(self) -> None:
+        """Let every late `finish` arrive."""
+        for scopes, change in self.late:
+            MemoryVersions.end_change(self, scopes, change)
+        self.late.clear()
+
+    @contextmanager
+    def changes_end(self, ending: Ending) -> Iterator[None]:
+        self.ending = ending
+        try:
+            yield
+        finally:
+            self.ending = Ending.TOLD
+
+    def fail_over(self, replica: "UnreliableVersions") -> None:
+        """A replica takes over, which lacks the latest versions."""
+        self.entries = replica.copied().entries
+        self.connection += 1
+
+    def copied(self) -> "UnreliableVersions":
+        entries = {scope: replace(entry, changes={**entry.changes}) for scope, entry in self.entries.items()}
+        return replace(self, entries=entries)
+
+
+@dataclass(slots=True)
+class UnreliablePullIndex(MemoryPullIndex):
+    away: bool = False
+
+    def announce(self, bursts: Sequence[Burst]) -> None:
+        self._require()
+        MemoryPullIndex.announce(self, bursts)
+
+    def generation(self) -> str | None:
+        self._require()
+        return MemoryPullIndex.generation(self)
+
+    async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
+        self._require()
+        return await MemoryPullIndex.subject_lists(self, subjects)
+
+    def _require(self) -> None:
+        if self.away:
+            raise CacheUnavailable("It is away.")
+
+
+def unreliable_ground() -> tuple[Ground, UnreliableVersions, UnreliablePullIndex]:
+    ground = Ground()
+    versions = UnreliableVersions(clock=ground.clock, bus=ground.bus)
+    pull = UnreliablePullIndex(ground.clock)
+    ground.versions, ground.pull = versions, pull
+    return ground, versions, pull

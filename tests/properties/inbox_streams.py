@@ -1,0 +1,130 @@
+"""Open pages whose list only the events of their stream change, and the hub of the process that sends them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.burst import Burst
+from notifier.domain.marks import SETTLED_AFTER
+from notifier.domain.subject import BurstKey, UserId
+from notifier.flow.hub import Hub
+from notifier.flow.live import Event, Listener, News, Stream
+from notifier.flow.page import Item
+from notifier.ports.bus import Missed
+from notifier.system import Reads
+from notifier.telemetry import Metrics
+from notifier.testing.memory.bursts import MemoryBursts
+from notifier.testing.memory.bus import MemoryBus
+from notifier.testing.simulator.visits import driven
+from tests.properties.inbox_log import KEPT_FOR, Line
+
+MOST = 10_000
+
+
+@dataclass
+class OpenPage:
+    """A client that shows a list and applies what its stream says."""
+
+    listener: Listener
+    stream: Stream
+    counts: dict[BurstKey, int] = field(default_factory=dict)
+    """Mentions of each item that the page shows."""
+
+    def apply(self, news: News, loaded: list[Line]) -> None:
+        match news.event:
+            case Event.RESET:
+                self.counts = {line.key: line.count for line in loaded}
+            case Event.HIDDEN:
+                assert news.hidden is not None
+                self.counts.pop(news.hidden, None)
+            case Event.ROW | Event.MARKED:
+                burst = _burst(news)
+                self.counts[burst.key] = burst.count
+            case Event.GROUP if (burst := _burst(news)).key in self.counts:
+                self.counts[burst.key] = burst.count
+            case _:
+                pass
+
+
+@dataclass
+class LiveProcess:
+    """The streams of one API process, on a hub whose loops the test turns by hand."""
+
+    reads: Reads
+    bus: MemoryBus
+    bursts: MemoryBursts
+    hub: Hub = field(init=False)
+    pages: dict[str, OpenPage] = field(default_factory=dict)
+    heard: int = 0
+
+    def __post_init__(self) -> None:
+        self.hub = hub_of(self.reads, self.bursts)
+        self.heard = len(self.bus.news)
+
+    def open(self, user: str, lines: list[Line]) -> None:
+        now = self.reads.clock.now()
+        listener = driven(self.hub.hearers.come(UserId(user)))
+        stream = Stream(since=now - SETTLED_AFTER, ends_at=0, written_at=now)
+        listener.streams.append(stream)
+        driven(self.hub.hearers.refresh(listener))
+        self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})
+
+    def lose_line(self) -> None:
+        """The line to the bus broke; who listens anew begins with a gap."""
+        self.heard = len(self.bus.news)
+        self.hub.missed()
+
+    def marked(self, user: str, key: BurstKey) -> None:
+        """This process changed the mark, and tells its own streams at once."""
+        self.pages[user].listener.remarked.add(key)
+
+    def keep_up(self) -> None:
+        """Hear what was said, read what the store has, and look up the facts of every listener."""
+        words, self.heard = self.bus.news[self.heard :], len(self.bus.news)
+        for word in words:
+            match word:
+                case Burst():
+                    self.hub.hearers.hear(word)
+                case Missed():
+                    self.hub.missed()
+        driven(self.hub.sweep())
+        for page in self.pages.values():
+            driven(self.hub.hearers.refresh(page.listener))
+
+    def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
+        """Return what the open page shows; `loaded` is what it gets where it has to load its list again."""
+        page, now = self.pages[user], self.reads.clock.now()
+        for news in page.stream.take(page.listener.look(now), page.listener.badge):
+            page.apply(news, loaded)
+        opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
+        return {key: count for key, count in page.counts.items() if opened[key] + KEPT_FOR > now}
+
+    def unread(self, user: str) -> set[BurstKey]:
+        """Return what the badge of the stream counts."""
+        found, now = self.pages[user].listener.unread, self.reads.clock.now()
+        opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
+        return {key for key in found or () if opened[key] + KEPT_FOR > now}
+
+
+def hub_of(reads: Reads, bursts: MemoryBursts) -> Hub:
+    async def recent(moment: datetime) -> Sequence[Burst]:
+        return bursts.since(moment, None, MOST)[::-1]
+
+    async def pause(_: float) -> None:
+        raise AssertionError("nothing goes on by itself")
+
+    return Hub(
+        tab=reads.tab(),
+        bus=reads.live,
+        recent=recent,
+        metrics=Metrics(),
+        clock=reads.clock,
+        pause=pause,
+        most=10,
+        name="hub",
+    )
+
+
+def _burst(news: News) -> Burst:
+    assert isinstance(news.item, Item)
+    return news.item.burst

@@ -1,0 +1,203 @@
+"""The product as the model test drives it: two API processes on a stage, and a log of what was done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier import topics
+from notifier.domain.event import (
+    BLOCKED_TYPE,
+    DELETED_TYPE,
+    FOLLOWED_TYPE,
+    UNBLOCKED_TYPE,
+    UNFOLLOWED_TYPE,
+)
+from notifier.domain.marks import Mark, SeenToken
+from notifier.domain.overall import OverallWish
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.want import Volume, Wish
+from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
+from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.page import Badge, Item, Page
+from notifier.flow.preferences import Asking
+from notifier.flow.reconciler import Reconciler
+from notifier.ports.log import Record
+from notifier.pump import pump
+from notifier.system import Reads, System
+from notifier.telemetry import Metrics
+from notifier.testing.simulator.scene import SINCE
+from notifier.testing.simulator.visits import driven
+from tests.cli.reads import reads_of
+from tests.flow.inboxes import inbox_of
+from tests.flow.stage import Stage
+from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unreliable_ground
+from tests.properties.inbox_log import Blocked, Deleted, Followed, Line, Log, Marked, Mentioned, Muted, Seen, VolumeSet
+
+VIEWERS = ("kim", "lee")
+CELEBRITIES = ("nova", "lyra", "orion", "eve")
+MOST_PAGES = 200
+
+
+def line_of(item: Item) -> Line:
+    burst = item.burst
+    return Line(
+        key=burst.key,
+        opened_at=burst.opened_at,
+        count=burst.count,
+        names=frozenset(item.names),
+        unread=item.unread,
+    )
+
+
+def lines_of(page: Page) -> list[Line]:
+    assert not page.partial
+    return [line_of(item) for item in page.items if isinstance(item, Item)]
+
+
+@dataclass
+class World:
+    """Each method does one thing to the product and writes it into the log."""
+
+    log: Log = field(default_factory=Log)
+    stage: Stage = field(init=False)
+    versions: UnreliableVersions = field(init=False)
+    replica: UnreliableVersions = field(init=False)
+    pull: UnreliablePullIndex = field(init=False)
+    reads: Reads = field(init=False)
+    gaps: GapFetch = field(init=False)
+    asking: Asking = field(init=False)
+    inboxes: list[Inbox] = field(init=False)
+    writer: System = field(init=False)
+    """The process that writes; it keeps the words that Redis did not take."""
+    reconciler: Reconciler = field(init=False)
+    sequences: int = 0
+
+    def __post_init__(self) -> None:
+        ground, self.versions, self.pull = unreliable_ground()
+        self.replica = self.versions.copied()
+        self.stage = Stage(ground=ground)
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.reads = reads_of(self.stage)
+        self.gaps = self.reads.gap_fetch()
+        self.asking = Asking(
+            people=ground.people,
+            preferences=self.reads.versioned_preferences(),
+            clock=ground.clock,
+            append=self._append,
+        )
+        self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
+        self.restart_writer()
+        for user in VIEWERS:
+            for owner in self.stage.scene.base[user].follows:
+                self.log.add(Followed(at=SINCE, user=user, owner=owner, ended=False))
+        self.log.add(VolumeSet(at=SINCE, user="lee", owner="nova", volume=Volume.FIRST))
+
+    @property
+    def now(self) -> datetime:
+        return self.stage.ground.clock.now()
+
+    def pass_time(self, by: timedelta) -> None:
+        self.stage.ground.clock.advance(by)
+
+    def mention(self, tweet: str, author: str, owners: tuple[str, ...], *, protected: bool) -> None:
+        self.log.add(Mentioned(at=self.now, tweet=tweet, author=author, owners=owners, protected=protected))
+        self.stage.tweet(*owners, author=author, protected=protected, of=tweet)
+        self._sequence()
+
+    def delete(self, tweet: Mentioned) -> None:
+        self.log.add(Deleted(at=self.now, tweet=tweet.tweet))
+        self.stage.say(DELETED_TYPE, self.writer, tweet=tweet.tweet, author=tweet.author)
+        self._sequence()
+
+    def follow(self, user: str, owner: str, *, ended: bool) -> None:
+        self.log.add(Followed(at=self.now, user=user, owner=owner, ended=ended))
+        self._say(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, follower=user, followed=owner)
+
+    def block(self, blocker: str, blocked: str, *, ended: bool) -> None:
+        self.log.add(Blocked(at=self.now, blocker=blocker, blocked=blocked, ended=ended))
+        self._say(UNBLOCKED_TYPE if ended else BLOCKED_TYPE, blocker=blocker, blocked=blocked)
+
+    def mute(self, user: str, owner: str, until: datetime) -> None:
+        self.log.add(Muted(at=self.now, user=user, owner=owner, until=until))
+        driven(self.asking.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
+        self._sequence()
+
+    def set_volume(self, user: str, owner: str | None, volume: Volume) -> None:
+        self.log.add(VolumeSet(at=self.now, user=user, owner=owner, volume=volume))
+        if owner is None:
+            driven(self.asking.arrange(UserId(user), OverallWish(volume=volume)))
+        else:
+            driven(self.asking.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
+        self._sequence()
+
+    def mark(self, process: int, user: str, key: BurstKey, mark: Mark) -> None:
+        self.log.add(Marked(at=self.now, user=user, key=key, mark=mark))
+        driven(self.inboxes[process].mark(UserId(user), [key], mark))
+
+    def see(self, process: int, user: str, token: SeenToken) -> None:
+        self.log.add(Seen(at=self.now, user=user, as_of=token.as_of, newer=token.newer))
+        driven(self.inboxes[process].see(UserId(user), token))
+
+    def open(self, process: int, user: str, limit: int = 20) -> tuple[Page, Badge]:
+        opening = driven(self.inboxes[process].open(UserId(user), limit=limit))
+        assert opening.badge is not None
+        return opening.page, opening.badge
+
+    def walk(self, processes: Sequence[int], user: str, limit: int) -> tuple[list[Line], Badge]:
+        """All pages one after another, each from the next of the processes, and the badge of the first."""
+        page, badge = self.open(processes[0], user, limit)
+        lines, turn = lines_of(page), 0
+        while page.next is not None:
+            turn += 1
+            assert turn < MOST_PAGES, "the cursor makes no progress"
+            inbox = self.inboxes[processes[turn % len(processes)]]
+            page = driven(inbox.page(UserId(user), after=page.next, limit=limit))
+            lines += lines_of(page)
+        return lines, badge
+
+    def gap(self, user: str, subject: Subject) -> list[Line]:
+        """Everything that the gap fetch has of the subject."""
+        page = driven(self.gaps.fetch(UserId(user), subject, SeqRange(first=0)))
+        lines = [line_of(item) for item in page.items]
+        while page.next is not None:
+            page = driven(self.gaps.fetch(UserId(user), subject, SeqRange(first=0), after=page.next))
+            lines += [line_of(item) for item in page.items]
+        return lines
+
+    def restart_process(self, process: int, cache_bytes: int | None) -> None:
+        """A process died; its successor knows nothing, and may have a small cache."""
+        self.inboxes[process] = inbox_of(self.reads, Metrics())
+        if cache_bytes is not None:
+            self.inboxes[process].subjects.most_bytes = cache_bytes
+
+    def restart_writer(self) -> None:
+        """The writer died with the words that Redis did not take."""
+        self.writer = self.stage.system()
+        self.reconciler = self.writer.reconciler()
+
+    def wipe_redis(self) -> None:
+        self.stage.ground.wipe()
+
+    def take_redis_away(self) -> None:
+        self.versions.away = self.pull.away = self.stage.ground.bus.stalled = True
+
+    def bring_redis_back(self) -> None:
+        """Everything is told again that Redis did not take, and each process has read the change feed."""
+        self.versions.away = self.pull.away = self.stage.ground.bus.stalled = False
+        self.writer.voice.speak()
+        self.pass_time(timedelta(seconds=1))
+
+    def _say(self, type: str, **data: object) -> None:
+        self.sequences += 1
+        self.stage.say(type, self.writer, sequence=self.sequences, **data)
+        self._sequence()
+
+    async def _append(self, record: Record) -> None:
+        self.stage.ground.log.append([record])
+
+    def _sequence(self) -> None:
+        for stream in topics.PARTITIONS:
+            found = pump(self.writer, stream)
+            while found.step():
+                pass
+            found.consumer.close()
