@@ -111,6 +111,21 @@ def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
     assert processes.count("inbox_cache", tier="viewers", result="miss") == before + 1
 
 
+def test_facts_are_read_anew_after_five_minutes(processes: Processes) -> None:
+    """Even if Redis has the old version again, on a connection that seems to be the same."""
+    versions = processes.stage.ground.versions
+    old = {scope: entry.version for scope, entry in versions.entries.items()}
+    processes.stage.followed("kim", "nova", sequence=9, ended=True)
+    versions.entries.clear()
+    for scope, version in old.items():
+        versions.set_version(scope, version)
+    assert processes.shown(0) == [str(FIRST)]
+    for _ in range(10):
+        processes.stage.pass_time(seconds=31)
+        shown = processes.shown(0)
+    assert shown == []
+
+
 def test_known_viewer_gets_partial_page_while_store_is_away(processes: Processes) -> None:
     processes.stage.ground.versions.away = True
     inbox = processes.inboxes[0]

@@ -67,9 +67,12 @@ class SubjectCache:
 
     def apply(self, burst: Burst) -> None:
         """Take in a change. Repeated and late ones change nothing."""
-        known = self._known(burst.key)
-        if known is not None and known.version >= burst.version:
+        heard = self.recent.get(burst.key)
+        if heard is not None and heard[0].version >= burst.version:
             return
+        # What is only loaded counts as a change, too: pages made before the load don't show it.
+        if (loaded := self.bursts.get(burst.key)) is not None and loaded.version > burst.version:
+            burst = loaded
         now = self.clock.now()
         self.recent[burst.key] = burst, now
         self.recent.move_to_end(burst.key)
@@ -184,6 +187,7 @@ class SubjectCache:
         followed = self._followed_since(began)
         for news in found.values():
             news.followed = followed
+            news.changed = self.turn  # a page from before the subject left the cache may lack what this load found
             if not followed:  # changes that came in since may be lost: it serves the one who asked, and nobody after
                 continue
             if known := self.subjects.pop(news.subject, None):  # loaded twice at once
@@ -235,6 +239,7 @@ class SubjectCache:
             else:
                 _, news = self.subjects.popitem(last=False)
                 news.followed = False
+                self.turn += 1  # its changes are noticed no more, so pages that list it are not proved by the turn
                 self.size -= news.size
 
 
