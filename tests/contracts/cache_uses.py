@@ -261,6 +261,8 @@ class Caches:
             with suppress(CacheUnavailable):  # the first look removes what lies in place of the news
                 await versions.look([SCOPE], None)
             found = await versions.look([SCOPE], None)
+            if SCOPE not in found.versions:
+                await versions.plant([SCOPE], "v2")  # as every reader does
             await versions.close()
             return found.versions.get(SCOPE) == "v1"  # any other version proves nothing, as none does
 
