@@ -34,6 +34,7 @@ OF_CACHES = {
     "cache_loaded_again_as_if_unchanged": "mention, 4000 bytes, warm",
     "cache_loaded_change_not_heard": "retract, 7500 bytes, warm",
     "cache_mark_removed_after_a_failed_write": "time_out, cold",
+    "cache_mark_set_after_the_write": "die, cold",
     "cache_news_gap_ignored": "retract, wipe",
     "cache_version_planted_after_the_facts": "unfollow, cold",
 }
