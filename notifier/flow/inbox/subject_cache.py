@@ -77,13 +77,18 @@ class SubjectCache:
         self.recent[burst.key] = burst, now
         self.recent.move_to_end(burst.key)
         self._trim_recent(now)
-        if news := self.subjects.get(burst.key.subject):
+        news = self.subjects.get(burst.key.subject)
+        if news is not None:
             self.turn += 1
             news.changed = self.turn
-            self._list(news, burst)
+            placed = news.place_of(burst.key)
+            if placed is None or burst.opened_at >= placed:  # of two openings the later one stands
+                self._list(news, burst)
+            if placed is None and news.place_of(burst.key) is not None:
+                self._keep(burst)
+        if burst.key in self.bursts:
             self._keep(burst)
-        elif burst.key in self.bursts:
-            self._keep(burst)
+        # Any other burst may have a newer state in the store, heard of long ago: its body is read when needed.
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
@@ -102,7 +107,7 @@ class SubjectCache:
 
     async def bodies(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         """Return the bursts, those that are not cached by one load, which concurrent callers share."""
-        found = {key: burst for key in keys if (burst := self._known(key))}
+        found = {key: burst for key in keys if key in self.bursts and (burst := self._known(key))}
         missing = [key for key in keys if key not in found]
         self.burst_hits.hit.inc(len(found))
         if not missing:
@@ -112,11 +117,11 @@ class SubjectCache:
         for burst in read.values():
             self._keep(burst)
         # Not what was read but what is known now: a change may have come in meanwhile.
-        return found | {key: known for key in missing if (known := self._known(key) or read.get(key))}
+        return found | {key: known for key in missing if (known := self._known(key, read.get(key)))}
 
     def latest(self, entry: Entry) -> Entry:
         """The entry as it is known now, without a read."""
-        return (self._known(entry.key) or entry) if isinstance(entry, Burst) else entry
+        return (self._known(entry.key, entry) or entry) if isinstance(entry, Burst) else entry
 
     async def before(
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
@@ -215,10 +220,12 @@ class SubjectCache:
         self.size += _size(burst)
         self._evict()
 
-    def _known(self, key: BurstKey) -> Burst | None:
-        if found := self.recent.get(key):
-            return found[0]
-        return self.bursts.get(key)
+    def _known(self, key: BurstKey, other: Burst | None = None) -> Burst | None:
+        """Return the newest state: of what was heard lately, what is cached, and the other one."""
+        states = [burst for burst in (self.bursts.get(key), other) if burst is not None]
+        if recent := self.recent.get(key):
+            states.append(recent[0])
+        return max(states, key=_version, default=None)
 
     def _followed_since(self, moment: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= moment
@@ -241,6 +248,10 @@ class SubjectCache:
                 news.followed = False
                 self.turn += 1  # its changes are noticed no more, so pages that list it are not proved by the turn
                 self.size -= news.size
+
+
+def _version(burst: Burst) -> int:
+    return burst.version
 
 
 def _size(burst: Burst) -> int:

@@ -49,6 +49,10 @@ class SubjectNews:
         at = bisect_left(self.places, place)
         return at < len(self.places) and self.places[at] == place
 
+    def place_of(self, burst: BurstKey) -> datetime | None:
+        """Return the opening time by which the burst is listed, or None."""
+        return next((opened_at for opened_at, key in self.places if key == burst), None)
+
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to where it really stands, or drop it; return whether anything changed."""
         if burst is not None and self.lists((burst.opened_at, key)):
