@@ -263,17 +263,17 @@ class Caches:
             with suppress(CacheUnavailable):  # the first look removes what lies in place of the news
                 await versions.look([SCOPE], None)
             found = await versions.look([SCOPE], None, [KIM])
+            if SCOPE not in found.versions:
+                await versions.plant([SCOPE], "v2")  # as every reader does
             await versions.close()
             return found
-
-        def look_up() -> Any:
-            return self._awaited(RedisInboxVersions, look, LASTING)
 
         def change() -> None:
             writer.begin([SCOPE], "c0")
             writer.finish([SCOPE], "c0")
             self._awaited(RedisInboxVersions, plant)
 
+        look_up = partial(self._awaited, RedisInboxVersions, look, LASTING)
         return simple(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
             # Any other version proves nothing, as none does.

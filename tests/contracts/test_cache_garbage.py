@@ -133,11 +133,7 @@ def holds(
         assert use.answers() == right, where
 
 
-NOT_COUNTED = pytest.mark.xfail(reason="garbage in a version is replaced by planting, and not counted", strict=True)
-COUNTED = [*USES[:-1], pytest.param(USES[-1], marks=NOT_COUNTED)]
-
-
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", USES)
 def test_garbage_is_counted_by_kind_of_key(caches: Caches, name: str) -> None:
     server, use = caches.server, caches.uses()[name]
     use.mend()

@@ -82,6 +82,26 @@ def test_retraction_is_gone_within_its_second_without_news(processes: Processes)
     assert processes.shown(0) == processes.shown(1) == []
 
 
+@pytest.mark.parametrize("caches", ["full", "small"])
+def test_late_word_of_an_old_state_brings_no_retracted_burst_back(processes: Processes, caches: str) -> None:
+    """A publisher that Redis did not answer says what it has to say much later."""
+    stage = processes.stage
+    [opened] = [burst for burst in stage.ground.bursts.by_key.values() if burst.key == FIRST]
+    stage.say(DELETED_TYPE, tweet="t1", author="ada")
+    stage.sequence()
+    assert processes.shown(0) == []
+    for tweet in ("t2", "t3"):  # whatever was heard more than 30 seconds ago is forgotten with the next word
+        stage.pass_time(seconds=31)
+        stage.mention("orion", of=tweet)
+        processes.open(0)
+    if caches == "small":
+        processes.inboxes[0].subjects.bursts.clear()
+    stage.ground.bus.publish([opened])
+    assert str(FIRST) not in processes.shown(0)
+    processes.inboxes[1].subjects.begin()
+    assert str(FIRST) not in processes.shown(1)
+
+
 def test_unfollow_is_shown_at_next_open(processes: Processes) -> None:
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     assert processes.shown(0) == processes.shown(1) == []
@@ -109,6 +129,21 @@ def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
     before = processes.count("inbox_cache", tier="viewers", result="miss")
     assert processes.shown(0) == [str(FIRST)]
     assert processes.count("inbox_cache", tier="viewers", result="miss") == before + 1
+
+
+def test_facts_are_read_anew_after_five_minutes(processes: Processes) -> None:
+    """Even if Redis has the old version again, on a connection that seems to be the same."""
+    versions = processes.stage.ground.versions
+    old = {scope: entry.version for scope, entry in versions.entries.items()}
+    processes.stage.followed("kim", "nova", sequence=9, ended=True)
+    versions.entries.clear()
+    for scope, version in old.items():
+        versions.set_version(scope, version)
+    assert processes.shown(0) == [str(FIRST)]
+    for _ in range(10):  # often enough for the process not to count as idle
+        processes.stage.pass_time(seconds=31)
+        processes.open(0)
+    assert processes.shown(0) == []
 
 
 def test_known_viewer_gets_partial_page_while_store_is_away(processes: Processes) -> None:

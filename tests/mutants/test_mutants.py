@@ -17,9 +17,31 @@ from notifier.testing.simulator.trial import trial
 from tests.repo.sources import ROOT
 from tests.simulation.test_seeds import CHUNK, CHUNKS
 
-PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
+OF_CACHES = {
+    "cache_change_never_finished": "unfollow, wipe",
+    "cache_changing_facts_kept": "unfollow, cold",
+    "cache_connection_not_compared": "unfollow, fail over",
+    "cache_eviction_unnoticed": "retract, 4000 bytes, warm",
+    "cache_facts_kept_after_distrust": "unfollow without Redis",
+    "cache_feed_begun_with_full_caches": "retract without Redis, idle, warm",
+    "cache_feed_begun_with_old_bursts": "retract without Redis, idle, warm",
+    "cache_feed_begun_with_old_facts": "unfollow without Redis, idle, warm",
+    "cache_filled_by_a_load_that_nobody_followed": "mention without Redis, idle, cold",
+    "cache_filled_without_recent_changes": "mention, another",
+    "cache_invalidated_before_the_write_only": "unfollow, cold",
+    "cache_lapse_ignored": "unfollow, outage",
+    "cache_lapse_not_recorded": "unfollow, outage",
+    "cache_loaded_change_not_heard": "retract, 7500 bytes, warm",
+    "cache_mark_removed_after_a_failed_write": "time_out, cold",
+    "cache_mark_set_after_the_write": "die, cold",
+    "cache_news_gap_ignored": "retract, wipe",
+    "cache_version_planted_after_the_facts": "unfollow, cold",
+}
+"""Faults of the inbox caches, and the scenario of `notifier.testing.interleavings` that finds each."""
+CACHE_PATCHES = sorted(Path(__file__).parent.glob("cache_*.patch"))
+PATCHES = sorted({*Path(__file__).parent.glob("*.patch")} - {*CACHE_PATCHES})
 SEEDS = {
-    "back": range(1),
+    "back": range(2),
     "quarrel": range(1),
     "moving": range(3),
     "retries": range(3),
@@ -75,8 +97,12 @@ TOLD_BY = {
 
 def plays(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """0 when every promise was kept, 1 when not; anything else is no verdict."""
+    return run(folder, "notifier.testing.simulator", "--whole", *arguments)
+
+
+def run(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "notifier.testing.simulator", "--whole", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=folder,
         env={"PYTHONPATH": str(folder)},
         capture_output=True,
@@ -87,6 +113,12 @@ def plays(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def of(seeds: range) -> Sequence[str]:
     return "--seed", str(seeds.start), "--seeds", str(len(seeds))
+
+
+def apply(patch: Path, folder: Path) -> None:
+    subprocess.run(
+        ["git", "apply", str(patch)], cwd=folder, check=True, env={"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    )
 
 
 @pytest.fixture
@@ -114,9 +146,7 @@ def test_without_a_patch_a_course_keeps_every_promise(course: str) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
 def test_a_planted_fault_is_found(copy: Path, patch: Path) -> None:
-    subprocess.run(
-        ["git", "apply", str(patch)], cwd=copy, check=True, env={"GIT_CEILING_DIRECTORIES": str(copy.parent)}
-    )
+    apply(patch, copy)
     course = TOLD_BY.get(patch.stem)
     played = ("--course", course, *of(SEEDS[course])) if course else of(OWN_FROM.get(patch.stem, OWN))
     done = plays(copy, *played)
@@ -124,3 +154,13 @@ def test_a_planted_fault_is_found(copy: Path, patch: Path) -> None:
     told = done.stdout.partition("and then:")[2]
     assert told
     assert REASONS.get(patch.stem, "") in told
+
+
+@pytest.mark.parametrize("patch", CACHE_PATCHES, ids=lambda patch: patch.stem)
+def test_planted_cache_fault_is_found(copy: Path, patch: Path) -> None:
+    """Without a patch the scenario passes: tests/flow/test_cache_interleavings.py runs all of them."""
+    apply(patch, copy)
+    scenario = OF_CACHES[patch.stem]
+    done = run(copy, "notifier.testing.interleavings", scenario)
+    assert done.returncode == 1, f"{patch.read_text().splitlines()[0]}\nNo order failed: {done.stdout}{done.stderr}"
+    assert done.stdout.startswith(f"{scenario}: ")

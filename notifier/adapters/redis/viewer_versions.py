@@ -74,7 +74,7 @@ class RedisViewerVersions:
         with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
             for call in calls:
                 pipe.eval(*call)
-            pipe.execute()
+            _count(self._client, pipe.execute())
 
 
 class RedisInboxVersions:
@@ -142,7 +142,7 @@ class RedisInboxVersions:
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
         groups = _grouped(scopes, cluster=self._cluster)
-        answers = await self._send(_plant(groups, version))
+        answers = [found for _, found in await self._send(_plant(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLook(versions=versions, changing=changing)
 
@@ -157,7 +157,7 @@ class RedisInboxVersions:
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
-                return list(await pipe.execute())
+                return _count(self._client, await pipe.execute())
 
 
 # The whole scripts, not their digests: they are short, and a server that has forgotten them is asked once, too.
@@ -197,10 +197,16 @@ def _call(script: Script, group: Group, name: str, lasting: timedelta) -> Sequen
     return script.text, len(group), *map(version_key, group), name, lasting // _MILLISECOND
 
 
+def _count(client: Client | AsyncClient, answers: list[Any]) -> list[Any]:
+    """Count the garbage that the scripts replaced, and return their answers."""
+    client.garbage.add(Kind.VERSION, sum(garbage for garbage, *_ in answers))
+    return answers
+
+
 def _read_versions(
     groups: Sequence[Group], answers: Sequence[Sequence[object]]
 ) -> tuple[Mapping[Scope, str], Collection[Scope]]:
-    """Garbage is no version: the scope counts as having none, and planting replaces it."""
+    """Garbage is no version: the scope counts as having none. The next script replaces and counts it."""
     versions, changing = dict[Scope, str](), set[Scope]()
     for scopes, found in zip(groups, answers, strict=True):
         for scope, value in zip(scopes, found, strict=True):

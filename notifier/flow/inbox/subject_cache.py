@@ -94,8 +94,9 @@ class SubjectCache:
         key, now = burst.key, self.clock.now()
         if (heard := self.recent.get(key)) and (heard.burst.version, heard.newest) >= (burst.version, newest):
             return
+        # What was only loaded counts as a change, too: pages that were made before the load don't show it.
         if (kept := self.bursts.get(key)) and kept.version >= burst.version:
-            return
+            burst, newest = kept, True
         heard = self.recent[key] = Heard(burst=burst, at=now, newest=newest)
         self.recent.move_to_end(key)
         self._trim_recent(now)
@@ -244,8 +245,10 @@ class SubjectCache:
 
     def _known(self, key: BurstKey) -> Burst | None:
         """The newest state, where this process can tell."""
-        heard = self.recent.get(key)
-        return heard.burst if heard is not None and heard.newest else self.bursts.get(key)
+        heard, kept = self.recent.get(key), self.bursts.get(key)
+        if heard is None or not heard.newest:
+            return kept
+        return kept if kept is not None and kept.version > heard.burst.version else heard.burst
 
     def _followed_since(self, moment: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= moment

@@ -3,12 +3,16 @@
 -- KEYS     the scopes' versions
 -- ARGV[1]  the name of the change
 -- ARGV[2]  milliseconds for which a change that never finishes is remembered
+-- Returns an array: how many scopes held garbage.
 
+local garbage = 0
 for _, key in ipairs(KEYS) do
-  local value = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+  local kind = redis.call('TYPE', key).ok
+  local value = kind == 'string' and redis.call('GET', key) or ''
+  if kind ~= 'none' and not string.match(value, '^[~=][%w,-]+$') then garbage = garbage + 1 end
   local marks = string.sub(value, 1, 1) == '~' and value or '~'
   local mark = ARGV[1] .. ','
   if not string.find(marks, mark, 1, true) then marks = marks .. mark end
   redis.call('SET', key, marks, 'PX', ARGV[2])
 end
-return #KEYS
+return {garbage}

@@ -3,9 +3,13 @@
 -- KEYS     the scopes' versions
 -- ARGV[1]  the name of the change
 -- ARGV[2]  milliseconds for which a change that never finishes is remembered
+-- Returns an array: how many scopes held garbage.
 
+local garbage = 0
 for _, key in ipairs(KEYS) do
-  local value = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+  local kind = redis.call('TYPE', key).ok
+  local value = kind == 'string' and redis.call('GET', key) or ''
+  if kind ~= 'none' and not string.match(value, '^[~=][%w,-]+$') then garbage = garbage + 1 end
   local left = '~'
   if string.sub(value, 1, 1) == '~' then
     for name in string.gmatch(string.sub(value, 2), '([^,]+),') do
@@ -18,4 +22,4 @@ for _, key in ipairs(KEYS) do
     redis.call('SET', key, left, 'PX', ARGV[2])
   end
 end
-return #KEYS
+return {garbage}

@@ -3,15 +3,17 @@
 -- KEYS     the scopes' versions
 -- ARGV[1]  the version
 -- ARGV[2]  milliseconds for which it is kept
--- Returns what each scope has now.
+-- Returns an array: how many scopes held garbage, and behind it what each has now.
 
-local found = {}
+local garbage, found = 0, {}
 for at, key in ipairs(KEYS) do
-  local value = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+  local kind = redis.call('TYPE', key).ok
+  local value = kind == 'string' and redis.call('GET', key) or ''
   if not string.match(value, '^[~=][%w,-]+$') then
+    if kind ~= 'none' then garbage = garbage + 1 end
     value = '=' .. ARGV[1]
     redis.call('SET', key, value, 'PX', ARGV[2])
   end
   found[at] = value
 end
-return found
+return {garbage, found}

@@ -1,0 +1,1 @@
+"""Exhaustive interleavings of an inbox that is opened, a writer and a fault."""

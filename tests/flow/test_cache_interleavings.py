@@ -1,0 +1,32 @@
+"""An inbox shows the truth after a change, in whatever order the port calls of an opening and a writer follow."""
+
+import pytest
+
+from notifier.testing.interleavings.orders import Order, orders
+from notifier.testing.interleavings.scenarios import SCENARIOS
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_inbox_is_current_after_every_order_of_calls(name: str) -> None:
+    assert [*SCENARIOS[name].failures()] == []
+
+
+def test_every_order_is_run_once() -> None:
+    """Two threads of two steps each have six orders; with one switch away from a thread that can go on, four."""
+    assert len(_orders(most_switches=9)) == len(set(_orders(most_switches=9))) == 6
+    assert _orders(most_switches=1) == ["aabb", "abba", "bbaa", "baab"]
+
+
+def _orders(most_switches: int) -> list[str]:
+    return [_walked(order) for order in orders(most_switches)]
+
+
+def _walked(order: Order) -> str:
+    left, walked, current = {"a": 2, "b": 2}, "", None
+    while left:
+        current = order.choose([*left], current)
+        walked += current
+        left[current] -= 1
+        if not left[current]:
+            del left[current]
+    return walked
