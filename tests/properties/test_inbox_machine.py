@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -15,13 +16,16 @@ from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.properties.inbox_streams import LiveProcess
 from tests.properties.inbox_world import CELEBRITIES, VIEWERS, World
 
+pytestmark = pytest.mark.timeout(300)
+"""A run takes 25 s of a quiet processor."""
+
 SECOND = timedelta(seconds=1)
 PROCESSES = st.integers(0, 1)
 USERS = st.sampled_from(VIEWERS)
 OWNERS = st.sampled_from(CELEBRITIES)
 AUTHORS = st.sampled_from(["ada", "bob", "eve"])
 MENTIONED = st.lists(st.sampled_from([*CELEBRITIES, *VIEWERS]), min_size=1, max_size=3, unique=True)
-ENDINGS = st.sampled_from([Ending.TOLD, Ending.TOLD, *Ending])
+ENDINGS = st.sampled_from(Ending)
 NEWS = st.sampled_from(["told", "told", "told", "kept", "lost"])
 TIMES = st.sampled_from([0.001, 0.3, 0.6, 1, 4, 6, 11, 20, 31, 61, 130, 310, 3_600, 50_000, 86_400 * 40])
 """Around each of the bounds of caches and windows."""
@@ -39,6 +43,8 @@ class InboxMachine(RuleBasedStateMachine):
         self.tokens: list[tuple[str, SeenToken]] = []
         self.limit = 3
         self.tweets = 0
+        for owner in (*CELEBRITIES, *VIEWERS):  # so that every change has something to hide
+            self._mention("ada", [owner], protected=False)
 
     @rule(author=AUTHORS, owners=MENTIONED, protected=st.booleans(), news=NEWS)
     def mention(self, author: str, owners: list[str], *, protected: bool, news: str) -> None:
@@ -274,5 +280,5 @@ TestInboxMachine.settings = settings(
     max_examples=20,
     stateful_step_count=25,
     derandomize=True,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],  # explaining traces every line, which takes most of the time
+    phases=[Phase.generate],  # add Phase.shrink to look into a failure: it takes longer than a test may
 )
