@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from notifier.api.app import create
+from notifier.api.collector import keep_pauses_short
 from notifier.api.insecure import LETS_IN
 from notifier.api.keys import keys_of
 from notifier.api.listening import leave, listen
@@ -40,6 +41,7 @@ def serve(
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = System(ports=ports, settings=settings, metrics=metrics, owner=owner)
         app = create(system, profile.reads(metrics), keys, empty=profile.empty)
+        keep_pauses_short()
         listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
     finally:
         profile.close()

@@ -1,0 +1,59 @@
+"""The cyclic collector of an API process, in a process of its own: what it does to this one would last."""
+
+import subprocess
+import sys
+
+CACHED = """
+import gc
+from threading import Event
+from notifier.api.collector import keep_pauses_short
+
+keep_pauses_short(lambda seconds: Event().wait())
+full = gc.get_stats()[2]["collections"]
+before = gc.get_freeze_count()
+cached = [[number] for number in range(200_000)]
+print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"] - full)
+"""
+
+CYCLIC = """
+import gc, weakref
+from threading import Event
+from notifier.api.collector import FULL_EVERY, keep_pauses_short
+
+hour, collected, slept = Event(), Event(), []
+
+def sleep(seconds):
+    slept.append(seconds)
+    if len(slept) > 1:
+        collected.set()
+        Event().wait()
+    hour.wait()
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+keep_pauses_short(sleep)
+cycle = Cycle()
+gone = weakref.ref(cycle)
+kept = [[number] for number in range(10_000)]
+frozen = gc.get_freeze_count()
+del cycle
+gc.collect()
+before = gone() is not None
+hour.set()
+assert collected.wait(60)
+print(before, gone() is None, slept == 2 * [FULL_EVERY.total_seconds()])
+"""
+
+
+def printed(script: str) -> str:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_what_is_cached_is_never_walked_through() -> None:
+    assert printed(CACHED) == "True 0\n"
+
+
+def test_cycles_among_it_are_collected_once_an_hour() -> None:
+    assert printed(CYCLIC) == "True True True\n"
