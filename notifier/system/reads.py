@@ -12,6 +12,7 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import AsyncInvalidation
 from notifier.flow.inbox.looks import Look, Looks
 from notifier.flow.inbox.shared_loads import SharedLoads
+from notifier.flow.inbox.store_breaker import StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
@@ -99,6 +100,7 @@ class Reads:
             subjects=subjects,
             viewers=viewers,
             deadline=deadline,
+            breaker=StoreBreaker(),
             clock=self.clock,
             metrics=metrics,
             watch=watch,

@@ -43,7 +43,7 @@ def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
 
 def test_badge_equals_list_while_store_and_redis_fail() -> None:
     judged = failed = 0
-    for seed in range(20):
+    for seed in range(8):
         chance = Random(seed)
         troubled = Troubled(chance)
         for _ in range(60):
@@ -57,5 +57,5 @@ def test_badge_equals_list_while_store_and_redis_fail() -> None:
             everything = troubled.everything()
             assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in everything[:20]]
             assert opening.badge.count == sum(item.unread for item in everything)
-    assert judged > 500
-    assert failed > 50
+    assert judged > 200
+    assert failed > 20

@@ -10,7 +10,7 @@ from tests.flow.troubled import Troubled, key_of
 def test_partial_cursor_safe() -> None:
     """The client keeps its list, and hands in the token of its last whole page; then the store answers again."""
     partial_pages = 0
-    for seed in range(20):
+    for seed in range(8):
         chance = Random(seed)
         troubled = Troubled(chance)
         for _ in range(40):
@@ -37,4 +37,4 @@ def test_partial_cursor_safe() -> None:
             assert after is not None
             assert not after.page.partial
             assert [key_of(item) for item in after.page.items] == everything[:20]
-    assert partial_pages > 50
+    assert partial_pages > 20

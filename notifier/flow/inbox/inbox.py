@@ -12,6 +12,7 @@ from notifier.flow.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.deadline import Deadline
 from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
+from notifier.flow.inbox.store_breaker import StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
@@ -38,6 +39,7 @@ class Inbox:
     subjects: SubjectCache
     viewers: ViewerCache
     deadline: Deadline
+    breaker: StoreBreaker
     clock: Clock
     metrics: Metrics
     watch: Watch = unwatched
@@ -50,7 +52,7 @@ class Inbox:
         """
         cached = self.viewers.get(user)
         try:
-            opening = await self._open(user, cached, after, limit)
+            opening = await self._tried(user, cached, after, limit)
         except StoreUnavailable:
             if after is not None:
                 raise
@@ -104,6 +106,19 @@ class Inbox:
         """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subjects.timeline.rows(look.member, after, limit)
         return (await self.subjects.bodies([row.burst for row in rows])).values()
+
+    async def _tried(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
+        """As `_open`, but while the store fails, whoever was shown a page before is not kept waiting."""
+        can_fall_back = after is None and self._last_page(cached) is not None
+        if can_fall_back and not self.breaker.allows(self.clock.now()):
+            raise StoreUnavailable("It has failed just now.")
+        try:
+            opening = await self._open(user, cached, after, limit)
+        except StoreUnavailable:
+            self.breaker.failed(self.clock.now())
+            raise
+        self.breaker.worked()
+        return opening
 
     async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
         has_something = after is None and cached is not None and cached.last is not None
@@ -181,11 +196,15 @@ class Inbox:
     def _last_known(self, user: UserId, limit: int) -> Opening | None:
         """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
         cached, now = self.viewers.get(user), self.clock.now()
-        if cached is None or cached.last is None or now - cached.last.look.now > LAST_KNOWN_FOR:
+        if cached is None or (last := self._last_page(cached)) is None:
             return None
-        entries = [self.subjects.latest(item.entry) for item in cached.last.items]
+        entries = [self.subjects.latest(item.entry) for item in last.items]
         page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return Opening(page=page, badge=None, turn=0, valid_until=now)
+
+    def _last_page(self, cached: CachedViewer | None) -> Page | None:
+        last = cached.last if cached else None
+        return last if last and self.clock.now() - last.look.now <= LAST_KNOWN_FOR else None
 
     def _look(self, viewer: CachedViewer) -> Look:
         return Look(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
