@@ -17,13 +17,14 @@ from notifier.api.inbox import PAGE_HEADERS, UNREAD_HEADERS, matches
 from notifier.api.rendering import RenderedPage, badge_json
 from notifier.api.security_headers import NO_PAGE
 from notifier.domain.allowance import Allowance, seconds
-from notifier.domain.errors import NotifierError
 from notifier.domain.subject import UserId
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 LIMIT = 20
 
 Header = tuple[bytes, bytes]
+Answer = tuple[int, list[Header], bytes]
+"""Status, headers and body."""
 
 
 def _encoded(headers: Iterable[tuple[str, str]]) -> list[Header]:
@@ -54,25 +55,26 @@ class FastInbox:
             elif name == b"if-none-match":
                 if_none_match = value.decode("latin-1")
         holder = self.identity.verified.holder(authorization, self.edge.clock.now())
-        if holder is None or not await self.identity.tokens.trusts(holder):
-            return False
-        limit = self.edge.metering.reads
-        left = None
-        if limit is not None:
-            granted, left = self.edge.metering.take(limit, holder.user)
-            scope[PREPAID] = granted, left  # type: ignore[literal-required] # our own key
-            if not granted:
-                return False
         try:
+            if holder is None or not await self.identity.tokens.trusts(holder):
+                return False
+            limit = self.edge.metering.reads
+            left = None
+            if limit is not None:
+                granted, left = self.edge.metering.take(limit, holder.user)
+                scope[PREPAID] = granted, left  # type: ignore[literal-required] # our own key
+                if not granted:
+                    return False
             if scope["path"] == PAGE:
-                await self._page(holder.user, if_none_match, left, send)
+                answer = await self._page(holder.user, if_none_match, left)
             else:
-                await self._unread(holder.user, left, send)
-        except NotifierError:  # the routes meet it again, and say it in full
+                answer = await self._unread(holder.user, left)
+        except Exception:  # the routes meet it again, and say it in full
             return False
+        await _send(send, *answer)
         return True
 
-    async def _page(self, user: UserId, if_none_match: str | None, left: Allowance | None, send: Send) -> None:
+    async def _page(self, user: UserId, if_none_match: str | None, left: Allowance | None) -> Answer:
         with self.edge.timing():
             opening = await self.edge.inbox.open(user, limit=LIMIT)
         rendered = self.edge.renderer.first_page(user, opening)
@@ -80,13 +82,12 @@ class FastInbox:
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
         if if_none_match is not None and matches(if_none_match, rendered.tag):
-            await _send(send, 304, headers, b"")
-        else:
-            await _send(send, 200, headers, rendered.body)
+            return 304, headers, b""
+        return 200, headers, rendered.body
 
-    async def _unread(self, user: UserId, left: Allowance | None, send: Send) -> None:
+    async def _unread(self, user: UserId, left: Allowance | None) -> Answer:
         badge = await self.edge.inbox.badge(user)
-        await _send(send, 200, [*_UNREAD, *_left(left)], badge_json(badge))
+        return 200, [*_UNREAD, *_left(left)], badge_json(badge)
 
 
 def _is_plain(scope: HTTPScope) -> bool:

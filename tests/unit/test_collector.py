@@ -18,16 +18,16 @@ print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"]
 CYCLIC = """
 import gc, weakref
 from threading import Event
-from notifier.api.collector import FULL_EVERY, keep_pauses_short
+from notifier.api.collector import FULL_AFTER, LOOKS_EVERY, keep_pauses_short
 
 hour, collected, slept = Event(), Event(), []
 
 def sleep(seconds):
     slept.append(seconds)
-    if len(slept) > 1:
+    hour.wait()
+    if len(slept) > FULL_AFTER:
         collected.set()
         Event().wait()
-    hour.wait()
 
 class Cycle:
     def __init__(self):
@@ -37,13 +37,34 @@ keep_pauses_short(sleep)
 cycle = Cycle()
 gone = weakref.ref(cycle)
 kept = [[number] for number in range(10_000)]
-frozen = gc.get_freeze_count()
 del cycle
 gc.collect()
 before = gone() is not None
 hour.set()
 assert collected.wait(60)
-print(before, gone() is None, slept == 2 * [FULL_EVERY.total_seconds()])
+print(before, gone() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
+"""
+
+GROWN = """
+import gc
+from threading import Event
+from notifier.api.collector import keep_pauses_short
+
+minute, looked, slept = Event(), Event(), []
+
+def sleep(seconds):
+    slept.append(seconds)
+    if len(slept) > 1:
+        looked.set()
+        Event().wait()
+    minute.wait()
+
+keep_pauses_short(sleep)
+collections = gc.get_stats()[2]["collections"]
+kept = [[number] for number in range(3 * gc.get_freeze_count())]
+minute.set()
+assert looked.wait(60)
+print(gc.get_stats()[2]["collections"] - collections)
 """
 
 
@@ -57,3 +78,7 @@ def test_what_is_cached_is_never_walked_through() -> None:
 
 def test_cycles_among_it_are_collected_once_an_hour() -> None:
     assert printed(CYCLIC) == "True True True\n"
+
+
+def test_everything_is_collected_once_twice_as_much_was_set_aside() -> None:
+    assert printed(GROWN) == "1\n"

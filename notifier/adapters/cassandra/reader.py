@@ -76,6 +76,7 @@ class Reader:
                 return await answers.arrived
             finally:
                 answers.stop()
+                del answers  # an error keeps this frame, and the answers keep the error
 
     async def _bound(self, statement: str, values: Row) -> Bound:
         """A node that prepares blocks, and so does a connection that isn't there yet."""

@@ -13,6 +13,9 @@ from typing import Any
 
 from notifier.mailbox import Mailbox
 
+LONGEST_KEPT = timedelta(milliseconds=5)
+"""An answer that has waited for others so long is handed over before the next question, which may hang."""
+
 
 class Question:
     def __init__(self, ask: Callable[[], Any], mailbox: Mailbox) -> None:
@@ -85,6 +88,7 @@ class Line:
         answers = _Answers(self._together)
         while (question := self._wait(answers)) is not None:
             self._ask(number, question, answers)
+        answers.send()
         self.close()  # for the other threads
 
     def _wait(self, answers: "_Answers") -> Question | None:
@@ -111,7 +115,10 @@ class Line:
             return None
 
     def _ask(self, number: int, question: Question, answers: "_Answers") -> None:
-        self._free_by[number] = time.monotonic() + self._held_up_after
+        now = time.monotonic()
+        if answers.kept_since < now - LONGEST_KEPT.total_seconds():
+            answers.send()
+        self._free_by[number] = now + self._held_up_after
         question.ask()
         self._free_by[number] = math.inf
         answers.add(question)
@@ -123,8 +130,12 @@ class _Answers:
     def __init__(self, together: int) -> None:
         self._together = together
         self._mailboxes: list[Mailbox] = []
+        self.kept_since = math.inf
+        """When the oldest of them was given."""
 
     def add(self, question: Question) -> None:
+        if not self._mailboxes:
+            self.kept_since = time.monotonic()
         self._mailboxes.append(question.mailbox)
         if len(self._mailboxes) == self._together:
             self.send()
@@ -133,3 +144,4 @@ class _Answers:
         for mailbox in set(self._mailboxes):
             mailbox.wake()
         self._mailboxes.clear()
+        self.kept_since = math.inf

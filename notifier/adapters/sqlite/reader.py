@@ -70,8 +70,11 @@ class Reader:
             async with asyncio.timeout(self._deadline.total_seconds()):
                 question = Question(partial(ask, *args, **kwargs), self._mail())
                 self._line.append(question)
-                answer: T = await question.answered
-                return answer
+                try:
+                    answer: T = await question.answered
+                    return answer
+                finally:
+                    del question  # an error keeps this frame, and the question keeps the error
         except TimeoutError as error:
             raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
         finally:

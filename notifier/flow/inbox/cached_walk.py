@@ -37,7 +37,7 @@ class CachedWalk:
     _by_subject: Mapping[Subject, SubjectNews] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._horizon = Place(max((one.complete_since for one in self.news), default=FOR_EVER), BEFORE_ALL)
+        self._look_for_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
         self._by_subject = {one.subject: one for one in self.news}
 
@@ -49,6 +49,7 @@ class CachedWalk:
         size, self._run = self._run, RUN
         run = list[Burst]()
         while len(run) < size:
+            self._look_for_horizon()
             wanted = size - len(run)
             keys = [key for _, key in islice(self._places(), wanted)]
             bursts = await self.cache.bodies(keys)
@@ -68,6 +69,10 @@ class CachedWalk:
             self.after = place_of(found[-1])
         return found
 
+    def _look_for_horizon(self) -> None:
+        """It rises when a subject gets more bursts than are listed, also while the walk goes on."""
+        self._horizon = Place(max((one.complete_since for one in self.news), default=FOR_EVER), BEFORE_ALL)
+
     def _places(self) -> Iterator[PlaceOf]:
         """All places behind `after` and above the horizon, newest first."""
         below = None if self.after is None else (self.after.opened_at, self.after.burst)
@@ -86,5 +91,6 @@ class CachedWalk:
 
     def _leave_memory(self) -> None:
         self._in_memory = False
-        self.after = min(self.after, self._horizon) if self.after else self._horizon
+        if self.after is None or self.after > self._horizon:
+            self.after = self._horizon
         self.ended = self._horizon.opened_at == FOR_EVER

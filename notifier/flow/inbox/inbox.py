@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.burst import expires_at
+from notifier.domain.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.marks import Mark, SeenToken
 from notifier.domain.subject import BurstKey, Kind, UserId
@@ -23,6 +23,7 @@ from notifier.flow.tab import Watch, unwatched
 from notifier.ports.clock import Clock
 from notifier.ports.people import People
 from notifier.ports.timeline import Place
+from notifier.ports.viewer_versions import VersionLook
 from notifier.telemetry import Metrics
 
 LAST_KNOWN_FOR = timedelta(minutes=15)
@@ -58,8 +59,6 @@ class Inbox:
                 raise
             self.metrics.inbox_partial.inc()
             opening = self._last_known(user, limit) or await self._from_rows(user, limit)
-        if after is None:
-            opening = self._renewed(user, opening, limit)
         self.watch(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
         return opening
 
@@ -73,7 +72,7 @@ class Inbox:
     async def badge(self, user: UserId) -> Badge:
         """Return how many items a walk through all pages of this moment would show as unread. Raises as `open` does."""
         cached = self.viewers.get(user)
-        opening = await self._open(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
+        opening = await self._tried(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
         look = replace(opening.page.look, now=self.clock.now())
@@ -122,10 +121,10 @@ class Inbox:
 
     async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
         has_something = after is None and cached is not None and cached.last is not None
-        viewer, found = await self.facts.known(user, patient=not has_something)
-        now = self.clock.now()
-        if viewer is not None and after is None and (opening := self._holding(viewer, limit, now)) is not None:
-            return opening
+        began = self.clock.now()
+        viewer, found = await self._known(user, has_something=has_something)
+        if viewer is not None and after is None and (opening := self._holding(viewer, limit)) is not None:
+            return self._renewed(viewer, opening, limit, began)
         async with self.deadline.limit(cold=not has_something):
             viewer = viewer or await self.facts.read(user, found)
             return await self._first(viewer, limit) if after is None else await self._later(viewer, after, limit)
@@ -136,25 +135,29 @@ class Inbox:
         unread = None if page.partial else await self._unread_or_none(look, await self._listing(look, None))
         return Opening(page=page, badge=_badge(unread), turn=self.subjects.turn, valid_until=look.now)
 
-    def _holding(self, viewer: CachedViewer, limit: int, now: datetime) -> Opening | None:
+    async def _known(self, user: UserId, *, has_something: bool) -> tuple[CachedViewer | None, VersionLook | None]:
+        if has_something:
+            return await self.facts.known(user, patient=False)
+        async with self.deadline.limit(cold=True):
+            return await self.facts.known(user, patient=True)
+
+    def _holding(self, viewer: CachedViewer, limit: int) -> Opening | None:
         """The first page as it was evaluated before, where that still holds."""
         opening = viewer.openings.get(limit)
-        if opening is None or not viewer.versions or not opening.holds(now, self.subjects.turn):
+        if opening is None or not viewer.versions or not opening.holds(self.clock.now(), self.subjects.turn):
             self.viewers.page_hits.missed.inc()
             return None
         self.viewers.page_hits.hit.inc()
         return opening
 
-    def _renewed(self, user: UserId, opening: Opening, limit: int) -> Opening:
-        """The opening, or the same one told anew: its `seen` token covers what could be shown up to now."""
-        now = self.clock.now()
+    def _renewed(self, viewer: CachedViewer, opening: Opening, limit: int, now: datetime) -> Opening:
+        """Tell an opening that was proved after `now` anew: its `seen` token covers what could be shown by then."""
         if now - opening.page.look.now < TOKENS_KEPT:
             return opening
         look = replace(opening.page.look, now=now)
         seen = seen_token(look, [item.entry for item in opening.page.items], None)
         renewed = replace(opening, page=replace(opening.page, look=look, seen=seen))
-        if (cached := self.viewers.get(user)) and cached.openings.get(limit) is opening:
-            cached.keep(limit, renewed)
+        viewer.keep(limit, renewed)
         return renewed
 
     async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
@@ -198,7 +201,8 @@ class Inbox:
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last := self._last_page(cached)) is None:
             return None
-        entries = [self.subjects.latest(item.entry) for item in last.items]
+        # A digest's bursts may have been taken back since, and it would take the store to tell.
+        entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
         page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return Opening(page=page, badge=None, turn=0, valid_until=now)
 

@@ -6,12 +6,12 @@ Redis can't be told, the store's change feed says so after the write, and every 
 """
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.clock import Nonces
 from notifier.ports.viewer_lapses import ViewerLapses
@@ -73,7 +73,13 @@ class Invalidation:
             yield change
             return
         told = change.begin()
-        yield change
+        try:
+            yield change
+        except BaseException:
+            if not told:  # there is no mark, and the write may still take effect
+                with suppress(StoreUnavailable):
+                    self.lapses.record()
+            raise
         if not (told and change.finish()):
             self.lapses.record()
 
@@ -90,7 +96,13 @@ class AsyncInvalidation:
     async def changing(self, scopes: Collection[Scope]) -> AsyncIterator[None]:
         change = self.nonces.new()
         told = await self._begin(scopes, change)
-        yield
+        try:
+            yield
+        except BaseException:
+            if not told:  # there is no mark, and the write may still take effect
+                with suppress(StoreUnavailable):
+                    await self.changes.lapse()
+            raise
         if not (told and await self._finish(scopes, change)):
             await self.changes.lapse()
 

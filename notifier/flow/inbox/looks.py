@@ -5,6 +5,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
@@ -55,6 +56,7 @@ class Look:
         else:
             for burst in found.news:
                 self.follower.subjects.hear(burst)
+            self.position = found.position  # also where the store fails: partial pages go by the news alone
             await self.follower.keep_up()
         self.follower.viewers.connected(found.connection, self.follower.clock.now())
         # Only now: where the store did not answer, the next look reads the same news again, or the store.
@@ -76,6 +78,8 @@ class SharedLooks:
     _users: set[UserId] = field(default_factory=set)
     _waiting: list[Answer] = field(default_factory=list)
     _impatient: list[Answer] = field(default_factory=list)
+    _timer: Timer | None = None
+    """Of the impatient callers who wait for the next look-up."""
     _running: "asyncio.Task[None] | None" = None
 
     async def look(
@@ -86,11 +90,16 @@ class SharedLooks:
         self._users.update(users)
         self._waiting.append(answer)
         if not patient:
+            if not self._impatient:  # from now on, also where a slow look-up is still running
+                self._timer = Timer.start(self.within, partial(_refuse, self._impatient))
             self._impatient.append(answer)
         if self._running is None:
             # The task begins after all requests of this turn have come to wait.
             self._running = asyncio.ensure_future(self._run())
-        return await answer
+        try:
+            return await answer
+        finally:
+            del answer  # an error keeps this frame, and the answer keeps the error
 
     async def _run(self) -> None:
         try:
@@ -103,8 +112,7 @@ class SharedLooks:
         waiting, self._waiting = self._waiting, []
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
-        impatient, self._impatient = self._impatient, []
-        timer = Timer.start(self.within, lambda: _refuse(impatient))
+        timer, self._timer, self._impatient = self._timer, None, []
         try:
             found = await self.looks.look(scopes, patient=True, users=users)
         except NotifierError as error:
@@ -120,7 +128,8 @@ class SharedLooks:
                 if not answer.done():
                     answer.set_result(found)
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
 
 
 def _refuse(waiting: Collection[Answer]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -28,18 +29,19 @@ class Singleflight(Generic[K, V]):
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         if new := [key for key in keys if key not in self._flights]:
-            task = asyncio.ensure_future(load(new))
-            for key in new:
-                self._flights[key] = task
-            task.add_done_callback(lambda _: self._land(new, task))
-        flights = {self._flights[key] for key in keys}
+            self._start(new, load)
         found = dict[K, V]()
-        for flight in flights:
-            found |= await asyncio.shield(flight)
+        for flight in {self._flights[key] for key in keys}:
+            found |= await _landed(flight)
         return {key: found[key] for key in keys if key in found}
 
     def abandon(self) -> None:
         self._flights.clear()
+
+    def _start(self, keys: Sequence[K], load: Load[K, V]) -> None:
+        task = asyncio.ensure_future(load(keys))
+        self._flights |= dict.fromkeys(keys, task)
+        task.add_done_callback(partial(self._land, keys))
 
     def _land(self, keys: Sequence[K], flight: asyncio.Task[Mapping[K, V]]) -> None:
         for key in keys:
@@ -47,6 +49,13 @@ class Singleflight(Generic[K, V]):
                 del self._flights[key]
         if not flight.cancelled():
             flight.exception()  # so that it counts as retrieved also where every caller was cancelled
+
+
+async def _landed(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
+    try:
+        return await asyncio.shield(flight)
+    finally:
+        del flight  # an error keeps this frame, and the task keeps the error
 
 
 class DirectLoads(Generic[K, V]):

@@ -132,9 +132,9 @@ class SubjectCache:
         if not missing:
             return found
         self.burst_hits.missed.inc(len(missing))
-        life = self.life
+        life, began = self.life, self.clock.now()
         read = await self.loads.load(missing, self._read_bursts)
-        if life != self.life:
+        if life != self.life or not self._followed_since(began):  # they serve this caller, and nobody after
             return {**found, **read}
         for burst in read.values():
             self._keep(burst)

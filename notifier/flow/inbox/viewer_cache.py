@@ -157,10 +157,12 @@ class ViewerCache:
             self._connection = connection
             self.trusted_since = now
 
-    def trusts(self, remembered: RememberedViewer) -> bool:
+    def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
         """Whether the versions of facts that another process read can prove anything here: since they were read, this
         process has heard of every lapse and has kept its connection."""
-        return self.trusted_since is not None and remembered.read_at > self.trusted_since + CLOCK_SKEW
+        if self.trusted_since is None or remembered.read_at > now + CLOCK_SKEW:
+            return False
+        return remembered.read_at > self.trusted_since + CLOCK_SKEW
 
     def remark(self, user: UserId, marks: Marks) -> None:
         """What was marked here is not shown as it was before, also while the store is away."""

@@ -65,7 +65,7 @@ class ViewerFacts:
     def _remembered(self, user: UserId, found: VersionLook | None) -> CachedViewer | None:
         """What another process read of a VIP, to be proved like everything that is cached."""
         remembered = found.remembered.get(user) if found else None
-        if found is None or remembered is None or not self.viewers.trusts(remembered):
+        if found is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
             self.viewers.remembered_hits.missed.inc()
             return None
         self.viewers.remembered_hits.hit.inc()
