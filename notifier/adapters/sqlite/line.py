@@ -36,12 +36,15 @@ class Question:
         self.mailbox.put(self._hand_over)
 
     def _hand_over(self) -> None:
-        if self.answered.done():
+        # An error keeps the frames that have this question, which must then keep neither the error nor its answer.
+        answered, error = self.answered, self._error
+        del self.answered, self._error
+        if answered.done():
             return
-        if self._error is not None:
-            self.answered.set_exception(self._error)
+        if error is not None:
+            answered.set_exception(error)
         else:
-            self.answered.set_result(self._answer)
+            answered.set_result(self._answer)
 
 
 class Line:

@@ -77,9 +77,6 @@ class SharedLooks:
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _waiting: list[Answer] = field(default_factory=list)
-    _impatient: list[Answer] = field(default_factory=list)
-    _timer: Timer | None = None
-    """Of the impatient callers who wait for the next look-up."""
     _running: "asyncio.Task[None] | None" = None
 
     async def look(
@@ -89,17 +86,16 @@ class SharedLooks:
         self._scopes.update(scopes)
         self._users.update(users)
         self._waiting.append(answer)
-        if not patient:
-            if not self._impatient:  # from now on, also where a slow look-up is still running
-                self._timer = Timer.start(self.within, partial(_refuse, self._impatient))
-            self._impatient.append(answer)
+        timer = None if patient else Timer.start(self.within, partial(_refuse, answer))
         if self._running is None:
             # The task begins after all requests of this turn have come to wait.
             self._running = asyncio.ensure_future(self._run())
         try:
             return await answer
         finally:
-            del answer  # an error keeps this frame, and the answer keeps the error
+            if timer is not None:
+                timer.cancel()
+            del answer, timer  # an error keeps this frame, and the answer keeps the error
 
     async def _run(self) -> None:
         try:
@@ -112,7 +108,6 @@ class SharedLooks:
         waiting, self._waiting = self._waiting, []
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
-        timer, self._timer, self._impatient = self._timer, None, []
         try:
             found = await self.looks.look(scopes, patient=True, users=users)
         except NotifierError as error:
@@ -128,12 +123,11 @@ class SharedLooks:
                 if not answer.done():
                     answer.set_result(found)
         finally:
-            if timer is not None:
-                timer.cancel()
+            waiting.clear()  # an error keeps this frame, and the answers keep the error
 
 
-def _refuse(waiting: Collection[Answer]) -> None:
-    _fail(waiting, StoreUnavailable("The store is slow."))
+def _refuse(answer: Answer) -> None:
+    _fail([answer], StoreUnavailable("The store is slow."))
 
 
 def _fail(waiting: Collection[Answer], error: Exception) -> None:

@@ -31,8 +31,9 @@ class Singleflight(Generic[K, V]):
         if new := [key for key in keys if key not in self._flights]:
             self._start(new, load)
         found = dict[K, V]()
-        for flight in {self._flights[key] for key in keys}:
-            found |= await _landed(flight)
+        flights = {self._flights[key] for key in keys}
+        while flights:
+            found |= await _landed(flights.pop())
         return {key: found[key] for key in keys if key in found}
 
     def abandon(self) -> None:

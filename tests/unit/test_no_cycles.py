@@ -1,0 +1,65 @@
+"""Reads that fail leave no cycles: an API process sets aside what lives, and collects cycles among it seldom."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.sqlite.reader import Reader
+from notifier.domain.errors import StoreUnavailable
+from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.ports.viewer_versions import VersionLook
+
+FAILURES = 50
+
+
+class FailingLooks:
+    async def look(self, scopes: object, *, patient: bool, users: object = ()) -> VersionLook | None:
+        await asyncio.sleep(0)
+        raise StoreUnavailable("on purpose")
+
+
+async def failing_load(keys: Sequence[int]) -> Mapping[int, int]:
+    await asyncio.sleep(0)
+    raise StoreUnavailable("on purpose")
+
+
+def failing_read() -> None:
+    raise StoreUnavailable("on purpose")
+
+
+def of_reader() -> Callable[[], Awaitable[object]]:
+    reader = Reader()
+    return lambda: reader(failing_read)
+
+
+def of_loads() -> Callable[[], Awaitable[object]]:
+    loads: Singleflight[int, int] = Singleflight()
+    return lambda: loads.load([1, 2], failing_load)
+
+
+def of_looks() -> Callable[[], Awaitable[object]]:
+    looks = SharedLooks(looks=FailingLooks(), within=timedelta(seconds=60))
+    return lambda: looks.look((), patient=False)
+
+
+@pytest.mark.parametrize("made", [of_reader, of_loads, of_looks])
+def test_failures_leave_no_cycles(made: Callable[[], Callable[[], Awaitable[object]]]) -> None:
+    async def fail() -> int:
+        ask, found = made(), 0
+        for _ in range(2):  # what is made once is made in the first round
+            gc.collect()
+            gc.disable()
+            for _ in range(FAILURES):
+                with suppress(StoreUnavailable):
+                    await ask()
+            await asyncio.sleep(0)
+            found = gc.collect()
+            gc.enable()
+        return found
+
+    assert asyncio.run(fail()) < FAILURES
