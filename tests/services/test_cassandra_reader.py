@@ -5,6 +5,7 @@ from asyncio import gather, run
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from time import monotonic, sleep
 from uuid import uuid4
 
 import pytest
@@ -106,7 +107,10 @@ def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -
     try:
         cluster.ask_each(OF_BLOCK, [(block, 0) for block in range(100)])
         run(Reader(cluster).each(OF_BLOCK, [(block, 0) for block in range(100)]))
-        assert [one for one in asked() if one not in before] == []
+        deadline = monotonic() + 10  # the driver's thread may still have the last one in its hands
+        while [one for one in asked() if one not in before]:
+            assert monotonic() < deadline
+            sleep(0.05)
     finally:
         gc.enable()
 
