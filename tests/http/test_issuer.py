@@ -182,6 +182,17 @@ def test_while_the_issuer_is_away_its_last_keys_count_for_an_hour(desk: Desk) ->
     assert desk.status(desk.fresh()) == 200
 
 
+def test_a_token_that_was_verified_before_is_refused_in_full_once_no_key_counts(desk: Desk) -> None:
+    lasting = desk.issuer.sign(exp=NOW + 90_000)
+    assert [desk.status(lasting) for _ in range(2)] == [200, 200]
+    desk.issuer.broken = "It is down."
+    desk.later(FRESH + AWAY + timedelta(seconds=1))
+    for path in ("/v1/inbox", "/v1/inbox/unread"):
+        answer = desk.edge.client.get(path, headers={"Authorization": f"Bearer {lasting}"})
+        assert_problem(answer, 503, "issuer_unavailable")
+        assert answer.headers["retry-after"]
+
+
 def test_without_any_key_yet_nobody_can_say_and_events_are_still_refused(desk: Desk) -> None:
     desk.issuer.broken = "It is down."
     assert desk.status(desk.issuer.sign()) == 503

@@ -1,0 +1,58 @@
+"""A write that fails may still take effect: where Redis has no mark of it, the store says that facts may be old."""
+
+import asyncio
+
+import pytest
+
+from notifier.domain.errors import StoreUnavailable
+from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
+from notifier.ports.viewer_versions import EVERYBODY
+from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryViewerVersions
+from tests.flow.stage import Stage
+
+
+class Lapses:
+    def __init__(self) -> None:
+        self.recorded = 0
+
+    def record(self) -> None:
+        self.recorded += 1
+
+
+class Changes:
+    """A change feed of which only lapses are written."""
+
+    def __init__(self) -> None:
+        self.lapses = 0
+
+    async def lapse(self) -> None:
+        self.lapses += 1
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_failed_write_without_a_mark_is_a_lapse(away: bool) -> None:
+    ground, lapses = Stage().ground, Lapses()
+    ground.versions.away = away
+    invalidation = Invalidation(versions=MemoryViewerVersions(ground.versions), lapses=lapses, nonces=ground.nonces)
+    with pytest.raises(StoreUnavailable), invalidation.changing([EVERYBODY]):
+        raise StoreUnavailable("The answer is lost.")
+    assert lapses.recorded == away
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_failed_write_of_a_user_without_a_mark_is_a_lapse(away: bool) -> None:
+    ground, changes = Stage().ground, Changes()
+    ground.versions.away = away
+    invalidation = AsyncInvalidation(
+        versions=MemoryInboxVersions(ground.versions),
+        changes=changes,  # type: ignore[arg-type] # the part of it that is called
+        nonces=ground.nonces,
+    )
+
+    async def write() -> None:
+        async with invalidation.changing([EVERYBODY]):
+            raise StoreUnavailable("The answer is lost.")
+
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(write())
+    assert changes.lapses == away
