@@ -12,6 +12,7 @@ from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.partings import OF_BOTH, apart_of, few
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
+from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.account import Flag
@@ -71,11 +72,13 @@ class CassandraPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
 
-    async def _viewer(self, user: UserId, member: Member) -> tuple[Viewer, bool]:
-        """With whether the viewer is a VIP, which is asked beside the rest."""
+    async def _viewer(
+        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+    ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
+        """Return the viewer, and the answers to what is asked beside it."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         of_shard, of_block = (shard_of(member), member), (block, member)
-        follows, said, of_everything, of_others, seen, marks, vip = await self._reader.all(
+        follows, said, of_everything, of_others, seen, marks, *answers = await self._reader.all(
             [
                 (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
                 (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
@@ -83,7 +86,7 @@ class CassandraPeople:
                 (OF_BOTH, (*of_block, few(self._most_blockers))),
                 (_SEEN, of_shard),
                 (_MARKS, of_block),
-                (STANDING, (str(Flag.VIP), shard_of(member), [member])),
+                *beside,
             ]
         )
         wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
@@ -96,14 +99,16 @@ class CassandraPeople:
             marks=_marks(seen, marks),
             overall=overall,
         )
-        return viewer, any(row.is_on for row in vip)
+        return viewer, answers
 
     async def open(self, user: UserId) -> Facts | None:
         async with self._reader.deadline():
             if (member := await self.member(user)) is None:
                 return None
-            viewer, vip = await self._viewer(user, member)
-            return Facts(member=member, viewer=viewer, vip=vip)
+            viewer, [flags] = await self._viewer(
+                user, member, [(STANDING, (str(Flag.VIP), shard_of(member), [member]))]
+            )
+            return Facts(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags))
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
