@@ -7,11 +7,12 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.subject import BurstKey
-from notifier.flow.inbox.store_breaker import FAILURES, REST, StoreBreaker
+from notifier.flow.inbox.store_breaker import TERMS, StoreBreaker
 from notifier.ports.burst_changes import BurstChanges
 from tests.flow.inboxes import Processes
 from tests.flow.stage import NOVA, Stage
 
+FAILURES, REST = TERMS.failures, TERMS.rest
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
@@ -60,7 +61,7 @@ def test_breaker_opens_after_failures_in_a_row() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES - 1):
         breaker.failed(NOON)
-    breaker.worked()
+    breaker.worked(NOON)
     breaker.failed(NOON)
     assert breaker.allows(NOON)
     for _ in range(FAILURES):

@@ -108,19 +108,19 @@ class Inbox:
 
     async def _tried(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
         """As `_open`, but while the store fails, whoever was shown a page before is not kept waiting."""
-        can_fall_back = after is None and self._last_page(cached) is not None
-        if can_fall_back and not self.breaker.allows(self.clock.now()):
+        has_something = after is None and self._last_page(cached) is not None
+        if has_something and not self.breaker.allows(self.clock.now()):
             raise StoreUnavailable("It has failed just now.")
         try:
-            opening = await self._open(user, cached, after, limit)
+            opening = await self._open(user, after, limit, has_something=has_something)
         except StoreUnavailable:
             self.breaker.failed(self.clock.now())
             raise
-        self.breaker.worked()
+        self.breaker.worked(self.clock.now())
         return opening
 
-    async def _open(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
-        has_something = after is None and cached is not None and cached.last is not None
+    async def _open(self, user: UserId, after: Place | None, limit: int, *, has_something: bool) -> Opening:
+        """`has_something`: a page to show instead, so it is not waited for as long."""
         began = self.clock.now()
         viewer, found = await self._known(user, has_something=has_something)
         if viewer is not None and after is None and (opening := self._holding(viewer, limit)) is not None:

@@ -1,34 +1,27 @@
-"""A breaker for the store: while it fails, whoever was shown something before gets that again without waiting."""
+"""A breaker for the store: while it fails, users who were shown a page before get it again without waiting."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-FAILURES = 5
-"""In a row. One slow answer is no reason to show others a partial page."""
-REST = timedelta(seconds=1)
-"""Between two tries while it is open."""
+from notifier.domain.breaker import CLOSED, Breaker, Failed, Succeeded, Terms, asked, told
+
+TERMS = Terms(failures=5, rest=timedelta(seconds=1), successes=1)
+"""One slow answer is no reason to show others a partial page."""
 
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """For one event loop. Who has nothing to show instead does not ask it."""
+    """For one event loop. Users who have nothing to show instead do not ask it."""
 
-    failures: int = 0
-    next_try: datetime | None = None
+    state: Breaker = CLOSED
 
     def allows(self, now: datetime) -> bool:
-        """Whether this caller may wait for the store; while the breaker is open, one caller per REST may."""
-        if self.failures < FAILURES:
-            return True
-        if self.next_try is not None and self.next_try - REST <= now < self.next_try:
-            return False
-        self.next_try = now + REST
-        return True
+        """Return whether this caller may wait for the store; while the breaker is open, one caller per rest may."""
+        self.state, allowed = asked(self.state, TERMS, now)
+        return allowed
 
     def failed(self, now: datetime) -> None:
-        self.failures += 1
-        if self.failures == FAILURES:
-            self.next_try = now + REST
+        self.state = told(self.state, TERMS, Failed(reason="The store does not answer."), now)
 
-    def worked(self) -> None:
-        self.failures = 0
+    def worked(self, now: datetime) -> None:
+        self.state = told(self.state, TERMS, Succeeded(), now)
