@@ -53,14 +53,13 @@ class Look:
             return None
         if after is None or found.news is None:
             await self.follower.catch_up()
+            self.position = found.position  # only now: without the store nobody knows what was missed before it
         else:
             for burst in found.news:
                 self.follower.subjects.hear(burst)
             self.position = found.position  # also where the store fails: partial pages go by the news alone
             await self.follower.keep_up()
         self.follower.viewers.connected(found.connection, self.follower.clock.now())
-        # Only now: where the store did not answer, the next look reads the same news again, or the store.
-        self.position = found.position
         return found
 
 

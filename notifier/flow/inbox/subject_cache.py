@@ -25,6 +25,10 @@ BURST_BYTES = 1_200
 """Measured with tracemalloc; a burst's text comes on top."""
 
 
+ReadBegin = tuple[int, datetime]
+"""The life of the cache and the time at which a read of the store began."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """A change of the last seconds."""
@@ -132,9 +136,9 @@ class SubjectCache:
         if not missing:
             return found
         self.burst_hits.missed.inc(len(missing))
-        life, began = self.life, self.clock.now()
+        began = self._begin_read()
         read = await self.loads.load(missing, self._read_bursts)
-        if life != self.life or not self._followed_since(began):  # they serve this caller, and nobody after
+        if not self._knows_changes_since(began):  # they serve this caller, and nobody after
             return {**found, **read}
         for burst in read.values():
             self._keep(burst)
@@ -165,7 +169,7 @@ class SubjectCache:
         return (await self._load([subject]))[subject]
 
     async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
-        began, life = self.clock.now(), self.life
+        began = self._begin_read()
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
         found = {
@@ -173,10 +177,10 @@ class SubjectCache:
             for subject, one in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
-            await self._add_unlisted(found, lists.as_of, life)
+            await self._add_unlisted(found, lists.as_of, began)
         if unproven := [subject for subject in subjects if subject not in found]:
-            found |= await self._from_store(unproven, life)
-        self._admit(found, followed=life == self.life and self._followed_since(began))
+            found |= await self._from_store(unproven, began)
+        self._admit(found, followed=self._knows_changes_since(began))
         return found
 
     async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
@@ -186,7 +190,7 @@ class SubjectCache:
         except CacheUnavailable:  # fails open: the store knows everything that the index lists
             return None
 
-    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, life: int) -> None:
+    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin) -> None:
         """Add what the index may lack: bursts that became readable after it was last compared with the store."""
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before([*found], None, RUN, None, as_of - VISIBLE_WITHIN)
@@ -194,21 +198,21 @@ class SubjectCache:
         if len(bursts) == RUN:  # older ones may be missing
             for news in found.values():
                 news.complete_since = max(news.complete_since, bursts[-1].opened_at + TICK)
-        self._fill(found, bursts, life)
+        self._fill(found, bursts, began)
 
-    async def _from_store(self, subjects: Sequence[Subject], life: int) -> Mapping[Subject, SubjectNews]:
+    async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectNews]:
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before(subjects, None, RUN)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         since = bursts[-1].opened_at + TICK if len(bursts) == RUN else FOR_EVER
         found = {subject: SubjectNews(subject=subject, complete_since=since, places=[]) for subject in subjects}
-        self._fill(found, bursts, life)
+        self._fill(found, bursts, began)
         return found
 
-    def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], life: int) -> None:
+    def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
         for burst in bursts:
             found[burst.key.subject].put(burst)
-            if life == self.life:
+            if self._knows_changes_since(began):
                 self._keep(burst)
 
     def _admit(self, found: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
@@ -249,6 +253,14 @@ class SubjectCache:
         if heard is None or not heard.newest:
             return kept
         return kept if kept is not None and kept.version > heard.burst.version else heard.burst
+
+    def _begin_read(self) -> ReadBegin:
+        return self.life, self.clock.now()
+
+    def _knows_changes_since(self, began: ReadBegin) -> bool:
+        """Whether what was read may be cached: every change since the read began is in `recent`."""
+        life, moment = began
+        return life == self.life and self._followed_since(moment)
 
     def _followed_since(self, moment: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= moment
