@@ -98,10 +98,12 @@ class RedisInboxVersions:
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(Kind.NEWS)
                 await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
-            remembered = self._read_remembered(users, answers[len(groups) :])
-            for answer in (*answers[: len(groups)], entries):
-                if isinstance(answer, Exception):
+            for answer in (*answers, entries):
+                if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
                     raise answer
+            if isinstance(entries, Exception):
+                raise entries
+            remembered = self._read_remembered(users, answers[len(groups) :])
             if after is None and not entries:
                 entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), {})]
         news, position = ((), _id(entries[-1])) if after is None else _read_news(entries, after)
