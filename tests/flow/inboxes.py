@@ -35,6 +35,16 @@ class Processes:
         return self.metrics.registry.get_sample_value(f"notifier_{name}_total", labels) or 0.0
 
 
+def both_shown() -> Processes:
+    """Kim follows nova, who was mentioned; both processes have shown it."""
+    stage = Stage()
+    stage.mention("nova")
+    stage.pass_time(minutes=1)
+    found = Processes(stage)
+    assert found.shown(0) == found.shown(1) == ["mention:nova#1"]
+    return found
+
+
 def inbox_of(reads: Reads, metrics: Metrics) -> Inbox:
     return reads.inbox(
         metrics=metrics,

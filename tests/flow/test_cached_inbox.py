@@ -16,7 +16,7 @@ from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.timeline import Timeline
 from notifier.testing.simulator.visits import driven
-from tests.flow.inboxes import KIM, Processes
+from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.stage import NOVA, Stage
 
 FIRST = BurstKey(NOVA, 1)
@@ -25,13 +25,7 @@ PATIENT = timedelta(minutes=1)
 
 @pytest.fixture
 def processes() -> Processes:
-    """Kim follows nova, who was mentioned; both processes have shown it."""
-    stage = Stage()
-    stage.mention("nova")
-    stage.pass_time(minutes=1)
-    found = Processes(stage)
-    assert found.shown(0) == found.shown(1) == [str(FIRST)]
-    return found
+    return both_shown()
 
 
 def test_warm_page_reads_no_store(processes: Processes) -> None:

@@ -8,7 +8,7 @@ from notifier.domain.event import DELETED_TYPE
 from notifier.domain.subject import BurstKey, UserId
 from notifier.ports.burst_changes import MOST
 from notifier.ports.timeline import Timeline
-from tests.flow.inboxes import KIM, Processes
+from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.stage import NOVA, Stage
 from tests.flow.suspended import Suspended, run_steps, run_to_end
 
@@ -17,13 +17,7 @@ FIRST = BurstKey(NOVA, 1)
 
 @pytest.fixture
 def processes() -> Processes:
-    """Kim follows nova, who was mentioned; both processes have shown it."""
-    stage = Stage()
-    stage.mention("nova")
-    stage.pass_time(minutes=1)
-    found = Processes(stage)
-    assert found.shown(0) == found.shown(1) == [str(FIRST)]
-    return found
+    return both_shown()
 
 
 def test_cache_stale_never_shown_after_subject_left_the_cache(processes: Processes) -> None:

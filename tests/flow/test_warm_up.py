@@ -15,7 +15,7 @@ def test_users_beyond_those_who_may_wait_are_dropped() -> None:
         warm_up = WarmUp(inbox=processes.inboxes[0], metrics=processes.metrics)
         for number in range(MOST_WAITING + 5):
             warm_up.add(UserId(f"nobody{number}"))
-        await warm_up.idle()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     asyncio.run(add_many())
     assert processes.count("inbox_warm_ups", result="dropped") == 5

@@ -34,11 +34,6 @@ class WarmUp:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def idle(self) -> None:
-        """Wait until nobody is left."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def _read_ahead(self) -> None:
         while self._waiting:
             user = self._waiting.popleft()
