@@ -1,13 +1,14 @@
 """Time and chance as the machine has them."""
 
+import time
 from datetime import UTC, datetime
 from uuid import uuid4
 
 
 class SystemClock:
     def now(self) -> datetime:
-        moment = datetime.now(UTC)
-        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        # Half the price of `datetime.now` and `replace`; an opened inbox asks several times.
+        return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
 
 class UuidNonces:

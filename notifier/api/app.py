@@ -6,15 +6,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar, Router
-from litestar.datastructures import MutableScopeHeaders, State
+from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.types import ControllerRouterHandler, Message, Scope
+from litestar.types import ControllerRouterHandler
 
 from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream, subjects
+from notifier.api.answer_headers import AnswerHeaders
 from notifier.api.demo import Backstage, backstage
 from notifier.api.edge import Edge, edge
 from notifier.api.fast_inbox import FastInbox
-from notifier.api.guards import LEFT, at_home, neighbours_or_services, operators, people, services, visitors
+from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.identity import Identity
 from notifier.api.keys import Keys
 from notifier.api.listening import HUB
@@ -23,8 +24,6 @@ from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
 from notifier.api.scopes import Scope as May
-from notifier.api.security_headers import NO_PAGE
-from notifier.domain.allowance import Allowance, seconds
 from notifier.system import Reads, System
 
 
@@ -60,7 +59,6 @@ def create(
         [*_routes(wired), *_of_the_demo(wired)],
         dependencies=given,
         exception_handlers=HANDLERS,
-        before_send=[as_it_is_named, with_what_is_left],
         on_startup=[begin],
         on_shutdown=[close],
         state=State({HUB: wired.hub}),
@@ -69,29 +67,11 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
-    app.asgi_handler = subjects.EncodedSubjects(app.asgi_handler)
+    app.asgi_handler = AnswerHeaders(subjects.EncodedSubjects(app.asgi_handler))
     if not system.settings.insecure_dev:  # there the routes decide who asks
         app.asgi_handler = FastInbox(app.asgi_handler, wired, wired.identity)
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
     return app
-
-
-async def as_it_is_named(message: Message, _: Scope) -> None:
-    """No browser guesses another type than the one we say, nor runs or frames what isn't a page of ours: an answer that
-    carries strangers' words is never a page."""
-    if message["type"] == "http.response.start":
-        headers = MutableScopeHeaders.from_message(message)
-        for name, value in NO_PAGE.items():
-            headers.setdefault(name, value)
-
-
-async def with_what_is_left(message: Message, scope: Scope) -> None:
-    """Of the limit, on whatever is answered: so that a client can slow down before it is refused."""
-    left = scope["state"].get(LEFT)
-    if message["type"] == "http.response.start" and isinstance(left, Allowance):
-        headers = MutableScopeHeaders.from_message(message)
-        headers["RateLimit-Policy"] = f'"{left.limit.name}";q={left.limit.most};w={seconds(left.limit.window)}'
-        headers["RateLimit"] = f'"{left.limit.name}";r={left.left};t={seconds(left.full_after)}'
 
 
 def _routes(wired: Edge) -> list[ControllerRouterHandler]:

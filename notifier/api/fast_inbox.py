@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
+from notifier.api.answer_headers import NO_PAGE, limit_headers
 from notifier.api.edge import Edge
 from notifier.api.guards import PREPAID
 from notifier.api.identity import Identity
 from notifier.api.inbox import PAGE_HEADERS, UNREAD_HEADERS, matches
 from notifier.api.rendering import RenderedPage, badge_json
-from notifier.api.security_headers import NO_PAGE
-from notifier.domain.allowance import Allowance, seconds
+from notifier.domain.allowance import Allowance
 from notifier.domain.subject import UserId
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
@@ -78,7 +78,7 @@ class FastInbox:
         with self.edge.timing():
             opening = await self.edge.inbox.open(user, limit=LIMIT)
         rendered = self.edge.renderer.first_page(user, opening)
-        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_left(left)]
+        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(left))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
         if if_none_match is not None and matches(if_none_match, rendered.tag):
@@ -87,7 +87,7 @@ class FastInbox:
 
     async def _unread(self, user: UserId, left: Allowance | None) -> Answer:
         badge = await self.edge.inbox.badge(user)
-        return 200, [*_UNREAD, *_left(left)], badge_json(badge)
+        return 200, [*_UNREAD, *_encoded(limit_headers(left))], badge_json(badge)
 
 
 def _is_plain(scope: HTTPScope) -> bool:
@@ -97,15 +97,6 @@ def _is_plain(scope: HTTPScope) -> bool:
 def _link(rendered: RenderedPage) -> bytes:
     assert rendered.next is not None
     return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), LIMIT)
-
-
-def _left(left: Allowance | None) -> list[Header]:
-    """What is left of the user's limit, so that a client can slow down before it is refused."""
-    if left is None:
-        return []
-    policy = f'"{left.limit.name}";q={left.limit.most};w={seconds(left.limit.window)}'
-    rate = f'"{left.limit.name}";r={left.left};t={seconds(left.full_after)}'
-    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", rate.encode())]
 
 
 async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:

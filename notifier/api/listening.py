@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NoReturn
 
+import uvloop
 from granian.constants import Interfaces
 from granian.log import LogLevels
 from granian.server.embed import Server
@@ -49,8 +50,8 @@ def listen(
     Raises PortTaken or BadSetting. When it returns, the process must `leave`.
     """
     taking = joined if port_is_reserved else reserved
-    with taking(host, port) as address:
-        asyncio.run(_listen(app, address, on_ready, beat))
+    with taking(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_listen(app, address, on_ready, beat))
 
 
 def leave() -> NoReturn:

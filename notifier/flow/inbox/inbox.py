@@ -108,20 +108,22 @@ class Inbox:
 
     async def _tried(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
         """As `_open`, but while the store fails, whoever was shown a page before is not kept waiting."""
-        has_something = after is None and self._last_page(cached) is not None
-        if has_something and not self.breaker.allows(self.clock.now()):
+        now = self.clock.now()
+        has_something = after is None and _last_page(cached, now) is not None
+        if has_something and not self.breaker.allows(now):
             raise StoreUnavailable("It has failed just now.")
         try:
-            opening = await self._open(user, after, limit, has_something=has_something)
+            opening = await self._open(user, after, limit, now, has_something=has_something)
         except StoreUnavailable:
             self.breaker.failed(self.clock.now())
             raise
-        self.breaker.worked(self.clock.now())
+        self.breaker.worked(now)
         return opening
 
-    async def _open(self, user: UserId, after: Place | None, limit: int, *, has_something: bool) -> Opening:
+    async def _open(
+        self, user: UserId, after: Place | None, limit: int, began: datetime, *, has_something: bool
+    ) -> Opening:
         """`has_something`: a page to show instead, so it is not waited for as long."""
-        began = self.clock.now()
         viewer, found = await self._known(user, has_something=has_something)
         if viewer is not None and after is None and (opening := self._holding(viewer, limit)) is not None:
             return self._renewed(viewer, opening, limit, began)
@@ -199,16 +201,12 @@ class Inbox:
     def _last_known(self, user: UserId, limit: int) -> Opening | None:
         """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
         cached, now = self.viewers.get(user), self.clock.now()
-        if cached is None or (last := self._last_page(cached)) is None:
+        if cached is None or (last := _last_page(cached, now)) is None:
             return None
         # A digest's bursts may have been taken back since, and it would take the store to tell.
         entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
         page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return Opening(page=page, badge=None, turn=0, valid_until=now)
-
-    def _last_page(self, cached: CachedViewer | None) -> Page | None:
-        last = cached.last if cached else None
-        return last if last and self.clock.now() - last.look.now <= LAST_KNOWN_FOR else None
 
     def _look(self, viewer: CachedViewer) -> Look:
         return Look(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
@@ -228,6 +226,11 @@ class Inbox:
 
     def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
         return Evaluation(look=look, after=after, limit=limit, source=self)
+
+
+def _last_page(cached: CachedViewer | None, now: datetime) -> Page | None:
+    last = cached.last if cached else None
+    return last if last and now - last.look.now <= LAST_KNOWN_FOR else None
 
 
 def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:

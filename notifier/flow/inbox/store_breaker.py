@@ -24,4 +24,5 @@ class StoreBreaker:
         self.state = told(self.state, TERMS, Failed(reason="The store does not answer."), now)
 
     def worked(self, now: datetime) -> None:
-        self.state = told(self.state, TERMS, Succeeded(), now)
+        if self.state is not CLOSED:
+            self.state = told(self.state, TERMS, Succeeded(), now)

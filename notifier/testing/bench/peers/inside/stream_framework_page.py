@@ -88,7 +88,10 @@ def main(path: str, users: str, items: str) -> None:
     sys.stdout = sys.stderr  # a library that prints must not spoil the line with the port
     connect(path)
     fill(int(users), int(items))
-    asyncio.run(serve(application()))
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(application()))
 
 
 if __name__ == "__main__":
