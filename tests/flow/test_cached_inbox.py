@@ -14,6 +14,7 @@ from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.page import Badge
 from notifier.ports.timeline import Timeline
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes, both_shown
@@ -41,6 +42,22 @@ def test_cold_page_reads_store_three_times() -> None:
     found = Processes(stage)
     found.open(0)
     assert found.count("inbox_store_calls") <= 3
+
+
+def test_older_bursts_that_a_badge_counted_are_read_once(processes: Processes) -> None:
+    for number in range(3):
+        processes.stage.pass_time(minutes=2)
+        processes.stage.mention("nova", of=f"older-{number}")
+    processes.stage.ground.pull.wipe()
+    subjects = processes.inboxes[0].subjects
+    subjects.begin()
+    subjects.run = 2
+    assert processes.open(0).badge == Badge(count=4, more=False)
+    before = processes.count("inbox_store_calls")
+    processes.stage.pass_time(seconds=61)
+    processes.stage.mention("nova", of="newest")
+    assert processes.open(0).badge == Badge(count=5, more=False)
+    assert processes.count("inbox_store_calls") == before
 
 
 def test_read_your_writes_everywhere_after_mark(processes: Processes) -> None:

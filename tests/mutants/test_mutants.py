@@ -22,6 +22,7 @@ OF_CACHES = {
     "cache_changing_facts_kept": "unfollow, cold",
     "cache_connection_not_compared": "unfollow, fail over",
     "cache_eviction_unnoticed": "retract, 4000 bytes, warm",
+    "cache_extended_over_a_gap": "mention, shallow",
     "cache_facts_kept_after_distrust": "unfollow without Redis",
     "cache_feed_begun_with_full_caches": "retract without Redis, idle, warm",
     "cache_feed_begun_with_old_bursts": "retract without Redis, idle, warm",

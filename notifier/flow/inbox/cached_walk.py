@@ -9,7 +9,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
-from notifier.flow.walk import BEFORE_ALL, RUN, place_of
+from notifier.flow.walk import RUN, place_of
 from notifier.ports.timeline import Place
 
 FIRST_RUN = 32
@@ -20,7 +20,7 @@ FIRST_RUN = 32
 class CachedWalk:
     """Gives runs of bursts like `Walk`, and leaves none out.
 
-    Memory lists every burst above the horizon: the latest `complete_since` of all subjects. Below it the store is read.
+    Memory lists every burst above the horizon: the latest `complete_to` of all subjects. Below it the store is read.
     """
 
     cache: SubjectCache
@@ -31,6 +31,8 @@ class CachedWalk:
     after: Place | None
     """Behind this place; afterwards behind the last burst given."""
     ended: bool = False
+    _lists: bool = True
+    """Whether a run from the store is read for all viewers, and listed."""
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
     _horizon: Place = field(init=False)
@@ -63,21 +65,27 @@ class CachedWalk:
         return run
 
     async def _from_store(self) -> Sequence[Burst]:
-        found = await self.cache.before(self.subjects, self.after, self.authors)
-        self.ended = len(found) < RUN
+        if self._lists and self.after is not None:
+            found = await self.cache.older(self.news, self.after)
+        else:
+            found = await self.cache.before(self.subjects, self.after, self.authors)
+        self.ended = len(found) < self.cache.run
         if found:
             self.after = place_of(found[-1])
-        return found
+        admitted = [burst for burst in found if self._admits(burst)]
+        # Where some are not for this viewer, the store passes them: any number of them is one read.
+        self._lists = len(admitted) == len(found)
+        return admitted
 
     def _look_for_horizon(self) -> None:
         """It rises when a subject gets more bursts than are listed, also while the walk goes on."""
-        self._horizon = Place(max((one.complete_since for one in self.news), default=FOR_EVER), BEFORE_ALL)
+        self._horizon = Place(*max((one.complete_to for one in self.news), default=FOR_EVER))
 
     def _places(self) -> Iterator[PlaceOf]:
-        """All places behind `after` and above the horizon, newest first."""
+        """All places behind `after` and down to the horizon, newest first."""
         below = None if self.after is None else (self.after.opened_at, self.after.burst)
-        since = self._horizon.opened_at
-        return heapq.merge(*(one.newest(below, since) for one in self.news if one.places), reverse=True)
+        down_to = (self._horizon.opened_at, self._horizon.burst)
+        return heapq.merge(*(one.newest(below, down_to) for one in self.news if one.places), reverse=True)
 
     def _relisted(self, keys: Sequence[BurstKey], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct places that the index had from before a re-stamp, and drop what the store does not have."""
@@ -93,4 +101,4 @@ class CachedWalk:
         self._in_memory = False
         if self.after is None or self.after > self._horizon:
             self.after = self._horizon
-        self.ended = self._horizon.opened_at == FOR_EVER
+        self.ended = self._horizon == Place(*FOR_EVER)

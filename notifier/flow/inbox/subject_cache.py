@@ -10,9 +10,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.subject import BurstKey, Subject, UserId
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, TICK, SubjectNews
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews
 from notifier.flow.page import Entry
-from notifier.flow.walk import RUN
+from notifier.flow.walk import BEFORE_ALL, RUN
 from notifier.ports.clock import Clock
 from notifier.ports.pull import PullReader, SubjectLists
 from notifier.ports.timeline import Place, Timeline
@@ -29,16 +29,6 @@ ReadBegin = tuple[int, datetime]
 """The life of the cache and the time at which a read of the store began."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """A change of the last seconds."""
-
-    burst: Burst
-    at: datetime
-    newest: bool
-    """False: a later state may exist that this process never heard of, so the burst is read before it is shown."""
-
-
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
     """For one event loop. Its follower applies every change; what it does not follow it does not answer from."""
@@ -50,6 +40,10 @@ class SubjectCache:
     loads: SharedLoads[BurstKey, Burst]
     subject_loads: SharedLoads[Subject, SubjectNews]
     most_bytes: int
+    run: int = RUN
+    """Bursts in one read of the store."""
+    most_places: int = KEPT_PLACES
+    """Listed of one subject."""
     turn: int = 0
     """Rises with every change to something cached, and with every subject that leaves the cache."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
@@ -108,7 +102,7 @@ class SubjectCache:
             self.turn += 1
             news.changed = self.turn
             self.size -= news.size
-            _place(news, heard)
+            news.hear(heard)
             self.size += news.size
         if newest and (news or kept):
             self._keep(burst)
@@ -152,12 +146,27 @@ class SubjectCache:
         heard, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
         return _latest(entry, heard.burst if heard else None, kept)
 
+    async def older(self, news: Sequence[SubjectNews], after: Place) -> Sequence[Burst]:
+        """Read the next run of all bursts from the store, and list it: the next walk finds it in memory.
+
+        Raises StoreUnavailable.
+        """
+        began = self._begin_read()
+        self.metrics.inbox_store_calls.inc()
+        bursts = await self.timeline.before([one.subject for one in news], after, self.run)
+        self.metrics.inbox_burst_loads.inc(len(bursts))
+        if self._knows_changes_since(began):
+            for burst in bursts:
+                self._keep(burst)
+            self._extend(news, (after.opened_at, after.burst), bursts)
+        return bursts
+
     async def before(
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the next run from the store. Raises StoreUnavailable."""
+        """Read the next run of those that are for the authors' followers. Raises StoreUnavailable."""
         self.metrics.inbox_store_calls.inc()
-        return await self.timeline.before(subjects, after, RUN, authors)
+        return await self.timeline.before(subjects, after, self.run, authors)
 
     async def _read_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
@@ -173,7 +182,7 @@ class SubjectCache:
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
         found = {
-            subject: SubjectNews(subject=subject, complete_since=one.complete_since, places=[*reversed(one.places)])
+            subject: self._news(subject, (one.complete_since, BEFORE_ALL), [*reversed(one.places)])
             for subject, one in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
@@ -193,21 +202,28 @@ class SubjectCache:
     async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin) -> None:
         """Add what the index may lack: bursts that became readable after it was last compared with the store."""
         self.metrics.inbox_store_calls.inc()
-        bursts = await self.timeline.before([*found], None, RUN, None, as_of - VISIBLE_WITHIN)
+        bursts = await self.timeline.before([*found], None, self.run, None, as_of - VISIBLE_WITHIN)
         self.metrics.inbox_burst_loads.inc(len(bursts))
-        if len(bursts) == RUN:  # older ones may be missing
+        if len(bursts) == self.run:  # older ones may be missing
             for news in found.values():
-                news.complete_since = max(news.complete_since, bursts[-1].opened_at + TICK)
+                news.complete_to = max(news.complete_to, _place(bursts[-1]))
         self._fill(found, bursts, began)
 
     async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectNews]:
         self.metrics.inbox_store_calls.inc()
-        bursts = await self.timeline.before(subjects, None, RUN)
+        bursts = await self.timeline.before(subjects, None, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
-        since = bursts[-1].opened_at + TICK if len(bursts) == RUN else FOR_EVER
-        found = {subject: SubjectNews(subject=subject, complete_since=since, places=[]) for subject in subjects}
+        complete_to = self._end(bursts)
+        found = {subject: self._news(subject, complete_to, []) for subject in subjects}
         self._fill(found, bursts, began)
         return found
+
+    def _news(self, subject: Subject, complete_to: PlaceOf, places: list[PlaceOf]) -> SubjectNews:
+        return SubjectNews(subject=subject, complete_to=complete_to, places=places, most=self.most_places)
+
+    def _end(self, run: Sequence[Burst]) -> PlaceOf:
+        """Down to where a read of the store brought all bursts."""
+        return _place(run[-1]) if len(run) == self.run else FOR_EVER
 
     def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
         for burst in bursts:
@@ -215,11 +231,29 @@ class SubjectCache:
             if self._knows_changes_since(began):
                 self._keep(burst)
 
+    def _extend(self, news: Sequence[SubjectNews], after: PlaceOf, bursts: Sequence[Burst]) -> None:
+        """List the bursts behind a place where nothing is missing before it, and the changes there since they were
+        read."""
+        whole = [one for one in news if one.complete_to <= after]
+        cached = {one.subject: one for one in whole if self.subjects.get(one.subject) is one}
+        changes = [heard for heard in self.recent.values() if _place(heard.burst) < after]
+        for one in cached.values():
+            self.size -= one.size
+            one.complete_to = min(one.complete_to, self._end(bursts))
+        for burst in bursts:
+            if extended := cached.get(burst.key.subject):
+                extended.put(self._known(burst.key) or burst)
+        for heard in changes:
+            if extended := cached.get(heard.burst.key.subject):
+                extended.hear(heard)
+        self.size += sum(one.size for one in cached.values())
+        self._evict()
+
     def _admit(self, found: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
         """Put them into the cache with all changes that came in while they were read."""
         for heard in self.recent.values():
             if news := found.get(heard.burst.key.subject):
-                _place(news, heard)
+                news.hear(heard)
         for news in found.values():
             news.followed = followed
             if not followed:  # changes that came in since may be lost: it serves the one who asked, and nobody after
@@ -285,10 +319,8 @@ class SubjectCache:
                 self.size -= news.size
 
 
-def _place(news: SubjectNews, heard: Heard) -> None:
-    """List the burst, unless it may have moved since it was told of."""
-    if heard.newest or not news.has(heard.burst.key):
-        news.put(heard.burst)
+def _place(burst: Burst) -> PlaceOf:
+    return burst.opened_at, burst.key
 
 
 def _latest(burst: Burst, *others: Burst | None) -> Burst:

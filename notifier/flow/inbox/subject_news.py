@@ -7,18 +7,29 @@ from datetime import UTC, datetime, timedelta
 
 from notifier.domain.burst import Burst
 from notifier.domain.subject import BurstKey, Subject
+from notifier.flow.walk import BEFORE_ALL
 
-KEPT_PLACES = 64
-"""Bursts listed per subject, as many as the pull index keeps."""
+KEPT_PLACES = 128
+"""Bursts listed per subject: a badge of 99+ is counted without a read."""
 SUBJECT_BYTES, PLACE_BYTES = 600, 200
 """Measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
 """How far the clocks of two machines may differ (see SETTLED_AFTER)."""
 TICK = timedelta(milliseconds=1)
-FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
-
 PlaceOf = tuple[datetime, BurstKey]
+"""As a Place, and cheaper to compare."""
+FOR_EVER: PlaceOf = datetime(1970, 1, 1, tzinfo=UTC), BEFORE_ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A change of the last seconds."""
+
+    burst: Burst
+    at: datetime
+    newest: bool
+    """False: a later state may exist that this process never heard of, so the burst is read before it is shown."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -26,10 +37,11 @@ class SubjectNews:
     """What is known of one subject. While it is in the cache, every change to its bursts is applied to it."""
 
     subject: Subject
-    complete_since: datetime
-    """Every burst that opened at or after it is listed."""
+    complete_to: PlaceOf
+    """Every burst that stands there or above is listed."""
     places: list[PlaceOf]
     """Oldest first."""
+    most: int = KEPT_PLACES
     changed: int = 0
     """The cache's turn at the latest change."""
     followed: bool = True
@@ -39,11 +51,11 @@ class SubjectNews:
     def size(self) -> int:
         return SUBJECT_BYTES + PLACE_BYTES * len(self.places)
 
-    def newest(self, below: PlaceOf | None, since: datetime) -> Iterator[PlaceOf]:
-        """Iterate over the places that opened at or after `since` and stand below the given one, newest first."""
+    def newest(self, below: PlaceOf | None, down_to: PlaceOf) -> Iterator[PlaceOf]:
+        """Iterate over the places below the first and down to the second, newest first."""
         places = self.places
         at = len(places) if below is None else bisect_left(places, below)
-        while at > 0 and places[at - 1][0] >= since:
+        while at > 0 and places[at - 1] >= down_to:
             at -= 1
             yield places[at]
 
@@ -64,17 +76,22 @@ class SubjectNews:
             self.put(burst)
         return True
 
+    def hear(self, heard: Heard) -> None:
+        """List the burst, unless it may have moved since it was told of."""
+        if heard.newest or not self.has(heard.burst.key):
+            self.put(heard.burst)
+
     def put(self, burst: Burst) -> None:
         """List the burst where it belongs now; a re-stamped burst moves."""
         place = (burst.opened_at, burst.key)
         if self.lists(place):
             return
         self.places = [known for known in self.places if known[1] != burst.key]
-        if burst.opened_at >= self.complete_since:
+        if place >= self.complete_to:
             insort(self.places, place)
-        if len(self.places) > KEPT_PLACES:
-            dropped, _ = self.places.pop(0)
-            self.complete_since = dropped + TICK
+        if len(self.places) > self.most:
+            del self.places[0]
+            self.complete_to = self.places[0]
 
 
 def unchanged_since(turn: int, news: Iterable[SubjectNews]) -> bool:

@@ -157,6 +157,13 @@ def small(world: World, bytes: int) -> None:
         inbox.subjects.most_bytes = bytes
 
 
+def shallow(world: World) -> None:
+    """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
+    empty_index(world)
+    for inbox in world.inboxes:
+        inbox.subjects.run = inbox.subjects.most_places = 1
+
+
 def without_redis(writer: Writer) -> Writer:
     def write(world: World) -> None:
         redis_away(world)
@@ -236,4 +243,19 @@ def _in_small_caches() -> Iterator[tuple[str, Scenario]]:
                 )
 
 
-SCENARIOS = dict([*_without_faults(), *_with_lost_versions(), *_without_redis(), *_in_small_caches()])
+def _with_shallow_lists() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in OF_BURSTS.items():
+        scenario = Scenario(writer=writer, start=Start.COLD, others={"another": another}, prepare=shallow)
+        yield f"{name}, shallow", scenario
+        yield f"{name}, shallow, lee", replace(scenario, others={"lee": lee}, switches=1)
+
+
+SCENARIOS = dict(
+    [
+        *_without_faults(),
+        *_with_lost_versions(),
+        *_without_redis(),
+        *_in_small_caches(),
+        *_with_shallow_lists(),
+    ]
+)

@@ -52,9 +52,11 @@ class History:
     def _opened(self, subjects: Sequence[Subject], place: int) -> Sequence[tuple[Subject, datetime]]:
         """When each subject's burst opened; bursts of the first place from the end are the youngest."""
         newest = self.ports.clock.now() - SETTLED - APART * (place - 1)
-        ages = np.random.default_rng([self.seed, place]).uniform(0, APART.total_seconds(), size=len(subjects))
+        longest = APART // timedelta(milliseconds=1)  # stores keep milliseconds
+        ages = np.random.default_rng([self.seed, place]).integers(0, longest, size=len(subjects))
         return [
-            (subject, newest - timedelta(seconds=age)) for subject, age in zip(subjects, ages.tolist(), strict=True)
+            (subject, newest - timedelta(milliseconds=age))
+            for subject, age in zip(subjects, ages.tolist(), strict=True)
         ]
 
     def _decided(self, head: Head, at: datetime, offsets: Iterator[int]) -> Head:
