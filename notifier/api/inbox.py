@@ -27,6 +27,9 @@ LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
 """A page's worth."""
 
+FAILED = "notifier.failed"
+"""In the scope of a request: how the store failed before it came to the routes."""
+
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
 Limit = Annotated[int, QueryParameter(ge=1, le=100)]
 
@@ -59,6 +62,7 @@ class Marking(msgspec.Struct, kw_only=True):
 @get("/", responses=described(400, 401, 403, 404, 429, 503))
 async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = 20) -> Response[InboxBody | None]:
     """A page, newest first, and the badge of the same moment."""
+    _raise_failure(request)
     user = request.user
     after = edge.opaque.place(user, cursor) if cursor is not None else None
     with edge.timing():
@@ -79,6 +83,7 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
 @get("/unread", responses=described(401, 403, 404, 429, 503))
 async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     """How many items are unread; `more` beyond what is counted."""
+    _raise_failure(request)
     badge = await edge.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
 
@@ -112,6 +117,12 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
     bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await edge.inbox.mark(request.user, bursts, Mark(data.mark))
     edge.hub.changed(request.user, bursts)
+
+
+def _raise_failure(request: Call) -> None:
+    # Popped: an error that its own request keeps would be freed by the collector alone.
+    if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
+        raise error
 
 
 def badge_body(badge: Badge) -> BadgeBody:

@@ -226,6 +226,13 @@ def test_a_badge_that_cant_be_counted_is_503(edge: Edge) -> None:
     assert response.headers["retry-after"] == "1"
 
 
+def test_store_that_fails_is_asked_once_for_a_request(edge: Edge) -> None:
+    """The short way in front of the routes has asked it."""
+    edge.house.broken.store = StoreUnavailable()
+    edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
+    assert edge.house.metrics.registry.get_sample_value("notifier_inbox_feed_reads_total") == 1
+
+
 def test_who_doesnt_exist_or_was_deleted_has_no_inbox(edge: Edge) -> None:
     for user in ("nobody", "gone"):
         assert_problem(edge.inbox(user), 404, "not_found")

@@ -32,6 +32,10 @@ class Command:
     def queue(self, pipe: Any) -> None:
         getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
 
+    def words(self) -> tuple[Any, ...]:
+        assert self.name == "hmget", "others are named differently as methods, or have options"
+        return self.name, self.key, *self.arguments[0]
+
     def answer(self, said: Any, garbage: GarbageCount) -> Any:
         return said
 
@@ -51,6 +55,10 @@ class ScriptCall:
             pipe.eval(self.script.text, 1, self.key, *self.arguments)
         else:
             pipe.evalsha(self.script.digest, 1, self.key, *self.arguments)
+
+    def words(self) -> tuple[Any, ...]:
+        name, script = ("eval", self.script.text) if self.whole else ("evalsha", self.script.digest)
+        return name, script, 1, self.key, *self.arguments
 
     def answer(self, said: Any, garbage: GarbageCount) -> Any:
         found, *answers = said
@@ -94,20 +102,26 @@ def ask(client: Client, calls: Sequence[Call]) -> list[Any]:
 
 
 async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
-    """As `ask` does."""
+    """As `ask` does; one server is asked together with others who ask it now."""
     rounds = _rounds(calls, client.garbage)
     with client.answered():
         try:
             batch = next(rounds)
             while True:
-                async with client.pipeline(transaction=False) as pipe:
-                    for call in batch:
-                        call.queue(pipe)
-                    answers = await pipe.execute(raise_on_error=False)
-                batch = rounds.send(answers)
+                batch = rounds.send(await _send(client, batch))
         except StopIteration as end:
             found: list[Any] = end.value
             return found
+
+
+async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
+    if client.shared is not None:
+        return await client.shared.ask([call.words() for call in batch])
+    async with client.pipeline(transaction=False) as pipe:
+        for call in batch:
+            call.queue(pipe)
+        answers: list[Any] = await pipe.execute(raise_on_error=False)
+        return answers
 
 
 def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[Call], list[Any], list[Any]]:

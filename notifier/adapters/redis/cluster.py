@@ -210,6 +210,7 @@ class AsyncClusterClient(_Mapped):
     def __init__(self, at: Several) -> None:
         super().__init__(at)
         self._nodes: dict[Host, AsyncClient] = {}
+        self.shared = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def asked(*given: Any, **named: Any) -> Any:

@@ -1,22 +1,13 @@
-"""One connection for look-ups that come one after another: no pool, no pipeline object, half of the client's work.
-
-Measured with redis-py 8.1 and hiredis: 17 keys and the news cost 200 µs of this process's time, and 390 µs by a
-pipeline from a pool.
-"""
+"""Exchanges: look-ups that come one after another, on one connection to each server."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import redis
-from redis.exceptions import ResponseError
-
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.client import AsyncClient
 from notifier.adapters.redis.cluster import AsyncClusterClient
-
-Command = tuple[Any, ...]
-"""Its name in small letters, then its arguments; the first is the key."""
+from notifier.adapters.redis.connection import Command, OneConnection
 
 
 class Exchange(Protocol):
@@ -35,48 +26,6 @@ class Exchange(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-class OneConnection:
-    """To one server, or to the primary that sentinels name."""
-
-    def __init__(self, pool: "redis.asyncio.ConnectionPool", within: float) -> None:
-        self._pool = pool
-        self._within = within
-        self._connection: Any = None
-        self.connections = 0
-
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        connection = self._connection
-        if connection is None:
-            connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
-            self.connections += 1
-        whole = False
-        try:
-            async with asyncio.timeout(self._within):
-                if not connection.is_connected:
-                    await connection.connect()
-                await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-                answers = [await _answer(connection) for _ in commands]
-            whole = True
-        except TimeoutError as error:
-            raise redis.TimeoutError(f"No answer within {self._within:g} s.") from error
-        finally:
-            if not whole:  # also when the task is cancelled: an answer that is still on its way is nobody's
-                await self.close()
-        return answers
-
-    async def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
-
-
-async def _answer(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error
 
 
 class ClusterConnections:

@@ -9,6 +9,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from notifier.adapters.redis.breaker import TIMEOUT, Breaker
+from notifier.adapters.redis.connection import OneConnection, SharedConnection
 from notifier.adapters.redis.garbage import GarbageCount
 
 READERS = 64
@@ -38,10 +39,19 @@ class Line(redis.asyncio.BlockingConnectionPool):
 
 
 class AsyncClient(redis.asyncio.Redis):
+    """For one event loop."""
+
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.answered = Breaker().answered
         self.garbage = GarbageCount()
+        self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, TIMEOUT))
+        """For short questions of many requests at once; a cluster has none."""
+
+    async def aclose(self, *given: Any, **named: Any) -> None:
+        if self.shared is not None:
+            await self.shared.close()
+        await super().aclose(*given, **named)
 
 
 def patience() -> dict[str, Any]:

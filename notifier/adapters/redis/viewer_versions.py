@@ -11,7 +11,8 @@ from redis.exceptions import ResponseError
 from notifier.adapters.redis.calls import Command as RedisCommand
 from notifier.adapters.redis.client import AsyncClient, Client
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.exchange import Command, exchange
+from notifier.adapters.redis.connection import Command
+from notifier.adapters.redis.exchange import exchange
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
@@ -119,7 +120,13 @@ class RedisInboxVersions:
 
     async def remember(self, viewer: RememberedViewer) -> None:
         with self._client.answered():
-            await self._client.set(viewer_key(viewer.viewer.user), pack(viewer), px=REMEMBERED_FOR // _MILLISECOND)
+            key, lasting = viewer_key(viewer.viewer.user), REMEMBERED_FOR // _MILLISECOND
+            if self._client.shared is not None:
+                [said] = await self._client.shared.ask([("set", key, pack(viewer), "px", lasting)])
+                if isinstance(said, Exception):
+                    raise said
+            else:
+                await self._client.set(key, pack(viewer), px=lasting)
 
     async def close(self) -> None:
         await self._exchange.close()
@@ -156,6 +163,8 @@ class RedisInboxVersions:
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.answered():
+            if self._client.shared is not None:
+                return _count(self._client, await self._client.shared.ask([("eval", *call) for call in calls]))
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
@@ -201,6 +210,9 @@ def _call(script: Script, group: Group, name: str, lasting: timedelta) -> Sequen
 
 def _count(client: Client | AsyncClient, answers: list[Any]) -> list[Any]:
     """Count the garbage that the scripts replaced, and return their answers."""
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
     client.garbage.add(Kind.VERSION, sum(garbage for garbage, *_ in answers))
     return answers
 
