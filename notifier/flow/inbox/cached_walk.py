@@ -12,6 +12,7 @@ from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
 from notifier.flow.walk import RUN, place_of
 from notifier.ports.timeline import Place
 
+_THE_END = Place(*FOR_EVER)
 FIRST_RUN = 32
 """A page of 20, the one behind it, and some that its viewer may not see."""
 
@@ -20,7 +21,8 @@ FIRST_RUN = 32
 class CachedWalk:
     """Gives runs of bursts like `Walk`, and leaves none out.
 
-    Memory lists every burst above the horizon: the latest `complete_to` of all subjects. Below it the store is read.
+    Memory lists every burst down to the horizon, the latest `complete_to` of all subjects. Whose lists end there are
+    extended from the store, for all viewers; where that does not help, the store is read for this one.
     """
 
     cache: SubjectCache
@@ -31,8 +33,6 @@ class CachedWalk:
     after: Place | None
     """Behind this place; afterwards behind the last burst given."""
     ended: bool = False
-    _lists: bool = True
-    """Whether a run from the store is read for all viewers, and listed."""
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
     _horizon: Place = field(init=False)
@@ -58,24 +58,33 @@ class CachedWalk:
             if self._relisted(keys, bursts):
                 continue
             run += [burst for key in keys if (burst := bursts.get(key)) and self._admits(burst)]
+            if keys and keys[-1] in bursts:
+                self.after = place_of(bursts[keys[-1]])
             if len(keys) < wanted:
-                self._leave_memory()
-                break
-            self.after = place_of(bursts[keys[-1]]) if keys[-1] in bursts else self.after
+                if self._horizon == _THE_END:
+                    self.ended = True
+                elif not run:
+                    await self._extend()
+                if run or self.ended or not self._in_memory:
+                    break
         return run
 
+    async def _extend(self) -> None:
+        """Lower the horizon, or leave memory where the lists take no more. Raises StoreUnavailable."""
+        before = self._horizon
+        await self.cache.extend([one for one in self.news if one.complete_to > FOR_EVER], before)
+        self._look_for_horizon()
+        if self._horizon >= before:
+            self._in_memory = False
+            if self.after is None or self.after > before:
+                self.after = before
+
     async def _from_store(self) -> Sequence[Burst]:
-        if self._lists and self.after is not None:
-            found = await self.cache.older(self.news, self.after)
-        else:
-            found = await self.cache.before(self.subjects, self.after, self.authors)
+        found = await self.cache.before(self.subjects, self.after, self.authors)
         self.ended = len(found) < self.cache.run
         if found:
             self.after = place_of(found[-1])
-        admitted = [burst for burst in found if self._admits(burst)]
-        # Where some are not for this viewer, the store passes them: any number of them is one read.
-        self._lists = len(admitted) == len(found)
-        return admitted
+        return found
 
     def _look_for_horizon(self) -> None:
         """It rises when a subject gets more bursts than are listed, also while the walk goes on."""
@@ -96,9 +105,3 @@ class CachedWalk:
 
     def _admits(self, burst: Burst) -> bool:
         return burst.restricted_to is None or burst.restricted_to in self.authors
-
-    def _leave_memory(self) -> None:
-        self._in_memory = False
-        if self.after is None or self.after > self._horizon:
-            self.after = self._horizon
-        self.ended = self._horizon == Place(*FOR_EVER)

@@ -146,11 +146,8 @@ class SubjectCache:
         heard, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
         return _latest(entry, heard.burst if heard else None, kept)
 
-    async def older(self, news: Sequence[SubjectNews], after: Place) -> Sequence[Burst]:
-        """Read the next run of all bursts from the store, and list it: the next walk finds it in memory.
-
-        Raises StoreUnavailable.
-        """
+    async def extend(self, news: Sequence[SubjectNews], after: Place) -> None:
+        """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
         began = self._begin_read()
         self.metrics.inbox_store_calls.inc()
         bursts = await self.timeline.before([one.subject for one in news], after, self.run)
@@ -159,7 +156,6 @@ class SubjectCache:
             for burst in bursts:
                 self._keep(burst)
             self._extend(news, (after.opened_at, after.burst), bursts)
-        return bursts
 
     async def before(
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]

@@ -19,7 +19,7 @@ from notifier.testing.trial import Tell
 ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200
 """VIPs in a round. Nobody is measured in two rounds."""
-OTHERS = 300
+OTHERS = 2_000
 """Users who open before, so that code, connections and popular bursts of the new process are warm."""
 WITHIN = 60.0
 """Seconds for the opens of a round that aren't measured."""
