@@ -33,7 +33,7 @@ class Answers:
 
     def ask(self, at_once: int) -> None:
         """Ask the first questions. Each answer asks the next one."""
-        for _ in range(at_once):
+        for _ in range(min(at_once, len(self._questions))):
             self._next()
 
     def stop(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
@@ -15,6 +15,12 @@ LATE = 0.05
 
 COLD = 5
 """Times as long a page may take that has nothing to fall back to: an error helps nobody who waits for a first page."""
+
+
+AT_ONCE, MOST_WAITING = 50, 1_000
+"""Cold pages that are read at once, and that wait for it: a thousand at once would all be late."""
+WAITS = 4.0
+"""Seconds that a cold page waits before it is read."""
 
 
 class Deadline(Protocol):
@@ -49,15 +55,42 @@ class Timer:
             self._call()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageDeadline:
     """For one event loop."""
 
     within: timedelta
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _waiting: int = 0
 
     @asynccontextmanager
     async def limit(self, *, cold: bool) -> AsyncIterator[None]:
-        loop, within = asyncio.get_running_loop(), self.within * (COLD if cold else 1)
+        if not cold:
+            async with self._timed(self.within):
+                yield
+            return
+        await self._take_place()
+        try:
+            async with self._timed(self.within * COLD):
+                yield
+        finally:
+            self._places.release()
+
+    async def _take_place(self) -> None:
+        if self._waiting >= MOST_WAITING:
+            raise StoreUnavailable(f"{self._waiting} others wait already.")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(WAITS):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(f"Others were read for {WAITS:g} s.") from error
+        finally:
+            self._waiting -= 1
+
+    @asynccontextmanager
+    async def _timed(self, within: timedelta) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
                 timer = Timer.start(within, lambda: scope.reschedule(loop.time()))

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from notifier.domain.marks import Marks
 from notifier.domain.subject import Member, UserId
@@ -22,6 +22,8 @@ from notifier.telemetry import Hits
 
 FACTS_KEPT = REMEMBERED_FOR
 """Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
+SPREAD = 60
+"""Seconds over which the facts of users who came at once are read anew."""
 PAGES_KEPT = 2
 """Openings per viewer: clients of one user may ask for pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
@@ -92,6 +94,10 @@ class CachedViewer:
             + 100 * len(self.viewer.blocked)
             + ITEM_BYTES * items
         )
+
+
+def kept_for(member: Member) -> timedelta:
+    return FACTS_KEPT - timedelta(seconds=member % SPREAD)
 
 
 def viewer_scopes(member: Member) -> tuple[Scope, Scope]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.subject import Member, UserId
 from notifier.flow.inbox.looks import Looks
-from notifier.flow.inbox.viewer_cache import FACTS_KEPT, CachedViewer, ViewerCache, viewer_scopes
+from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for, viewer_scopes
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.people import Facts, People
 from notifier.ports.viewer_versions import InboxVersions, RememberedViewer, VersionLook
@@ -91,7 +91,7 @@ class ViewerFacts:
             self.metrics.outages.labels("cache").inc()
 
     def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
-        if cached is not None and cached.proved_by(found) and now < cached.read_at + FACTS_KEPT:
+        if cached is not None and cached.proved_by(found) and now < cached.read_at + kept_for(cached.member):
             self.viewers.hits.hit.inc()
             return cached
         self.viewers.hits.missed.inc()
