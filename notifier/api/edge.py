@@ -54,6 +54,7 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.log import Record
 from notifier.system import Reads, System
+from notifier.telemetry import Hits
 
 RECENT_AT_ONCE = 500
 """Bursts in one read of the store: some milliseconds."""
@@ -194,7 +195,7 @@ def edge(
         gaps=reads.gap_fetch(),
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=system.metrics),
-        renderer=Renderer(opaque=opaque),
+        renderer=Renderer(opaque=opaque, hits=Hits(system.metrics.inbox_cache, "items")),
         asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,

@@ -11,7 +11,7 @@ from notifier.api.tokens import Holder, Tokens, issue, tokens_of
 from notifier.api.verified_tokens import VerifiedTokens
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
-from notifier.telemetry import Metrics
+from notifier.telemetry import Hits, Metrics
 
 __all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
 
@@ -21,7 +21,7 @@ class Identity:
     keys: Keys = field(repr=False)
     tokens: Tokens
     doorman: Doorman
-    verified: VerifiedTokens = field(default_factory=VerifiedTokens)
+    verified: VerifiedTokens
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
         """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
@@ -56,7 +56,8 @@ class Identity:
 def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
     """Connects to nothing. Raises BadSetting."""
     doorman = Doorman(KeyBook.of(settings, keys))
-    return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman)
+    verified = VerifiedTokens(Hits(metrics.inbox_cache, "tokens"))
+    return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman, verified=verified)
 
 
 def _bearer(authorization: str | None) -> str:

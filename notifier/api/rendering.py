@@ -17,6 +17,7 @@ from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.live import Told
 from notifier.flow.page import Badge, Item, Page, Shown
+from notifier.telemetry import Hits
 
 MOST_BURSTS = 10_000
 """About 6 MB."""
@@ -61,11 +62,14 @@ class RenderedPage:
         return same and self.badge == badge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Renderer:
     """For one event loop."""
 
     opaque: Opaque
+    hits: Hits
+    encoded: int = 0
+    """Items that were not there from before."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The common part of each, without its braces."""
 
@@ -85,7 +89,10 @@ class Renderer:
             ids, items, cursor = before.ids, before.items, before.next
         else:
             ids = self._ids(user, page.items, before.ids if before else {})
+            before_these = self.encoded
             items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
+            self.hits.missed.inc(self.encoded - before_these)
+            self.hits.hit.inc(len(page.items) - self.encoded + before_these)
             cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
         return RenderedPage(
             page=page,
@@ -106,6 +113,7 @@ class Renderer:
     def _item(self, item: Shown, id: str, now: datetime) -> bytes:
         common = self._common(item, now) if isinstance(item, Item) else None
         if common is None:
+            self.encoded += 1
             return msgspec.json.encode(item_body(item, id, now))
         unread = TRUE if item.unread else FALSE
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
@@ -118,6 +126,7 @@ class Renderer:
         known = self._bursts.get(burst.key)
         if known is not None and known[0] is burst:
             return known[1]
+        self.encoded += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
         if len(self._bursts) > MOST_BURSTS:

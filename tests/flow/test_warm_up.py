@@ -3,8 +3,9 @@
 import asyncio
 
 from notifier.domain.subject import UserId
+from notifier.flow.inbox.store_breaker import TERMS
 from notifier.flow.inbox.warm_up import MOST_WAITING, WarmUp
-from tests.flow.inboxes import Processes
+from tests.flow.inboxes import KIM, Processes
 from tests.flow.stage import Stage
 
 
@@ -20,3 +21,25 @@ def test_users_beyond_those_who_may_wait_are_dropped() -> None:
     asyncio.run(add_many())
     assert processes.count("inbox_warm_ups", result="dropped") == 5
     assert processes.count("inbox_warm_ups", result="failed") == MOST_WAITING
+
+
+def test_user_who_waits_already_is_read_once() -> None:
+    processes = Processes(Stage())
+
+    async def add_twice() -> None:
+        warm_up = WarmUp(inbox=processes.inboxes[0], metrics=processes.metrics)
+        for _ in range(2):
+            warm_up.add(KIM)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(add_twice())
+    assert [processes.count("inbox_warm_ups", result=result) for result in ("done", "known")] == [1, 0]
+
+
+def test_nobody_is_read_ahead_while_the_store_fails() -> None:
+    processes = Processes(Stage())
+    inbox, now = processes.inboxes[0], processes.stage.ground.clock.now()
+    for _ in range(TERMS.failures):
+        inbox.breaker.failed(now)
+    WarmUp(inbox=inbox, metrics=processes.metrics).add(KIM)
+    assert processes.count("inbox_warm_ups", result="dropped") == 1

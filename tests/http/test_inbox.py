@@ -226,6 +226,30 @@ def test_a_badge_that_cant_be_counted_is_503(edge: Edge) -> None:
     assert response.headers["retry-after"] == "1"
 
 
+def test_each_tier_of_the_caches_has_a_hit_rate_and_a_time(edge: Edge) -> None:
+    edge.mention()
+    for user in ("u1", "u1", "u2"):
+        assert len(edge.inbox(user).json()["items"]) == 1
+    registry = edge.house.metrics.registry
+    counted = {
+        (tier, result): registry.get_sample_value("notifier_inbox_cache_total", {"tier": tier, "result": result})
+        for tier in ("tokens", "pages", "viewers", "items")
+        for result in ("hit", "miss")
+    }
+    assert counted == {
+        ("tokens", "hit"): 1,
+        ("tokens", "miss"): 2,
+        ("pages", "hit"): 1,
+        ("pages", "miss"): 0,
+        ("viewers", "hit"): 1,
+        ("viewers", "miss"): 2,
+        ("items", "hit"): 1,
+        ("items", "miss"): 1,
+    }
+    for tier in ("redis", "store"):
+        assert registry.get_sample_value("notifier_inbox_seconds_count", {"tier": tier})
+
+
 def test_store_that_fails_is_asked_once_for_a_request(edge: Edge) -> None:
     """The short way in front of the routes has asked it."""
     edge.house.broken.store = StoreUnavailable()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.client import AsyncClient
-from notifier.adapters.redis.cluster import AsyncClusterClient
+from notifier.adapters.redis.cluster import AsyncClusterClient, Map
 from notifier.adapters.redis.connection import Command, OneConnection
 
 
@@ -35,13 +35,20 @@ class ClusterConnections:
         self._client = client
         self._within = within
         self._nodes: dict[Host, OneConnection] = {}
+        self._map: Map | None = None
+        self._maps = 0
 
     @property
     def connections(self) -> int:
-        return sum(node.connections for node in self._nodes.values())
+        """A new map counts as well: a node that gets slots back may be asked on a connection from before."""
+        return self._maps + sum(node.connections for node in self._nodes.values())
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        parted = (await self._client.mapped()).parted([(name, tuple(given), {}) for name, *given in commands])
+        found = await self._client.mapped()
+        if found is not self._map:
+            self._map = found
+            self._maps += 1
+        parted = found.parted([(name, tuple(given), {}) for name, *given in commands])
         answers: list[Any] = [None] * len(commands)
 
         async def ask_node(host: Host, places: Sequence[int]) -> None:

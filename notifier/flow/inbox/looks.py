@@ -45,8 +45,8 @@ class Look:
     ) -> VersionLook | None:
         after, self.position = self.position, None
         try:
-            self.metrics.inbox_redis_calls.inc()
-            found = await self.versions.look({*scopes, EVERYBODY}, after, users)
+            with self.metrics.inbox_redis():
+                found = await self.versions.look({*scopes, EVERYBODY}, after, users)
         except CacheUnavailable:  # fails over to the store, which knows as much and costs more
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()

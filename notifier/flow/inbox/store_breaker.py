@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.breaker import CLOSED, Breaker, Failed, Succeeded, Terms, asked, told
+from notifier.domain.breaker import CLOSED, Breaker, Closed, Failed, Succeeded, Terms, asked, told
 
 TERMS = Terms(failures=5, rest=timedelta(seconds=1), successes=1)
 """One slow answer is no reason to show others a partial page."""
@@ -14,6 +14,10 @@ class StoreBreaker:
     """For one event loop. Users who have nothing to show instead do not ask it."""
 
     state: Breaker = CLOSED
+
+    @property
+    def closed(self) -> bool:
+        return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
         """Return whether this caller may wait for the store; while the breaker is open, one caller per rest may."""

@@ -149,8 +149,8 @@ class SubjectCache:
     async def extend(self, news: Sequence[SubjectNews], after: Place) -> None:
         """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
         began = self._begin_read()
-        self.metrics.inbox_store_calls.inc()
-        bursts = await self.timeline.before([one.subject for one in news], after, self.run)
+        with self.metrics.inbox_store():
+            bursts = await self.timeline.before([one.subject for one in news], after, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
@@ -161,13 +161,13 @@ class SubjectCache:
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the next run of those that are for the authors' followers. Raises StoreUnavailable."""
-        self.metrics.inbox_store_calls.inc()
-        return await self.timeline.before(subjects, after, self.run, authors)
+        with self.metrics.inbox_store():
+            return await self.timeline.before(subjects, after, self.run, authors)
 
     async def _read_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
-        self.metrics.inbox_store_calls.inc()
-        return await self.timeline.bursts(keys)
+        with self.metrics.inbox_store():
+            return await self.timeline.bursts(keys)
 
     async def _alone(self, subject: Subject) -> SubjectNews:
         """A subject that was evicted between two steps, in a cache that is too small for one viewer."""
@@ -190,15 +190,15 @@ class SubjectCache:
 
     async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
         try:
-            self.metrics.inbox_redis_calls.inc()
-            return await self.pull.subject_lists(subjects)
+            with self.metrics.inbox_redis():
+                return await self.pull.subject_lists(subjects)
         except CacheUnavailable:  # fails open: the store knows everything that the index lists
             return None
 
     async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin) -> None:
         """Add what the index may lack: bursts that became readable after it was last compared with the store."""
-        self.metrics.inbox_store_calls.inc()
-        bursts = await self.timeline.before([*found], None, self.run, None, as_of - VISIBLE_WITHIN)
+        with self.metrics.inbox_store():
+            bursts = await self.timeline.before([*found], None, self.run, None, as_of - VISIBLE_WITHIN)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run:  # older ones may be missing
             for news in found.values():
@@ -206,8 +206,8 @@ class SubjectCache:
         self._fill(found, bursts, began)
 
     async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectNews]:
-        self.metrics.inbox_store_calls.inc()
-        bursts = await self.timeline.before(subjects, None, self.run)
+        with self.metrics.inbox_store():
+            bursts = await self.timeline.before(subjects, None, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._end(bursts)
         found = {subject: self._news(subject, complete_to, []) for subject in subjects}

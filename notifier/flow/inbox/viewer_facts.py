@@ -85,8 +85,8 @@ class ViewerFacts:
             viewer=cached.viewer, member=cached.member, versions=cached.versions, read_at=cached.read_at
         )
         try:
-            self.metrics.inbox_redis_calls.inc()
-            await self.versions.remember(remembered)
+            with self.metrics.inbox_redis():
+                await self.versions.remember(remembered)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
 
@@ -98,16 +98,16 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        self.metrics.inbox_store_calls.inc()
-        member = await self.people.member(user)
+        with self.metrics.inbox_store():
+            member = await self.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
         return member
 
     async def _facts(self, user: UserId, member: Member) -> Facts:
         """Read the facts, and whether the account is still there: a deletion takes the version away like any change."""
-        self.metrics.inbox_store_calls.inc()
-        found = await self.people.open(user)
+        with self.metrics.inbox_store():
+            found = await self.people.open(user)
         if found is None or found.member != member:
             self.viewers.forget(user)
             raise NotFound(f"The user is {user}.")
@@ -115,7 +115,7 @@ class ViewerFacts:
 
     async def _planted(self, member: Member) -> VersionLook | None:
         try:
-            self.metrics.inbox_redis_calls.inc()
-            return await self.versions.plant(viewer_scopes(member), self.nonces.new())
+            with self.metrics.inbox_redis():
+                return await self.versions.plant(viewer_scopes(member), self.nonces.new())
         except CacheUnavailable:  # fails open: the facts are used once, and read again next time
             return None

@@ -1,7 +1,6 @@
 """Warming up: a user who was just seen elsewhere may open the inbox next, so its facts and bursts are read ahead."""
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, field
 
 from notifier.domain.errors import NotifierError
@@ -12,7 +11,7 @@ from notifier.telemetry import Metrics
 AT_ONCE = 4
 """Reads ahead at a time: they must not delay those who wait for their inbox."""
 MOST_WAITING = 1_000
-"""Users. More are dropped: their first opening then costs what it costs without this."""
+"""Users. More are dropped, and all while the store fails: their first opening costs what it costs without this."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,14 +20,15 @@ class WarmUp:
 
     inbox: Inbox
     metrics: Metrics
-    _waiting: "deque[UserId]" = field(default_factory=deque)
+    _waiting: dict[UserId, None] = field(default_factory=dict)
+    """Each once, in the order in which they came."""
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     def add(self, user: UserId) -> None:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MOST_WAITING or not self.inbox.breaker.closed:
             self._count("dropped")
             return
-        self._waiting.append(user)
+        self._waiting[user] = None
         if len(self._tasks) < AT_ONCE:
             task = asyncio.ensure_future(self._read_ahead())
             self._tasks.add(task)
@@ -36,7 +36,8 @@ class WarmUp:
 
     async def _read_ahead(self) -> None:
         while self._waiting:
-            user = self._waiting.popleft()
+            user = next(iter(self._waiting))
+            del self._waiting[user]
             if self.inbox.viewers.get(user) is not None:
                 self._count("known")
                 continue
