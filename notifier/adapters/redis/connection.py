@@ -6,11 +6,12 @@ pipeline from a pool.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
 import redis.asyncio
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 Command = tuple[Any, ...]
 """Its name in small letters, then its arguments; the first is the key."""
@@ -42,13 +43,15 @@ class OneConnection:
             raise redis.TimeoutError(f"No answer within {self._within:g} s.") from error
         finally:
             if not whole:  # also when the task is cancelled: an answer that is still on its way is nobody's
-                await self.close()
+                await self.close(wait=False)
         return answers
 
-    async def close(self) -> None:
+    async def close(self, *, wait: bool = True) -> None:
+        """With `wait` the transport is closed when it returns, TLS included: the event loop may end."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await connection.disconnect(nowait=True)
+            with suppress(RedisError):
+                await connection.disconnect(nowait=not wait)
 
 
 async def _answer(connection: Any) -> Any:

@@ -93,7 +93,9 @@ class RedisInboxVersions:
         commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
         newest = ("xrevrange", NEWS, "+", "-", "COUNT", 1)
-        commands.append(newest if after is None else ("xrange", NEWS, after, "+", "COUNT", MOST_NEWS + 1))
+        commands.append(
+            newest if after is None else ("xrange", NEWS, after.partition("/")[0], "+", "COUNT", MOST_NEWS + 1)
+        )
         with self._client.answered():
             *answers, entries = await self._exchange.ask(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
@@ -106,8 +108,8 @@ class RedisInboxVersions:
                 raise entries
             remembered = self._read_remembered(users, answers[len(groups) :])
             if after is None and not entries:
-                entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), {})]
-        news, position = ((), _id(entries[-1])) if after is None else _read_news(entries, after)
+                entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), (_ANCHOR, b""))]
+        news, position = ((), _position(entries[-1])) if after is None else _read_news(entries, after)
         versions, changing = _read_versions(groups, answers[: len(groups)])
         return VersionLook(
             versions=versions,
@@ -235,7 +237,7 @@ def _read_versions(
 
 def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Burst] | None, NewsPosition | None]:
     """The entry at `after` must still be there: without it nobody knows what was trimmed or wiped behind it."""
-    if not entries or _id(entries[0]) != after or len(entries) > MOST_NEWS:
+    if not entries or _position(entries[0]) != after or len(entries) > MOST_NEWS:
         return None, None
     bursts = list[Burst]()
     for _, parts in entries[1:]:
@@ -244,11 +246,13 @@ def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Bu
             if _BURST in fields:
                 bursts.append(unpack(Burst, fields[_BURST]))
             elif _ANCHOR not in fields:
-                return None, _id(entries[-1])
+                return None, _position(entries[-1])
         except Poison:
-            return None, _id(entries[-1])
-    return bursts, _id(entries[-1])
+            return None, _position(entries[-1])
+    return bursts, _position(entries[-1])
 
 
-def _id(entry: Sequence[Any]) -> NewsPosition:
-    return NewsPosition(entry[0].decode("latin-1"))
+def _position(entry: Sequence[Any]) -> NewsPosition:
+    """The entry's id, and what it says: a stream that was wiped begins with the same id within the same millisecond."""
+    id, parts = entry
+    return NewsPosition(f"{id.decode('latin-1')}/{crc32(b''.join(parts)):x}")
