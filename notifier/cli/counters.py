@@ -8,8 +8,8 @@ from notifier.domain.errors import Full
 KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
 """As the library names the files of `telemetry.Metrics`, each with the role behind it."""
 
-ROOM = 64 << 10
-"""Bytes a file; a process with eight series of every metric fills four fifths of its largest."""
+ROOM = 128 << 10
+"""Bytes a file; a process with eight series of every metric fills more than half of its largest."""
 
 
 def share(folder: Path, role: str) -> None:

@@ -45,7 +45,8 @@ class AsyncClient(redis.asyncio.Redis):
         super().__init__(*given, **named)
         self.answered = Breaker().answered
         self.garbage = GarbageCount()
-        self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, TIMEOUT))
+        within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
+        self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, within))
         """For short questions of many requests at once; a cluster has none."""
 
     async def aclose(self, *given: Any, **named: Any) -> None:
