@@ -20,7 +20,7 @@ ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200
 """VIPs in a round. Nobody is measured in two rounds."""
 OTHERS = 2_000
-"""Users who open before, so that code, connections and popular bursts of the new process are warm."""
+"""Users who open before: a process that has served others knows most of the accounts that a new user follows."""
 WITHIN = 60.0
 """Seconds for the opens of a round that aren't measured."""
 FOLLOWS_FOR = CLOCK_SKEW.total_seconds() + 1
