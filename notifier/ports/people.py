@@ -34,8 +34,18 @@ class People(Protocol):
         """
         ...
 
-    async def open(self, user: UserId) -> Facts | None:
-        """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted."""
+    async def expected(self, user: UserId) -> Member | None:
+        """Return the member that the user's range of ids gives, where this process remembers the range.
+
+        It reads nothing and proves nothing: the account may be deleted, or have a number of its own. `open` tells.
+        """
+        ...
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+        """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted.
+
+        The answer doesn't depend on `expected`; with the right member the account is read beside everything else.
+        """
         ...
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

@@ -97,6 +97,31 @@ def test_user_that_does_not_exist_has_nothing_to_open(people: Store) -> None:
         assert run(people.people.open(user)) is None
 
 
+def test_open_returns_the_same_whatever_member_is_expected(people: Store) -> None:
+    people.directory.enrol([Account(user=UserId("u3"), member=Member(77))])
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    people.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    people.facts.follow(ADA, NOVA, START)
+    for expected in (None, MEMBER, Member(MEMBER + 1), Member(0)):
+        assert run(people.people.open(ADA, expected)) == Facts(member=MEMBER, viewer=viewer(people), vip=False)
+    for expected in (None, Member(77), Member(503)):
+        found = run(people.people.open(UserId("u3"), expected))
+        assert found is not None
+        assert found.member == 77
+    of_range = run(people.people.open(UserId("u7"), Member(507)))
+    assert of_range is not None
+    assert of_range.member == 507
+    for user, member in (("u4", 504), ("u10", 510), ("nobody", 1), ("", 0)):
+        assert run(people.people.open(UserId(user), Member(member))) is None
+
+
+def test_expected_member_is_that_of_the_range_or_unknown(people: Store) -> None:
+    people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    run(people.people.open(UserId("u3")))
+    assert run(people.people.expected(UserId("u7"))) in (None, 507)
+    assert [run(people.people.expected(user)) for user in (ADA, UserId("u10"), UserId(""))] == [None] * 3
+
+
 def test_a_newcomer_follows_nobody_and_has_seen_nothing(people: Store) -> None:
     assert viewer(people) == Viewer(user=ADA, follows={}, blocked=frozenset(), volume={}, marks=Marks())
 

@@ -6,7 +6,11 @@ from typing import cast
 
 import pytest
 
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.errors import NotFound
+from notifier.domain.numbers import IdRange
+from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.flow.inbox.viewer_cache import viewer_scopes
+from notifier.ports.directory import Account
 from notifier.ports.timeline import Timeline
 from notifier.testing.simulator.scene import SINCE
 from notifier.testing.simulator.visits import driven
@@ -95,3 +99,39 @@ def test_cold_start_first_page_reads_few_bursts_where_everything_is_unread(stage
     assert opening.badge is not None
     assert (opening.badge.count, opening.badge.more) == (100, True)
     assert timeline.bursts <= 200
+
+
+def ranged_stage() -> Stage:
+    """The users u0 to u9 come from one range, but u3 had a number before."""
+    stage = Stage()
+    stage.ground.directory.enrol([Account(user=UserId("u3"), member=Member(77))])
+    stage.ground.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    for user in ("u3", "u4"):
+        stage.ground.people.follow(UserId(user), Subject(Kind.MENTION, UserId("nova")), SINCE)
+    stage.mention("nova")
+    stage.pass_time(minutes=1)
+    return stage
+
+
+def test_first_open_by_a_user_of_a_range_asks_for_the_account_once() -> None:
+    processes = Processes(ranged_stage())
+    processes.open(0)  # what starts with the process
+    before = processes.count("inbox_store_calls")
+    assert processes.shown(0, UserId("u4")) == ["mention:nova#1"]
+    assert processes.count("inbox_store_calls") - before == 2  # the facts, and the list of the user's own subject
+
+
+def test_user_with_a_number_of_its_own_is_not_taken_for_that_of_the_range() -> None:
+    processes = Processes(ranged_stage())
+    assert [processes.shown(process, UserId("u3")) for process in (0, 0, 1)] == [["mention:nova#1"]] * 3
+    viewer = processes.inboxes[0].viewers.get(UserId("u3"))
+    assert viewer is not None
+    assert (viewer.member, sorted(viewer.versions)) == (77, sorted(viewer_scopes(Member(77))))
+
+
+def test_deleted_user_of_a_range_has_no_inbox() -> None:
+    stage = ranged_stage()
+    stage.ground.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    processes = Processes(stage)
+    with pytest.raises(NotFound):
+        processes.open(0, UserId("u4"))

@@ -63,11 +63,7 @@ class CassandraPeople:
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        if rows := await self._reader(ACCOUNT, (bucket_of(user), user)):
-            account = stored(rows[0])
-            return None if account.deleted else account.member
-        parts = numbered(user)
-        return None if parts is None else await self._in_range(*parts)
+        return await self._member_by(user, await self._reader(ACCOUNT, (bucket_of(user), user)))
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
@@ -101,14 +97,26 @@ class CassandraPeople:
         )
         return viewer, answers
 
-    async def open(self, user: UserId) -> Facts | None:
+    async def expected(self, user: UserId) -> Member | None:
+        parts = numbered(user)
+        return None if parts is None else self._remembered(*parts)
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
         async with self._reader.deadline():
-            if (member := await self.member(user)) is None:
-                return None
-            viewer, [flags] = await self._viewer(
-                user, member, [(STANDING, (str(Flag.VIP), shard_of(member), [member]))]
-            )
-            return Facts(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags))
+            if expected is None or not user:
+                member = await self.member(user)
+            else:
+                facts, [account] = await self._facts(user, expected, [(ACCOUNT, (bucket_of(user), user))])
+                if (member := await self._member_by(user, account)) == expected:
+                    return facts
+            return None if member is None else (await self._facts(user, member))[0]
+
+    async def _facts(
+        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+    ) -> tuple[Facts, Sequence[Sequence[Any]]]:
+        vip = (STANDING, (str(Flag.VIP), shard_of(member), [member]))
+        viewer, [flags, *answers] = await self._viewer(user, member, [vip, *beside])
+        return Facts(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
@@ -127,11 +135,22 @@ class CassandraPeople:
         await self._reader.each(_MARK_OF_BURST, of_burst)
         await self._reader.each(_MARK, of_member)
 
-    async def _in_range(self, prefix: str, number: int) -> Member | None:
+    async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
+        """Return the member by the answer to ACCOUNT, which comes before the ranges."""
+        if accounts:
+            account = stored(accounts[0])
+            return None if account.deleted else account.member
+        parts = numbered(user)
+        return None if parts is None else await self._in_range(*parts)
+
+    def _remembered(self, prefix: str, number: int) -> Member | None:
         """A range stays what it is for ever, so one that is known needn't be asked for again."""
-        for known in self._ranges:
-            if known.prefix == prefix and (member := known.member_of(number)) is not None:
-                return member
+        found = (known.member_of(number) for known in self._ranges if known.prefix == prefix)
+        return next((member for member in found if member is not None), None)
+
+    async def _in_range(self, prefix: str, number: int) -> Member | None:
+        if (known := self._remembered(prefix, number)) is not None:
+            return known
         rows = await self._reader(RANGE_OF_ID, (prefix, number))
         if not rows or (member := (found := id_range(rows)).member_of(number)) is None:
             return None

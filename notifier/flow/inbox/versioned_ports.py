@@ -141,8 +141,11 @@ class VersionedPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return await self.people.viewer(user, member)
 
-    async def open(self, user: UserId) -> Facts | None:
-        return await self.people.open(user)
+    async def expected(self, user: UserId) -> Member | None:
+        return await self.people.expected(user)
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+        return await self.people.open(user, expected)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         async with self.invalidation.changing(scopes_of([member])):

@@ -41,14 +41,17 @@ class ViewerFacts:
             found = await self.looks.look(viewer_scopes(cached.member), patient=patient)
         return self._proved(cached, found, self.clock.now()), found
 
-    async def read(self, user: UserId, found: VersionLook | None) -> CachedViewer:
+    async def read(self, user: UserId, found: VersionLook | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
         generation, known = self.viewers.generation, self.viewers.get(user)
-        member = known.member if known else await self._member(user)
+        if member is None:
+            member = known.member if known else await self._member(user)
         # The version first, then the facts: what changes in between has taken the version away by then.
         planted = await self._planted(member) if found is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
+        if facts.member != member:  # the user has a number of its own: its versions are others
+            return await self.read(user, found, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
             member=member,
@@ -98,6 +101,9 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
+        """Return the member, or at least the one that `_facts` confirms. Raises NotFound and StoreUnavailable."""
+        if (expected := await self.people.expected(user)) is not None:
+            return expected
         with self.metrics.inbox_store():
             member = await self.people.member(user)
         if member is None:
@@ -105,10 +111,10 @@ class ViewerFacts:
         return member
 
     async def _facts(self, user: UserId, member: Member) -> Facts:
-        """Read the facts, and whether the account is still there: a deletion takes the version away like any change."""
+        """Read the facts, and whether the account is there and whose it is: a deletion takes the version away, too."""
         with self.metrics.inbox_store():
-            found = await self.people.open(user)
-        if found is None or found.member != member:
+            found = await self.people.open(user, member)
+        if found is None:
             self.viewers.forget(user)
             raise NotFound(f"The user is {user}.")
         return found

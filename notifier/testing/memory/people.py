@@ -10,6 +10,7 @@ from notifier.domain.account import Flag
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, holds, shard_of
 from notifier.domain.follow import LEFT, BlockFollows, Place
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.numbers import numbered
 from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
 from notifier.domain.parting import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
@@ -45,7 +46,11 @@ class MemoryPeople:
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return self._viewer(user, member)
 
-    async def open(self, user: UserId) -> Facts | None:
+    async def expected(self, user: UserId) -> Member | None:
+        parts, ids = numbered(user), self._directory.range_of(user)
+        return ids.member_of(parts[1]) if parts and ids else None
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
         if (member := await self.member(user)) is None:
             return None
         vip = self._flags is not None and holds(self._flags.members(Flag.VIP, shard_of(member)), member)
