@@ -39,7 +39,8 @@ class Marks:
     by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
 
     def unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
-        return (self.seen_at is None or opened_at > self.seen_at) and burst not in self.also_seen
+        later = self.seen_at is None or opened_at > self.seen_at
+        return later and not (self.also_seen and burst in self.also_seen)
 
     def with_seen(self, token: SeenToken) -> "Marks":
         seen_at = token.as_of if self.seen_at is None else max(self.seen_at, token.as_of)

@@ -60,7 +60,8 @@ class Viewer:
     def wanted(self, subject: Subject) -> Volume:
         """How much of it. What is said of everything isn't about oneself."""
         overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
-        return combined(overall, self.volume.get(subject, Volume.DEFAULT))
+        # Most maps of a viewer are empty, and a key's hash costs more than to see that.
+        return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
 
 
 class Denied(StrEnum):
@@ -93,13 +94,14 @@ def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
 
 def unread(listed: Listed, viewer: Viewer) -> bool:
     """Of what is visible."""
-    match viewer.marks.by_burst.get(listed.key):
+    marks = viewer.marks
+    match marks.by_burst.get(listed.key) if marks.by_burst else None:
         case Mark.UNREAD:
             return True
         case Mark.READ | Mark.HIDDEN:
             return False
         case None | Mark.NONE:
-            return viewer.marks.unseen(listed.key, listed.opened_at)
+            return marks.unseen(listed.key, listed.opened_at)
 
 
 def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
@@ -145,7 +147,7 @@ def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> Denied | None:
         return Denied.BLOCKED
     if not viewer.wanted(burst.key.subject).admits(burst):
         return Denied.VOLUME
-    if viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
+    if viewer.marks.by_burst and viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
         return Denied.HIDDEN
     return None
 
