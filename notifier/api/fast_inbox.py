@@ -52,6 +52,8 @@ class FastInbox:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
+                if authorization is not None:  # the routes choose one
+                    return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
                 if_none_match = value.decode("latin-1")

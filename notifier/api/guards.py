@@ -49,7 +49,7 @@ def people(edge: Edge) -> Guard:
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         identity, now = await _asked(edge, connection), edge.clock.now()
         authorization = connection.headers.get("authorization")
-        is_first = edge.identity.verified.holder(authorization, now) is None
+        is_first = not edge.identity.knows(authorization, now)
         holder = await identity.person(authorization, now)
         _meter(edge, connection, _of_people(edge, connection), holder.user)
         if is_first and not connection.url.path.startswith(INBOX):

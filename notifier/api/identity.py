@@ -1,5 +1,6 @@
 """Who is asking: people bring a short-lived token, services a key; how long it takes to refuse them tells nothing."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
@@ -25,15 +26,21 @@ class Identity:
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
         """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
-        holder = self.verified.holder(authorization, now)
+        token = _bearer(authorization)
+        holder = self.verified.holder(token, now)
         if holder is not None and await self.tokens.trusts(holder):
             return holder
-        holder = await self._person(authorization, now)
-        self.verified.keep(authorization, holder)
+        holder = await self._person(token, now)
+        self.verified.keep(token, holder)
         return holder
 
-    async def _person(self, authorization: str | None, now: datetime) -> Holder:
-        token = _bearer(authorization)
+    def knows(self, authorization: str | None, now: datetime) -> bool:
+        """Whether its token was found to be good before."""
+        with suppress(BadToken):
+            return self.verified.holder(_bearer(authorization), now) is not None
+        return False
+
+    async def _person(self, token: str, now: datetime) -> Holder:
         if self._service(token):
             raise Forbidden("A service key is for what services do; an inbox takes a person's token.")
         return await self.tokens.holder(token, now)

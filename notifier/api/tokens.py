@@ -1,10 +1,11 @@
 """People's tokens: JWTs signed by this service itself, or by the issuer in the settings; never by both."""
 
 import unicodedata
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 import jwt
 import msgspec
@@ -77,13 +78,20 @@ class _Theirs(msgspec.Struct):
 
 
 Claims = TypeVar("Claims", _Own, _Theirs)
-SigningKey = str | RSAPublicKey | Ed25519PublicKey
+SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 """The secret, or a public key of the issuer's."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTokens:
-    secret: str = field(repr=False)
+    secret: jwt.PyJWK = field(repr=False)
+
+    @classmethod
+    def of(cls, keys: Keys) -> Self:
+        """The key is prepared once: PyJWT would examine a plain secret for every token, which takes half of the
+        time."""
+        text = urlsafe_b64encode(keys.secret.encode()).decode()
+        return cls(jwt.PyJWK({"kty": "oct", "k": text}, algorithm=ALGORITHM))
 
     async def holder(self, token: str, now: datetime) -> Holder:
         return _judged(_read(token, self.secret, ALGORITHM, _Own), AUDIENCE, now)
@@ -122,7 +130,7 @@ def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> Tokens:
     """Connects to nothing. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:
-        return OwnTokens(keys.secret)
+        return OwnTokens.of(keys)
     failed = metrics.outages.labels("issuer").inc
     keyring = Fetched(fetching(issuer.jwks), failed) if issuer.jwks else Held(key_in(issuer))
     return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)

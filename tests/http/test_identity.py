@@ -155,6 +155,15 @@ def test_what_is_issued_is_good_for_the_one_it_was_issued_to(edge: Edge) -> None
     assert opened(edge, issue(keys, UserId("nobody"), START)) == 404
 
 
+def test_token_is_verified_once_however_many_spaces_stand_before_it(edge: Edge) -> None:
+    token = jwt.encode(GOOD, SECRET)
+    assert [ask(edge, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
+    hits = edge.house.metrics.registry.get_sample_value(
+        "notifier_inbox_cache_total", {"tier": "tokens", "result": "hit"}
+    )
+    assert hits == 2
+
+
 def forge(claims: dict[str, Any], *, key: str = SECRET, algorithm: str = "HS256") -> str:
     """What somebody could write who doesn't follow our rules; claims needn't have the types they should."""
     return jwt.api_jws.encode(json.dumps(claims).encode(), key, algorithm=algorithm)

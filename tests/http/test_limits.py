@@ -1,8 +1,10 @@
 """How much one may ask for: what is left is on every answer, and beyond it somebody waits, and nobody else."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -71,6 +73,13 @@ def test_who_has_no_good_token_takes_nothing_from_anybody() -> None:
         assert edge.inbox("u1").status_code == 200
 
 
+def test_second_authorization_neither_pays_for_the_first_nor_answers_for_it() -> None:
+    with limited(Limits(reads=1)) as edge:
+        assert [asyncio.run(opened_by(edge, "u1", "u2")) for _ in range(2)] == [200, 429]
+        assert edge.inbox("u2").status_code == 200
+        assert edge.inbox("u1").status_code == 429
+
+
 def test_services_have_no_limit_until_one_is_set(edge: Edge) -> None:
     answer = edge.post(event())
     assert (answer.status_code, "ratelimit" in answer.headers) == (202, False)
@@ -89,6 +98,24 @@ def test_a_limit_of_nothing_is_none() -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json"])
 def test_what_is_open_to_anybody_has_no_limit(edge: Edge, path: str) -> None:
     assert "ratelimit" not in edge.client.get(path).headers
+
+
+async def opened_by(edge: Edge, *users: str) -> int:
+    """Open the inbox with a header for each. An HTTP client would make one header of them."""
+    headers = [(b"authorization", edge.bearer(user)["Authorization"].encode()) for user in users]
+    scope = {"type": "http", "method": "GET", "path": "/v1/inbox", "raw_path": b"/v1/inbox", "query_string": b""}
+    scope |= {"headers": headers, "http_version": "1.1", "scheme": "http", "root_path": "", "server": ("a", 80)}
+    said = list[dict[str, Any]]()
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    app: Any = edge.client.app
+    await app(scope | {"client": ("127.0.0.1", 1), "asgi": {"version": "3.0"}, "extensions": {}}, receive, send)
+    return int(said[0]["status"])
 
 
 def seen(edge: Edge) -> httpx.Response:

@@ -1,0 +1,36 @@
+"""Tokens that were verified before take a bounded memory, whatever clients send."""
+
+import pytest
+
+from notifier.api import verified_tokens
+from notifier.api.tokens import Holder
+from notifier.api.verified_tokens import HOLDER_BYTES, VerifiedTokens
+from notifier.domain.subject import UserId
+from notifier.telemetry import Hits, Metrics
+from notifier.testing.memory.clock import START
+
+KIM = Holder(user=UserId("kim"), ends_at=START.timestamp() + 60)
+
+
+@pytest.fixture
+def tokens() -> VerifiedTokens:
+    return VerifiedTokens(Hits(Metrics().inbox_cache, "tokens"))
+
+
+def test_oldest_tokens_leave_when_their_text_takes_too_much(
+    tokens: VerifiedTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified_tokens, "MOST_BYTES", 2 * (HOLDER_BYTES + 1_000))
+    for letter in "abc":
+        tokens.keep(letter * 1_000, KIM)
+    assert [tokens.holder(letter * 1_000, START) for letter in "abc"] == [None, KIM, KIM]
+    assert tokens.size == 2 * (HOLDER_BYTES + 1_000)
+
+
+def test_token_that_is_kept_twice_or_has_ended_counts_no_more_than_it_takes(tokens: VerifiedTokens) -> None:
+    tokens.keep("token", KIM)
+    tokens.keep("token", KIM)
+    assert tokens.size == HOLDER_BYTES + len("token")
+    tokens.keep("ended", Holder(user=UserId("lee"), ends_at=START.timestamp()))
+    assert tokens.holder("ended", START) is None
+    assert tokens.size == HOLDER_BYTES + len("token")
