@@ -1,5 +1,7 @@
 """Versions of viewers' facts, on every backend: equal versions prove that nothing began to change in between."""
 
+import asyncio
+
 from notifier.domain.subject import Member
 from notifier.ports.viewer_versions import (
     EVERYBODY,
@@ -10,8 +12,8 @@ from notifier.ports.viewer_versions import (
     member_scope,
     scopes_of,
 )
-from tests.contracts.valkey_fixture import valkey, valkey_server
-from tests.contracts.version_backends import Versions, versions
+from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.contracts.version_backends import Versions, reader_of, versions
 
 __all__ = ["valkey", "valkey_server", "versions"]
 
@@ -113,3 +115,20 @@ def test_no_scopes_are_no_error(versions: Versions) -> None:
     versions.writer.begin([], "c1")
     versions.writer.finish([], "c1")
     assert versions.look([Scope("m1")]).versions == {}
+
+
+def test_connection_that_the_server_closed_meanwhile_is_made_anew(valkey: Valkey) -> None:
+    """As servers and balancers do with connections that were idle. No change and no look-up fails by it."""
+
+    async def closed_in_between() -> tuple[VersionLook, VersionLook]:
+        async with reader_of(valkey) as reader:
+            before = await reader.look([ADA], None)
+            await reader.begin([ADA], "c0")
+            valkey.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")  # type: ignore[no-untyped-call] # redis-py's own
+            await asyncio.sleep(0.1)  # until the end of the stream has come in
+            await reader.begin([ADA], "c1")
+            return before, await reader.look([ADA], None)
+
+    before, after = asyncio.run(closed_in_between())
+    assert after.changing == {ADA}
+    assert after.connection == before.connection + 1

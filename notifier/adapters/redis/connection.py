@@ -27,6 +27,8 @@ class OneConnection:
         self.connections = 0
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
+        if self._connection is not None and await _is_over(self._connection):
+            await self.close(wait=False)
         connection = self._connection
         if connection is None:
             connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
@@ -52,6 +54,14 @@ class OneConnection:
         if connection is not None:
             with suppress(RedisError):
                 await connection.disconnect(nowait=not wait)
+
+
+async def _is_over(connection: Any) -> bool:
+    """Whether the server has closed it, as it does after a while without questions, or said what nobody asked."""
+    try:
+        return bool(connection.is_connected and await connection.can_read())
+    except (RedisError, OSError):
+        return True
 
 
 async def _answer(connection: Any) -> Any:
