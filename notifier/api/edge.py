@@ -148,6 +148,7 @@ def edge(
     watch = _watching(system, reads, pause)
     opaque = Opaque.of(keys)
     tab = reads.tab(watch)
+    renderer = Renderer(opaque=opaque, hits=Hits(system.metrics.inbox_cache, "items"))
     inbox = reads.inbox(
         metrics=system.metrics,
         loads=Singleflight,
@@ -155,6 +156,7 @@ def edge(
         megabytes=system.settings.inbox.cache,
         share=lambda looks: SharedLooks(looks=looks, within=system.settings.inbox.deadline),
         watch=watch,
+        render=renderer.remembered,
     )
     hub = Hub(
         tab=tab,
@@ -195,7 +197,7 @@ def edge(
         gaps=reads.gap_fetch(),
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=system.metrics),
-        renderer=Renderer(opaque=opaque, hits=Hits(system.metrics.inbox_cache, "items")),
+        renderer=renderer,
         asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),
         clock=ports.clock,
         keys=keys,

@@ -10,7 +10,9 @@ import msgspec
 
 from notifier.api.items import CommonBody, common_body, item_body
 from notifier.api.opaque import Opaque
+from notifier.codec import pack, unpack
 from notifier.domain.burst import Burst
+from notifier.domain.errors import Poison
 from notifier.domain.marks import SETTLED_AFTER
 from notifier.domain.subject import BurstKey, UserId
 from notifier.flow.inbox.gap_fetch import seq_of
@@ -62,6 +64,17 @@ class RenderedPage:
         return same and self.badge == badge
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remembered:
+    """A rendered page without what belongs to one moment."""
+
+    tag: str
+    items: bytes
+    next: bytes | None
+    sight: bytes
+    marks: bytes
+
+
 @dataclass(slots=True, kw_only=True)
 class Renderer:
     """For one event loop."""
@@ -75,11 +88,36 @@ class Renderer:
 
     def first_page(self, user: UserId, opening: Opening) -> RenderedPage:
         """The page as JSON, kept with the opening; whatever did not change is taken over from what was made before."""
+        if isinstance(opening.rendered, bytes):
+            opening.rendered = self._remembered(opening, opening.rendered)
         before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
         if before is not None and before.page is opening.page:
             return before
         opening.rendered = found = self.page(user, opening.page, opening.badge, before, first=True)
         return found
+
+    def remembered(self, opening: Opening) -> bytes:
+        """What another process needs to send the same page."""
+        made = self.first_page(opening.page.look.viewer.user, opening)
+        told = made.told
+        return pack(_Remembered(tag=made.tag, items=made.items, next=made.next, sight=told.sight, marks=told.marks))
+
+    def _remembered(self, opening: Opening, packed: bytes) -> RenderedPage | None:
+        try:
+            made, page = unpack(_Remembered, packed), opening.page
+        except Poison:  # by another version of the software
+            return None
+        return RenderedPage(
+            page=page,
+            badge=opening.badge,
+            tag=made.tag,
+            items=made.items,
+            ids={},
+            next=made.next,
+            told=Told(as_of=page.look.now - SETTLED_AFTER, sight=made.sight, marks=made.marks),
+            live=True,
+            opaque=self.opaque,
+        )
 
     def page(
         self, user: UserId, page: Page, badge: Badge | None, before: RenderedPage | None = None, *, first: bool

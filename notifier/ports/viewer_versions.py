@@ -8,6 +8,7 @@ from typing import NewType, Protocol
 from notifier.domain.burst import Burst
 from notifier.domain.subject import Member, UserId
 from notifier.domain.visible import Viewer
+from notifier.ports.timeline import Place
 
 Scope = NewType("Scope", str)
 """What shares one version: the facts of one member, or those of everybody."""
@@ -43,6 +44,29 @@ REMEMBERED_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedPage:
+    """A first page that another process evaluated by these facts, with its badge."""
+
+    limit: int
+    count: int
+    """Items on the page."""
+    bursts: bytes
+    """Of the items, newest first, packed: a process that sends the page as it is rendered needs none of them."""
+    newest: datetime | None
+    """When the latest of them was opened."""
+    next: Place | None
+    unread: int
+    more_unread: bool
+    current_at: datetime
+    """Everything that was announced before is in it, and everything durable half a second before; by the clock of the
+    process that evaluated it."""
+    valid_until: datetime
+    """From then on time alone may change it."""
+    rendered: bytes = b""
+    """What the API made of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedViewer:
     """A VIP's facts that another process read. Whoever finds them must look whether the versions still stand."""
 
@@ -52,6 +76,7 @@ class RememberedViewer:
     """Under which the facts were read."""
     read_at: datetime
     """When the read began, by the clock of the process that read."""
+    page: RememberedPage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import AsyncInvalidation
 from notifier.flow.inbox.looks import Look, Looks
+from notifier.flow.inbox.remembered_page import Render, not_rendered
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.store_breaker import StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
@@ -63,6 +64,7 @@ class Reads:
         megabytes: int,
         share: Callable[[Looks], Looks],
         watch: Watch = unwatched,
+        render: Render = not_rendered,
     ) -> Inbox:
         """One per process. `loads` and `share` decide what concurrent requests have in common."""
         of_viewers = int(megabytes * MEGABYTE * OF_VIEWERS)
@@ -73,6 +75,7 @@ class Reads:
             metrics=metrics,
             loads=loads(),
             subject_loads=loads(),
+            extensions=loads(),
             most_bytes=megabytes * MEGABYTE - of_viewers,
         )
         viewers = ViewerCache(
@@ -104,6 +107,7 @@ class Reads:
             clock=self.clock,
             metrics=metrics,
             watch=watch,
+            render=render,
         )
 
     def gap_fetch(self) -> GapFetch:

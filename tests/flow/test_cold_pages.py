@@ -1,13 +1,18 @@
 """Many pages that are cold at once: a few are read at a time, and the others wait for a bounded time."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from notifier.domain.errors import StoreUnavailable
+from notifier.domain.subject import UserId
 from notifier.flow.inbox import deadline
-from notifier.flow.inbox.deadline import AT_ONCE, PageDeadline
+from notifier.flow.inbox.deadline import AT_ONCE, Crowded, NoDeadline, PageDeadline
+from notifier.flow.walk import place_of
+from notifier.testing.simulator.visits import driven
+from tests.flow.inboxes import KIM, both_shown
 
 PATIENT = timedelta(minutes=1)
 
@@ -21,7 +26,7 @@ class Pages:
         self.let_go = asyncio.Event()
 
     async def open(self) -> None:
-        async with self.deadline.limit(cold=True):
+        async with self.deadline.turn(), self.deadline.limit(cold=True):
             self.reading += 1
             self.most = max(self.most, self.reading)
             await self.let_go.wait()
@@ -50,7 +55,7 @@ def test_cold_page_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatc
         pages = Pages()
         going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE)]
         await asyncio.sleep(0)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Crowded):
             await pages.open()
         pages.let_go.set()
         await asyncio.gather(*going)
@@ -67,7 +72,7 @@ def test_cold_page_behind_too_many_others_is_refused_at_once(monkeypatch: pytest
         pages = Pages()
         going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
         await asyncio.sleep(0)
-        with pytest.raises(StoreUnavailable, match="1 others wait already"):
+        with pytest.raises(Crowded, match="1 others wait already"):
             await pages.open()
         pages.let_go.set()
         await asyncio.gather(*going)
@@ -85,3 +90,24 @@ def test_warm_page_waits_for_no_cold_one() -> None:
         await asyncio.gather(*going)
 
     asyncio.run(run())
+
+
+class Full(NoDeadline):
+    """So many wait already that nobody else may."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        raise Crowded("1000 others wait already.")
+
+
+def test_crowd_of_new_viewers_is_no_failure_of_the_store() -> None:
+    """The others' cached pages are not replaced by partial ones, and they page on."""
+    processes = both_shown()
+    inbox = processes.inboxes[0] = replace(processes.inboxes[0], deadline=Full())
+    for _ in range(10):
+        with pytest.raises(Crowded):
+            processes.open(0, UserId("lee"))
+    inbox.viewers.viewers[KIM].openings.clear()
+    page = processes.open(0).page
+    assert (page.partial, len(page.items)) == (False, 1)
+    later = driven(inbox.open(KIM, after=place_of(page.items[0].entry))).page
+    assert (later.partial, later.items) == (False, [])

@@ -40,7 +40,7 @@ def calls_of_first_open(processes: Processes) -> float:
 
 
 def test_second_process_reads_no_facts(processes: Processes) -> None:
-    assert calls_of_first_open(processes) == 1  # for the subject that is kim's alone
+    assert calls_of_first_open(processes) == 0
     assert processes.shown(1) == processes.shown(0) == [str(FIRST)]
 
 

@@ -18,6 +18,7 @@ from tests.repo.sources import ROOT
 from tests.simulation.test_seeds import CHUNK, CHUNKS
 
 OF_CACHES = {
+    "cache_adopted_page_kept_after_a_change": "retract, remembered",
     "cache_change_never_finished": "unfollow, wipe",
     "cache_changing_facts_kept": "unfollow, cold",
     "cache_connection_not_compared": "unfollow, fail over",
@@ -27,7 +28,7 @@ OF_CACHES = {
     "cache_feed_begun_with_full_caches": "retract without Redis, idle, warm",
     "cache_feed_begun_with_old_bursts": "retract without Redis, idle, warm",
     "cache_feed_begun_with_old_facts": "unfollow without Redis, idle, warm",
-    "cache_filled_by_a_load_that_nobody_followed": "mention without Redis, idle, cold",
+    "cache_filled_by_a_load_that_nobody_followed": "mention, crowd, cold",
     "cache_filled_without_recent_changes": "mention, another",
     "cache_invalidated_before_the_write_only": "unfollow, cold",
     "cache_lapse_ignored": "unfollow, outage",
@@ -36,6 +37,7 @@ OF_CACHES = {
     "cache_mark_removed_after_a_failed_write": "time_out, cold",
     "cache_mark_set_after_the_write": "die, cold",
     "cache_news_gap_ignored": "retract, wipe",
+    "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_version_planted_after_the_facts": "unfollow, cold",
 }
 """Faults of the inbox caches, and the scenario of `notifier.testing.interleavings` that finds each."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
+from notifier.domain.account import Flag, Flagged
 from notifier.domain.event import (
     BLOCKED_TYPE,
     DELETED_TYPE,
@@ -14,7 +15,7 @@ from notifier.domain.event import (
 )
 from notifier.domain.marks import Mark, SeenToken
 from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.want import Volume, Wish
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
@@ -87,6 +88,8 @@ class World:
         )
         self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
         self.restart_writer()
+        vips = [self.stage.scene.base[user].member for user in VIEWERS]
+        ground.flags.write([Flagged(flag=Flag.VIP, member=Member(vip), on=True, sequence=1) for vip in vips])
         for user in VIEWERS:
             for owner in self.stage.scene.base[user].follows:
                 self.log.add(Followed(at=SINCE, user=user, owner=owner, ended=False))

@@ -145,6 +145,10 @@ class InboxMachine(RuleBasedStateMachine):
         self.world.restart_process(process, cache_bytes)
         self.live[process] = self._live()
 
+    @rule(process=PROCESSES, user=USERS)
+    def evict_viewer(self, process: int, user: str) -> None:
+        self.world.inboxes[process].viewers.forget(UserId(user))
+
     @rule()
     def restart_writer(self) -> None:
         self.world.restart_writer()

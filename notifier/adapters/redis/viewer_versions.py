@@ -42,6 +42,8 @@ PARTS = 32
 
 _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
 _MILLISECOND = timedelta(milliseconds=1)
+_CHECKSUM = 4
+"""Bytes of a CRC-32."""
 
 
 def news_entry(word: Burst | Missed) -> RedisCommand:
@@ -122,13 +124,13 @@ class RedisInboxVersions:
 
     async def remember(self, viewer: RememberedViewer) -> None:
         with self._client.answered():
-            key, lasting = viewer_key(viewer.viewer.user), REMEMBERED_FOR // _MILLISECOND
+            key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_FOR // _MILLISECOND
             if self._client.shared is not None:
-                [said] = await self._client.shared.ask([("set", key, pack(viewer), "px", lasting)])
+                [said] = await self._client.shared.ask([("set", key, value, "px", lasting)])
                 if isinstance(said, Exception):
                     raise said
             else:
-                await self._client.set(key, pack(viewer), px=lasting)
+                await self._client.set(key, value, px=lasting)
 
     async def close(self) -> None:
         await self._exchange.close()
@@ -142,7 +144,7 @@ class RedisInboxVersions:
             if value is None:
                 continue
             try:
-                viewer = unpack(RememberedViewer, value) if isinstance(value, bytes) else None
+                viewer = unpack(RememberedViewer, _whole(value)) if isinstance(value, bytes) else None
             except Poison:
                 viewer = None
             if viewer is not None and viewer.viewer.user == user:
@@ -171,6 +173,19 @@ class RedisInboxVersions:
                 for call in calls:
                     pipe.eval(*call)
                 return _count(self._client, await pipe.execute())
+
+
+def _checked(value: bytes) -> bytes:
+    """With a checksum: parts of the value are decoded later, or sent as they are."""
+    return crc32(value).to_bytes(_CHECKSUM, "big") + value
+
+
+def _whole(checked: bytes) -> bytes:
+    """Raises Poison."""
+    value = checked[_CHECKSUM:]
+    if checked[:_CHECKSUM] != crc32(value).to_bytes(_CHECKSUM, "big"):
+        raise Poison("What is remembered of a viewer is damaged.")
+    return value
 
 
 # The whole scripts, not their digests: they are short, and a server that has forgotten them is asked once, too.

@@ -53,9 +53,10 @@ class CachedWalk:
         while len(run) < size:
             self._look_for_horizon()
             wanted = size - len(run)
-            keys = [key for _, key in islice(self._places(), wanted)]
+            places = [*islice(self._places(), wanted)]
+            keys = [key for _, key in places]
             bursts = await self.cache.bodies(keys)
-            if self._relisted(keys, bursts):
+            if self._relisted(places, bursts):
                 continue
             run += [burst for key in keys if (burst := bursts.get(key)) and self._admits(burst)]
             if keys and keys[-1] in bursts:
@@ -71,8 +72,11 @@ class CachedWalk:
 
     async def _extend(self) -> None:
         """Lower the horizon, or leave memory where the lists take no more. Raises StoreUnavailable."""
-        before = self._horizon
-        await self.cache.extend([one for one in self.news if one.complete_to > FOR_EVER], before)
+        seen = self._horizon
+        self._look_for_horizon()
+        if (before := self._horizon) < seen:  # another viewer's walk has lowered it
+            return
+        await self.cache.extend([one.subject for one in self.news if one.complete_to > FOR_EVER], before)
         self._look_for_horizon()
         if self._horizon >= before:
             self._in_memory = False
@@ -96,11 +100,14 @@ class CachedWalk:
         down_to = (self._horizon.opened_at, self._horizon.burst)
         return heapq.merge(*(one.newest(below, down_to) for one in self.news if one.places), reverse=True)
 
-    def _relisted(self, keys: Sequence[BurstKey], bursts: Mapping[BurstKey, Burst]) -> bool:
-        """Correct places that the index had from before a re-stamp, and drop what the store does not have."""
+    def _relisted(self, places: Sequence[PlaceOf], bursts: Mapping[BurstKey, Burst]) -> bool:
+        """Correct places that the index had from before a re-stamp, and drop what the store does not have; return
+        whether any place is another one now, maybe by a change that came in while the bursts were read."""
         found = False
-        for key in keys:
-            found |= self._by_subject[key.subject].correct(key, bursts.get(key))
+        for opened_at, key in places:
+            burst = bursts.get(key)
+            found |= self.cache.correct(self._by_subject[key.subject], key, burst)
+            found |= burst is not None and burst.opened_at != opened_at
         return found
 
     def _admits(self, burst: Burst) -> bool:

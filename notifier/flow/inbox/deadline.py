@@ -23,7 +23,15 @@ WAITS = 4.0
 """Seconds that a cold page waits before it is read."""
 
 
+class Crowded(StoreUnavailable):
+    """Too many wait for the store: it was not asked, so this says nothing about it."""
+
+
 class Deadline(Protocol):
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """A block for a viewer who is new to this process. Waits until there is room, and raises Crowded."""
+        ...
+
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
         """A block that raises StoreUnavailable when it takes too long; `cold`: there is nothing to show instead."""
         ...
@@ -64,27 +72,25 @@ class PageDeadline:
     _waiting: int = 0
 
     @asynccontextmanager
-    async def limit(self, *, cold: bool) -> AsyncIterator[None]:
-        if not cold:
-            async with self._timed(self.within):
-                yield
-            return
+    async def turn(self) -> AsyncIterator[None]:
         await self._take_place()
         try:
-            async with self._timed(self.within * COLD):
-                yield
+            yield
         finally:
             self._places.release()
 
+    def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
+        return self._timed(self.within * COLD if cold else self.within)
+
     async def _take_place(self) -> None:
         if self._waiting >= MOST_WAITING:
-            raise StoreUnavailable(f"{self._waiting} others wait already.")
+            raise Crowded(f"{self._waiting} others wait already.")
         self._waiting += 1
         try:
             async with asyncio.timeout(WAITS):
                 await self._places.acquire()
         except TimeoutError as error:
-            raise StoreUnavailable(f"Others were read for {WAITS:g} s.") from error
+            raise Crowded(f"Others were read for {WAITS:g} s.") from error
         finally:
             self._waiting -= 1
 
@@ -105,6 +111,9 @@ class PageDeadline:
 @dataclass(frozen=True, slots=True)
 class NoDeadline:
     """For whoever can wait: commands, simulations."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
         return nullcontext()

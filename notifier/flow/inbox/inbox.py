@@ -10,8 +10,9 @@ from notifier.domain.marks import Mark, SeenToken
 from notifier.domain.subject import BurstKey, Kind, UserId
 from notifier.flow.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.cached_walk import CachedWalk
-from notifier.flow.inbox.deadline import Deadline
+from notifier.flow.inbox.deadline import Crowded, Deadline
 from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
+from notifier.flow.inbox.remembered_page import Render, adopted, not_rendered, remembered_page
 from notifier.flow.inbox.store_breaker import StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
@@ -44,6 +45,7 @@ class Inbox:
     clock: Clock
     metrics: Metrics
     watch: Watch = unwatched
+    render: Render = not_rendered
 
     async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Opening:
         """Return a page and the badge of the same moment; without a badge where the store stopped answering in between.
@@ -54,6 +56,8 @@ class Inbox:
         cached = self.viewers.get(user)
         try:
             opening = await self._tried(user, cached, after, limit)
+        except Crowded:
+            raise
         except StoreUnavailable:
             if after is not None:
                 raise
@@ -113,7 +117,13 @@ class Inbox:
         if has_something and not self.breaker.allows(now):
             raise StoreUnavailable("It has failed just now.")
         try:
-            opening = await self._open(user, after, limit, now, has_something=has_something)
+            if cached is not None:
+                opening = await self._open(user, after, limit, now, has_something=has_something)
+            else:
+                async with self.deadline.turn():
+                    opening = await self._open(user, after, limit, now, has_something=False)
+        except Crowded:
+            raise
         except StoreUnavailable:
             self.breaker.failed(self.clock.now())
             raise
@@ -125,17 +135,24 @@ class Inbox:
     ) -> Opening:
         """`has_something`: a page to show instead, so it is not waited for as long."""
         viewer, found = await self._known(user, has_something=has_something)
-        if viewer is not None and after is None and (opening := self._holding(viewer, limit)) is not None:
+        if viewer is not None and after is None and (opening := self._holding(viewer, limit, began)) is not None:
             return self._renewed(viewer, opening, limit, began)
         async with self.deadline.limit(cold=not has_something):
             viewer = viewer or await self.facts.read(user, found)
-            return await self._first(viewer, limit) if after is None else await self._later(viewer, after, limit)
+            if after is not None:
+                return await self._later(viewer, after, limit)
+            opening = await self._first(viewer, limit, began)
+        if self.facts.remembers(viewer) and (page := remembered_page(opening, limit, self.render)) is not None:
+            await self.facts.remember(viewer, page)
+        return opening
 
     async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
         look = self._look(viewer)
         page, _ = await self._evaluation(look, after, limit).page(await self._listing(look, after))
         unread = None if page.partial else await self._unread_or_none(look, await self._listing(look, None))
-        return Opening(page=page, badge=_badge(unread), turn=self.subjects.turn, valid_until=look.now)
+        return Opening(
+            page=page, badge=_badge(unread), turn=self.subjects.turn, current_at=look.now, valid_until=look.now
+        )
 
     async def _known(self, user: UserId, *, has_something: bool) -> tuple[CachedViewer | None, VersionLook | None]:
         if has_something:
@@ -143,13 +160,27 @@ class Inbox:
         async with self.deadline.limit(cold=True):
             return await self.facts.known(user, patient=True)
 
-    def _holding(self, viewer: CachedViewer, limit: int) -> Opening | None:
+    def _holding(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening | None:
         """The first page as it was evaluated before, where that still holds."""
-        opening = viewer.openings.get(limit)
-        if opening is None or not viewer.versions or not opening.holds(self.clock.now(), self.subjects.turn):
+        opening = viewer.openings.get(limit) or self._adopted(viewer, limit, began)
+        now, subjects = self.clock.now(), self.subjects
+        if opening is None or not viewer.versions or not opening.holds(now, subjects.turn, subjects.changes):
             self.viewers.page_hits.missed.inc()
             return None
         self.viewers.page_hits.hit.inc()
+        return opening
+
+    def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening | None:
+        """The first page as another process evaluated it, where nothing has changed since."""
+        page, viewer.page = viewer.page, None
+        if page is None or page.limit != limit:
+            return None
+        look = Look(viewer=viewer.viewer, member=viewer.member, now=began)
+        if not self.subjects.changes.proves(look.subjects, page.current_at):
+            return None
+        opening = adopted(page, look, self.subjects.turn)
+        viewer.keep(limit, opening)
+        self.viewers.measure(viewer)
         return opening
 
     def _renewed(self, viewer: CachedViewer, opening: Opening, limit: int, now: datetime) -> Opening:
@@ -162,10 +193,11 @@ class Inbox:
         viewer.keep(limit, renewed)
         return renewed
 
-    async def _first(self, viewer: CachedViewer, limit: int) -> Opening:
+    async def _first(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening:
         look = self._look(viewer)
         turn = self.subjects.turn  # before anything is read: what changes from here on is noticed the next time
-        news = await self.subjects.read([*look.subjects, *look.digested])
+        subjects = [*look.subjects, *look.digested]
+        news = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, news)
         page, admitted = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(look, listing, admitted)
@@ -174,11 +206,12 @@ class Inbox:
             page=page,
             badge=_badge(unread),
             turn=turn,
+            current_at=began,
             valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
-            news=news,
+            subjects=subjects,
             rendered=before.rendered if before else None,
         )
-        if unread is not None and viewer.versions:
+        if unread is not None and viewer.versions and all(one.followed for one in news):
             viewer.keep(limit, opening)
             self.viewers.measure(viewer)
         return opening
@@ -193,10 +226,10 @@ class Inbox:
 
     async def _from_rows(self, user: UserId, limit: int) -> Opening:
         """What a viewer's inbox rows point to, where this process knows nothing else. Raises as `open` does."""
-        async with self.deadline.limit(cold=True):
+        async with self.deadline.turn(), self.deadline.limit(cold=True):
             viewer = await self.facts.read(user, None)
             page = await self._evaluation(self._look(viewer), None, limit).partial()
-        return Opening(page=page, badge=None, turn=0, valid_until=page.look.now)
+        return Opening(page=page, badge=None, turn=0, current_at=page.look.now, valid_until=page.look.now)
 
     def _last_known(self, user: UserId, limit: int) -> Opening | None:
         """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
@@ -206,7 +239,7 @@ class Inbox:
         # A digest's bursts may have been taken back since, and it would take the store to tell.
         entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
         page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
-        return Opening(page=page, badge=None, turn=0, valid_until=now)
+        return Opening(page=page, badge=None, turn=0, current_at=now, valid_until=now)
 
     def _look(self, viewer: CachedViewer) -> Look:
         return Look(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())

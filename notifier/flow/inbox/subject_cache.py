@@ -9,6 +9,7 @@ from notifier.domain.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews
 from notifier.flow.page import Entry
@@ -28,6 +29,9 @@ BURST_BYTES = 1_200
 ReadBegin = tuple[int, datetime]
 """The life of the cache and the time at which a read of the store began."""
 
+Extension = tuple[Subject, Place]
+"""A subject, and the place behind which older bursts of it are to be listed."""
+
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
@@ -39,13 +43,16 @@ class SubjectCache:
     metrics: Metrics
     loads: SharedLoads[BurstKey, Burst]
     subject_loads: SharedLoads[Subject, SubjectNews]
+    extensions: SharedLoads[Extension, None]
     most_bytes: int
     run: int = RUN
     """Bursts in one read of the store."""
     most_places: int = KEPT_PLACES
     """Listed of one subject."""
+    most_recent: int = MOST_RECENT
+    """Changes that are remembered; a load during which more come in is not cached."""
     turn: int = 0
-    """Rises with every change to something cached, and with every subject that leaves the cache."""
+    """Rises with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent: "OrderedDict[BurstKey, Heard]" = field(default_factory=OrderedDict)
@@ -55,6 +62,8 @@ class SubjectCache:
     life: int = 0
     """Rises when the cache begins anew: what was read before is not cached, because changes to it may be missing."""
     size: int = 0
+    changes: ChangeTimes = field(default_factory=ChangeTimes)
+    """Of all subjects, cached or not."""
     hits: Hits = field(init=False)
     burst_hits: Hits = field(init=False)
 
@@ -67,6 +76,7 @@ class SubjectCache:
         self.life += 1
         self.loads.abandon()
         self.subject_loads.abandon()
+        self.extensions.abandon()
         for news in self.subjects.values():
             news.followed = False
         self.subjects.clear()
@@ -75,6 +85,7 @@ class SubjectCache:
         self.size = 0
         self.turn += 1
         self.recent_since = self.clock.now()
+        self.changes.begin(self.turn, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
         """Take in what the store had when its change feed was read. Repeated and older states change nothing."""
@@ -98,9 +109,8 @@ class SubjectCache:
         heard = self.recent[key] = Heard(burst=burst, at=now, newest=newest)
         self.recent.move_to_end(key)
         self._trim_recent(now)
+        self._note_change(key.subject)
         if news := self.subjects.get(key.subject):
-            self.turn += 1
-            news.changed = self.turn
             self.size -= news.size
             news.hear(heard)
             self.size += news.size
@@ -110,7 +120,7 @@ class SubjectCache:
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
-        loaded = await self.subject_loads.load(missing, self._load) if missing else {}
+        loaded = await self._loaded(missing) if missing else {}
         self.hits.missed.inc(len(missing))
         self.hits.hit.inc(len(subjects) - len(missing))
         found = list[SubjectNews]()
@@ -122,6 +132,15 @@ class SubjectCache:
                 found.append(loaded[subject] if subject in loaded else await self._alone(subject))
         return found
 
+    async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+        """Load the subjects; once more where the cache began anew meanwhile. A load that others had begun may lack
+        what this caller had heard by then."""
+        while True:
+            life = self.life
+            loaded = await self.subject_loads.load(subjects, self._load)
+            if life == self.life:
+                return loaded
+
     async def bodies(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         """Return the bursts, those that are not cached by one load, which concurrent callers share."""
         found = {key: burst for key in keys if (burst := self._known(key))}
@@ -132,6 +151,8 @@ class SubjectCache:
         self.burst_hits.missed.inc(len(missing))
         began = self._begin_read()
         read = await self.loads.load(missing, self._read_bursts)
+        if began[0] != self.life:
+            return await self.bodies(keys)
         if not self._knows_changes_since(began):  # they serve this caller, and nobody after
             return {**found, **read}
         for burst in read.values():
@@ -146,16 +167,30 @@ class SubjectCache:
         heard, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
         return _latest(entry, heard.burst if heard else None, kept)
 
-    async def extend(self, news: Sequence[SubjectNews], after: Place) -> None:
+    def correct(self, news: SubjectNews, key: BurstKey, burst: Burst | None) -> bool:
+        """Move a listed burst to where it really stands, or drop it; return whether anything changed."""
+        before = news.size
+        changed = news.correct(key, burst)
+        if changed and self.subjects.get(news.subject) is news:
+            self.size += news.size - before
+        return changed
+
+    async def extend(self, subjects: Sequence[Subject], after: Place) -> None:
         """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
+        await self.extensions.load([(subject, after) for subject in subjects], self._read_on)
+
+    async def _read_on(self, wanted: Sequence[Extension]) -> Mapping[Extension, None]:
+        """All behind the same place."""
+        subjects, after = [subject for subject, _ in wanted], wanted[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before([one.subject for one in news], after, self.run)
+            bursts = await self.timeline.before(subjects, after, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
                 self._keep(burst)
-            self._extend(news, (after.opened_at, after.burst), bursts)
+            self._extend(subjects, (after.opened_at, after.burst), bursts)
+        return dict.fromkeys(wanted)
 
     async def before(
         self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
@@ -227,11 +262,11 @@ class SubjectCache:
             if self._knows_changes_since(began):
                 self._keep(burst)
 
-    def _extend(self, news: Sequence[SubjectNews], after: PlaceOf, bursts: Sequence[Burst]) -> None:
+    def _extend(self, subjects: Sequence[Subject], after: PlaceOf, bursts: Sequence[Burst]) -> None:
         """List the bursts behind a place where nothing is missing before it, and the changes there since they were
         read."""
-        whole = [one for one in news if one.complete_to <= after]
-        cached = {one.subject: one for one in whole if self.subjects.get(one.subject) is one}
+        whole = [one for one in map(self.subjects.get, subjects) if one is not None and one.complete_to <= after]
+        cached = {one.subject: one for one in whole}
         changes = [heard for heard in self.recent.values() if _place(heard.burst) < after]
         for one in cached.values():
             self.size -= one.size
@@ -266,16 +301,22 @@ class SubjectCache:
         heard, before = self.recent.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _latest(burst, heard.burst if heard else None, before)
         if heard is not None:
+            if burst.version > heard.burst.version:  # its word will be old news: pages made before end here
+                self._note_change(burst.key.subject)
             self.recent[burst.key] = replace(heard, burst=burst, newest=True)
         if before is not None:
-            self.size -= _size(before)
+            self.size -= burst_size(before)
             if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
                 self.size -= news.size
                 news.put(burst)
                 self.size += news.size
         self.bursts[burst.key] = burst
-        self.size += _size(burst)
+        self.size += burst_size(burst)
         self._evict()
+
+    def _note_change(self, subject: Subject) -> None:
+        self.turn += 1
+        self.changes.note(subject, self.turn, self.clock.now())
 
     def _known(self, key: BurstKey) -> Burst | None:
         """The newest state, where this process can tell."""
@@ -298,7 +339,7 @@ class SubjectCache:
     def _trim_recent(self, now: datetime) -> None:
         while self.recent:
             key, heard = next(iter(self.recent.items()))
-            if heard.at > now - RECENT_FOR and len(self.recent) <= MOST_RECENT:
+            if heard.at > now - RECENT_FOR and len(self.recent) <= self.most_recent:
                 return
             del self.recent[key]
             self.recent_since = max(self.recent_since or heard.at, heard.at + TICK)
@@ -307,11 +348,10 @@ class SubjectCache:
         while self.size > self.most_bytes and (self.bursts or self.subjects):
             if self.bursts and len(self.bursts) >= len(self.subjects):
                 _, burst = self.bursts.popitem(last=False)
-                self.size -= _size(burst)
+                self.size -= burst_size(burst)
             else:
                 _, news = self.subjects.popitem(last=False)
                 news.followed = False
-                self.turn += 1  # pages that were made from it miss changes from here on
                 self.size -= news.size
 
 
@@ -323,5 +363,5 @@ def _latest(burst: Burst, *others: Burst | None) -> Burst:
     return max([burst, *(other for other in others if other is not None)], key=lambda one: one.version)
 
 
-def _size(burst: Burst) -> int:
+def burst_size(burst: Burst) -> int:
     return BURST_BYTES + len(burst.text) + 60 * len(burst.mentioners)

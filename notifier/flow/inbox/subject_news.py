@@ -1,7 +1,7 @@
 """The newest bursts of one subject: where each stands, and down to where none is missing."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -42,10 +42,8 @@ class SubjectNews:
     places: list[PlaceOf]
     """Oldest first."""
     most: int = KEPT_PLACES
-    changed: int = 0
-    """The cache's turn at the latest change."""
     followed: bool = True
-    """False once it left the cache: from then on it misses changes."""
+    """False where changes may be missing: it was read too slowly, or has left the cache since."""
 
     @property
     def size(self) -> int:
@@ -92,8 +90,3 @@ class SubjectNews:
         if len(self.places) > self.most:
             del self.places[0]
             self.complete_to = self.places[0]
-
-
-def unchanged_since(turn: int, news: Iterable[SubjectNews]) -> bool:
-    """Whether everything that was known at that turn still holds."""
-    return all(one.followed and one.changed <= turn for one in news)

@@ -1,18 +1,20 @@
 """What is known of viewers: their facts, each with the version under which they were read, and their first pages."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.marks import Marks
-from notifier.domain.subject import Member, UserId
+from notifier.domain.subject import Member, Subject, UserId
 from notifier.domain.visible import Viewer
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, SubjectNews, unchanged_since
+from notifier.flow.inbox.change_times import ChangeTimes
+from notifier.flow.inbox.subject_news import CLOCK_SKEW
 from notifier.flow.page import Badge, Page
 from notifier.ports.viewer_versions import (
     EVERYBODY,
     REMEMBERED_FOR,
+    RememberedPage,
     RememberedViewer,
     Scope,
     VersionLook,
@@ -38,19 +40,21 @@ class Opening:
     badge: Badge | None
     turn: int
     """The subject cache's turn before the evaluation read anything."""
+    current_at: datetime
+    """Everything that was announced before is in it."""
     valid_until: datetime
     """From then on time alone may change it: something expires, or a digest falls due."""
-    news: Sequence[SubjectNews] = ()
-    """The news that the evaluation read, of every subject that it depends on."""
+    subjects: Collection[Subject] = ()
+    """All that it depends on."""
     rendered: object = None
-    """What the API made of it, or of the opening before it."""
+    """What the API made of it, here or in another process, or of the opening before it."""
 
-    def holds(self, now: datetime, turn: int) -> bool:
+    def holds(self, now: datetime, turn: int, changes: ChangeTimes) -> bool:
         """Whether an evaluation at this moment would show the same."""
         if not self.page.look.now <= now < self.valid_until:
             return False
         if self.turn != turn:
-            if not unchanged_since(self.turn, self.news):
+            if not changes.unchanged(self.subjects, self.turn):
                 return False
             self.turn = turn  # nothing of it has changed up to here: the next look is short
         return True
@@ -69,6 +73,11 @@ class CachedViewer:
     """By the size of the page."""
     last: Page | None = None
     """What the viewer was shown last, maybe by older facts."""
+    vip: bool = False
+    page: RememberedPage | None = None
+    """What another process evaluated by these facts, until it is looked at."""
+    remembered_at: datetime | None = None
+    """When the facts were left in Redis last, with a page."""
     size: int = 0
 
     def proved_by(self, look: VersionLook | None) -> bool:

@@ -1,7 +1,7 @@
 """The facts of one viewer: from memory or from Redis where they are proved current, else from the store."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.subject import Member, UserId
@@ -9,8 +9,11 @@ from notifier.flow.inbox.looks import Looks
 from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for, viewer_scopes
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.people import Facts, People
-from notifier.ports.viewer_versions import InboxVersions, RememberedViewer, VersionLook
+from notifier.ports.viewer_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLook
 from notifier.telemetry import Metrics
+
+REMEMBERED_EVERY = timedelta(seconds=30)
+"""A page that changes all the time is not written to Redis each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,10 @@ class ViewerFacts:
     async def current(self, user: UserId) -> CachedViewer:
         """Return the facts of this moment. Raises NotFound and StoreUnavailable."""
         cached, found = await self.known(user, patient=True)
-        return cached or await self.read(user, found)
+        if cached is None:
+            cached = await self.read(user, found)
+            await self.remember(cached)
+        return cached
 
     async def known(self, user: UserId, *, patient: bool) -> tuple[CachedViewer | None, VersionLook | None]:
         """Return the facts where they are proved current without the store, and the look that `read` needs.
@@ -59,10 +65,9 @@ class ViewerFacts:
             connection=found.connection if found else 0,
             read_at=read_at,
             last=known.last if known else None,
+            vip=facts.vip,
         )
         self.viewers.put(cached, generation)
-        if facts.vip and cached.versions:
-            await self._remember(cached)
         return cached
 
     def _remembered(self, user: UserId, found: VersionLook | None) -> CachedViewer | None:
@@ -78,14 +83,26 @@ class ViewerFacts:
             versions=remembered.versions,
             connection=found.connection,
             read_at=remembered.read_at,
+            vip=True,
+            page=remembered.page,
         )
         self.viewers.put(cached, self.viewers.generation)
         return cached
 
-    async def _remember(self, cached: CachedViewer) -> None:
-        """Leave a VIP's facts in Redis, where other processes find them."""
+    def remembers(self, cached: CachedViewer) -> bool:
+        """Whether a page is to be left in Redis beside the facts: a VIP's, now and then."""
+        if not cached.vip or not cached.versions:
+            return False
+        return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBERED_EVERY
+
+    async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
+        """Leave a VIP's facts in Redis, where other processes find them, and maybe a page that was made by them."""
+        if not cached.vip or not cached.versions:
+            return
+        if page is not None:
+            cached.remembered_at = self.clock.now()
         remembered = RememberedViewer(
-            viewer=cached.viewer, member=cached.member, versions=cached.versions, read_at=cached.read_at
+            viewer=cached.viewer, member=cached.member, versions=cached.versions, read_at=cached.read_at, page=page
         )
         try:
             with self.metrics.inbox_redis():

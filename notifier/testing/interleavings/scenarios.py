@@ -6,9 +6,10 @@ from datetime import timedelta
 from enum import StrEnum, auto
 from functools import partial
 
+from notifier.domain.subject import BurstKey
 from notifier.ports.viewer_versions import CHANGE_LASTS, Scope
 from notifier.testing.interleavings.orders import Threads, Work, orders
-from notifier.testing.interleavings.world import BEFORE, LEE, Seen, World
+from notifier.testing.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from notifier.testing.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 
 WITHIN = timedelta(seconds=1)
@@ -24,8 +25,13 @@ class Start(StrEnum):
     """Kim is new to both processes."""
     WARM = auto()
     """Both processes have Kim's page."""
+    REMEMBERED = auto()
+    """Process 1 has Kim's page and left it in Redis; process 0 has not seen Kim."""
     FORGOTTEN = auto()
     """Both have it, and Redis has lost the versions: the next opening reads the facts."""
+
+
+WARM_PROCESSES = {Start.COLD: (), Start.REMEMBERED: (1,), Start.WARM: (0, 1), Start.FORGOTTEN: (0, 1)}
 
 
 def nothing(world: World) -> None:
@@ -61,7 +67,7 @@ class Scenario:
                 yield "; ".join([*wrong, *threads.steps])
 
     def _world(self, threads: Threads) -> World:
-        world = World(threads, warm=self.start is not Start.COLD)
+        world = World(threads, warm=WARM_PROCESSES[self.start])
         if self.start is Start.FORGOTTEN:
             world.versions.entries.clear()
         self.prepare(world)
@@ -164,6 +170,20 @@ def shallow(world: World) -> None:
         inbox.subjects.run = inbox.subjects.most_places = 1
 
 
+def short_memory(world: World) -> None:
+    """Remember a single change."""
+    empty_index(world)
+    for inbox in world.inboxes:
+        inbox.subjects.most_recent = 1
+
+
+def crowd(world: World, _: Threads) -> None:
+    """Let process 0 hear of more changes than it remembers."""
+    for seq in (4, 5):
+        world.publish(burst_of(BurstKey(OF_LYRA, seq), world.clock))
+    world.open(0, LEE)
+
+
 def without_redis(writer: Writer) -> Writer:
     def write(world: World) -> None:
         redis_away(world)
@@ -187,7 +207,7 @@ EVERYTHING = {**OF_FACTS, **OF_BURSTS}
 
 def _without_faults() -> Iterator[tuple[str, Scenario]]:
     for name, writer in EVERYTHING.items():
-        for start in (Start.COLD, Start.FORGOTTEN):
+        for start in (Start.COLD, Start.REMEMBERED, Start.FORGOTTEN):
             yield f"{name}, {start}", Scenario(writer=writer, start=start)
     for write in (mark, see):
         here = replace(OF_FACTS[write.__name__], write=partial(write, process=0))
@@ -243,6 +263,21 @@ def _in_small_caches() -> Iterator[tuple[str, Scenario]]:
                 )
 
 
+def _with_short_memory() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in OF_BURSTS.items():
+        for start in (Start.COLD, Start.WARM):
+            yield (
+                f"{name}, crowd, {start}",
+                Scenario(
+                    writer=writer,
+                    start=start,
+                    others={"crowd": crowd},
+                    prepare=short_memory,
+                    shares_memory=True,
+                ),
+            )
+
+
 def _with_shallow_lists() -> Iterator[tuple[str, Scenario]]:
     for name, writer in OF_BURSTS.items():
         scenario = Scenario(writer=writer, start=Start.COLD, others={"another": another}, prepare=shallow)
@@ -256,6 +291,7 @@ SCENARIOS = dict(
         *_with_lost_versions(),
         *_without_redis(),
         *_in_small_caches(),
+        *_with_short_memory(),
         *_with_shallow_lists(),
     ]
 )

@@ -1,10 +1,11 @@
 """Two API processes with cached inboxes, and writers, on memory ports; small enough to build thousands of times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from notifier.domain.account import Flag, Flagged
 from notifier.domain.burst import Burst
 from notifier.domain.errors import NotFound
 from notifier.domain.head import Head
@@ -29,6 +30,7 @@ from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import START, CountedNonces, ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
+from notifier.testing.memory.flags import MemoryFlags
 from notifier.testing.memory.heads import MemoryHeads
 from notifier.testing.memory.inbox import MemoryInbox
 from notifier.testing.memory.ledger import MemoryLedger
@@ -58,13 +60,16 @@ BEFORE: Seen = ([str(FIRST)], 1)
 
 
 class World:
-    """Kim follows nova, who was mentioned a minute ago. Lee follows lyra, who was mentioned three times."""
+    """Kim, a VIP, follows nova, who was mentioned a minute ago. Lee follows lyra, who was mentioned three times."""
 
-    def __init__(self, gate: Gate, *, warm: bool) -> None:
+    def __init__(self, gate: Gate, *, warm: Collection[int]) -> None:
+        """`warm` are the processes that have Kim's page."""
         self.clock, self.nonces = ManualClock(), CountedNonces()
         self.bursts, self.directory = MemoryBursts(), MemoryDirectory()
         self.directory.enrol([Account(user=user, member=member) for user, member in MEMBERS.items()])
-        self.people = MemoryPeople(self.directory)
+        flags = MemoryFlags()
+        flags.write([Flagged(flag=Flag.VIP, member=MEMBERS[KIM], on=True, sequence=1)])
+        self.people = MemoryPeople(self.directory, flags=flags)
         self.bus, self.heads, self.pull = MemoryBus(), MemoryHeads(), MemoryPullIndex(self.clock)
         self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
         self.people.follow(KIM, OF_NOVA, SINCE)
@@ -129,8 +134,8 @@ class World:
             head = replace(Head.fresh(key.subject), version=1, nonce="published", seq=key.seq, announced=key.seq)
             assert self.heads.swap([head]) == [True]
 
-    def _follow_feed(self, *, warm: bool) -> None:
-        """Both processes follow the feed for a minute, and have just read it; Kim is known to them if they are warm."""
+    def _follow_feed(self, *, warm: Collection[int]) -> None:
+        """Both processes follow the feed for a minute, and have just read it; Kim is known to those that are warm."""
         for inbox in self.inboxes:
             driven(inbox.facts.looks.look((), patient=True))
         self.clock.advance(timedelta(minutes=1))
@@ -138,7 +143,7 @@ class World:
         self.pull.rebuilt([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
         for process, inbox in enumerate(self.inboxes):
             driven(inbox.facts.looks.look((), patient=True))
-            if warm:
+            if process in warm:
                 assert self.open(process) == BEFORE
 
     def _inbox(self) -> Inbox:

@@ -1,0 +1,78 @@
+"""First pages of VIPs, as one process leaves them in Redis and another one shows them without evaluating them again."""
+
+from collections.abc import Callable, Sequence
+from typing import overload
+
+from notifier.codec import pack, unpack
+from notifier.domain.burst import Burst
+from notifier.flow.inbox.evaluation import seen_token
+from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.page import Badge, Look, Page, Shown
+from notifier.ports.viewer_versions import RememberedPage
+
+Render = Callable[[Opening], bytes]
+"""What the API makes of an opening, for other processes to send."""
+
+
+def not_rendered(_opening: Opening) -> bytes:
+    """Without an API, nobody sends it."""
+    return b""
+
+
+class RememberedItems(Sequence[Shown]):
+    """Decoded when somebody looks at one. A page that is sent as another process rendered it needs none."""
+
+    __slots__ = ("_decoded", "_look", "_page")
+
+    def __init__(self, page: RememberedPage, look: Look) -> None:
+        self._page, self._look = page, look
+        self._decoded: Sequence[Shown] | None = None
+
+    def __len__(self) -> int:
+        return self._page.count
+
+    @overload
+    def __getitem__(self, at: int) -> Shown: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Shown]: ...
+    def __getitem__(self, at: int | slice) -> Shown | Sequence[Shown]:
+        if self._decoded is None:
+            self._decoded = [self._look.shown(burst) for burst in unpack(list[Burst], self._page.bursts)]
+        return self._decoded[at]
+
+
+def remembered_page(opening: Opening, limit: int, render: Render) -> RememberedPage | None:
+    """Return what another process can prove: nothing partial, and no digests, which the store alone tells of."""
+    page, badge = opening.page, opening.badge
+    bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
+    if page.partial or badge is None or page.look.digested or len(bursts) < len(page.items):
+        return None
+    return RememberedPage(
+        limit=limit,
+        count=len(bursts),
+        bursts=pack(bursts),
+        newest=max((burst.opened_at for burst in bursts), default=None),
+        next=page.next,
+        unread=badge.count,
+        more_unread=badge.more,
+        current_at=opening.current_at,
+        valid_until=opening.valid_until,
+        rendered=render(opening),
+    )
+
+
+def adopted(page: RememberedPage, look: Look, turn: int) -> Opening:
+    """Return the opening of a page that is proved current at the moment of the look, in this turn of the cache."""
+    items = RememberedItems(page, look)
+    seen = seen_token(look, [], None)
+    if page.newest is not None and page.newest > seen.as_of:
+        seen = seen_token(look, [item.entry for item in items], None)
+    return Opening(
+        page=Page(items=items, next=page.next, seen=seen, partial=False, look=look),
+        badge=Badge(count=page.unread, more=page.more_unread),
+        turn=turn,
+        current_at=look.now,
+        valid_until=page.valid_until,
+        subjects=look.subjects,
+        rendered=page.rendered or None,
+    )

@@ -1,0 +1,59 @@
+"""When subjects changed last, in a bounded memory: what was forgotten proves nothing."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from notifier.domain.subject import Kind, Subject, UserId
+from notifier.flow.inbox import change_times
+from notifier.flow.inbox.change_times import LEARNED_WITHIN, ChangeTimes
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, TICK
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+MARGIN = CLOCK_SKEW + LEARNED_WITHIN
+NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "lyra", "orion"))
+
+
+@pytest.fixture
+def times() -> ChangeTimes:
+    """Followed since noon; nova changed a minute later, in the third turn."""
+    found = ChangeTimes()
+    found.begin(1, NOON)
+    found.note(NOVA, 3, NOON + timedelta(minutes=1))
+    return found
+
+
+def test_page_is_proved_once_the_change_is_older_than_clocks_may_differ(times: ChangeTimes) -> None:
+    changed = NOON + timedelta(minutes=1)
+    assert not times.proves([NOVA], changed + MARGIN)
+    assert times.proves([NOVA], changed + MARGIN + TICK)
+    assert times.proves([LYRA], changed)
+
+
+def test_page_from_before_the_feed_was_followed_is_not_proved(times: ChangeTimes) -> None:
+    assert not times.proves([LYRA], NOON + MARGIN)
+    assert times.proves([LYRA], NOON + MARGIN + TICK)
+    assert not ChangeTimes().proves([LYRA], NOON)
+
+
+def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
+    assert not times.unchanged([NOVA, LYRA], 2)
+    assert times.unchanged([NOVA, LYRA], 3)
+
+
+def test_forgotten_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_times, "MOST_SUBJECTS", 1)
+    forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
+    times.note(ORION, 4, later)
+    assert not times.proves([NOVA], forgotten + MARGIN)
+    assert times.proves([NOVA], forgotten + MARGIN + TICK)
+    assert not times.unchanged([NOVA], 2)
+    assert times.unchanged([NOVA], 3)
+
+
+def test_feed_that_begins_anew_forgets_everything(times: ChangeTimes) -> None:
+    times.begin(9, NOON + timedelta(minutes=3))
+    assert not times.proves([LYRA], NOON + timedelta(minutes=3))
+    assert not times.unchanged([LYRA], 8)
+    assert times.unchanged([LYRA], 9)
+    assert times.unchanged([], 0)
