@@ -13,7 +13,7 @@ from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews
 from notifier.flow.page import Entry
-from notifier.flow.walk import BEFORE_ALL, RUN
+from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.clock import Clock
 from notifier.ports.pull import PullReader, SubjectLists
 from notifier.ports.timeline import Place, Timeline
@@ -45,7 +45,7 @@ class SubjectCache:
     subject_loads: SharedLoads[Subject, SubjectNews]
     extensions: SharedLoads[Extension, None]
     most_bytes: int
-    run: int = RUN
+    run: int = KEPT_PLACES
     """Bursts in one read of the store."""
     most_places: int = KEPT_PLACES
     """Listed of one subject."""
@@ -149,14 +149,10 @@ class SubjectCache:
         if not missing:
             return found
         self.burst_hits.missed.inc(len(missing))
-        began = self._begin_read()
+        life = self.life
         read = await self.loads.load(missing, self._read_bursts)
-        if began[0] != self.life:
+        if life != self.life:
             return await self.bodies(keys)
-        if not self._knows_changes_since(began):  # they serve this caller, and nobody after
-            return {**found, **read}
-        for burst in read.values():
-            self._keep(burst)
         # Not what was read but what is known now: a change may have come in meanwhile.
         return found | {key: known for key in missing if (known := self._known(key) or read.get(key))}
 
@@ -201,8 +197,13 @@ class SubjectCache:
 
     async def _read_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
+        began = self._begin_read()
         with self.metrics.inbox_store():
-            return await self.timeline.bursts(keys)
+            read = await self.timeline.bursts(keys)
+        if self._knows_changes_since(began):  # otherwise they serve those who wait for them, and nobody after
+            for burst in read.values():  # before the load has ended: whoever comes next finds them
+                self._keep(burst)
+        return read
 
     async def _alone(self, subject: Subject) -> SubjectNews:
         """A subject that was evicted between two steps, in a cache that is too small for one viewer."""

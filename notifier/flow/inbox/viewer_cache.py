@@ -24,7 +24,7 @@ from notifier.telemetry import Hits
 
 FACTS_KEPT = REMEMBERED_FOR
 """Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
-SPREAD = 60
+SPREAD = 150
 """Seconds over which the facts of users who came at once are read anew."""
 PAGES_KEPT = 2
 """Openings per viewer: clients of one user may ask for pages of different sizes."""
