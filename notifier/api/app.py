@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar, Router
@@ -24,6 +23,7 @@ from notifier.api.openapi import PERSON, SERVICE, Description, describe
 from notifier.api.origins import origins
 from notifier.api.problems import HANDLERS
 from notifier.api.scopes import Scope as May
+from notifier.config.version import installed_version
 from notifier.system import Reads, System
 
 
@@ -43,7 +43,7 @@ def create(
     """
     wired = edge(system, reads, keys, pause, identity)
     behind = backstage(wired, empty)
-    description = Description(make=lambda: describe(_routes(wired), given, _version()))
+    description = Description(make=lambda: describe(_routes(wired), given, installed_version()))
     given = _dependencies(wired, description, behind)
 
     async def begin() -> None:
@@ -144,10 +144,3 @@ def _given(value: Edge | Description | Backstage) -> Provide:
         return value
 
     return Provide(give, sync_to_thread=False)
-
-
-def _version() -> str:
-    try:
-        return version("notifier")
-    except PackageNotFoundError:
-        return "0"

@@ -31,6 +31,7 @@ from notifier.api.telling import told
 from notifier.api.timing import LATELY, Timing
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
+from notifier.config.version import installed_version
 from notifier.domain.allowance import Limit
 from notifier.domain.burst import Burst
 from notifier.domain.marks import SETTLED_AFTER
@@ -157,6 +158,7 @@ def edge(
         share=lambda looks: SharedLooks(looks=looks, within=system.settings.inbox.deadline),
         watch=watch,
         render=renderer.remembered,
+        maker=keys.derived(f"pages of {installed_version()}"),
     )
     hub = Hub(
         tab=tab,

@@ -2,7 +2,8 @@
 
 import click
 
-from notifier.cli.verbs import Verbs, example, installed_version
+from notifier.cli.verbs import Verbs, example
+from notifier.config.version import installed_version
 
 PLACES = {
     "up": "notifier.cli.up:up",

@@ -28,8 +28,9 @@ from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roles import told_to_stop
 from notifier.cli.roster import roster
 from notifier.cli.supervisor import Supervisor
-from notifier.cli.verbs import example, installed_version
+from notifier.cli.verbs import example
 from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
+from notifier.config.version import installed_version
 from notifier.domain.device import Platform
 
 if TYPE_CHECKING:

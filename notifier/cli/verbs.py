@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -103,10 +102,3 @@ def exit_code(error: NotifierError) -> int:
 def example(*lines: str) -> str:
     """The epilog of a verb's help, kept as it is written."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def installed_version() -> str:
-    try:
-        return version("notifier")
-    except PackageNotFoundError:
-        return "from source"

@@ -65,6 +65,7 @@ class Reads:
         share: Callable[[Looks], Looks],
         watch: Watch = unwatched,
         render: Render = not_rendered,
+        maker: bytes = b"",
     ) -> Inbox:
         """One per process. `loads` and `share` decide what concurrent requests have in common."""
         of_viewers = int(megabytes * MEGABYTE * OF_VIEWERS)
@@ -108,6 +109,7 @@ class Reads:
             metrics=metrics,
             watch=watch,
             render=render,
+            maker=maker,
         )
 
     def gap_fetch(self) -> GapFetch:

@@ -106,6 +106,12 @@ def test_crowd_of_new_viewers_is_no_failure_of_the_store() -> None:
     for _ in range(10):
         with pytest.raises(Crowded):
             processes.open(0, UserId("lee"))
+    processes.stage.pass_time(minutes=16)
+    with pytest.raises(Crowded):  # whoever was here too long ago to be shown anything waits like a new viewer
+        processes.open(0)
+    processes.inboxes[0] = replace(inbox, deadline=NoDeadline())
+    processes.open(0)
+    processes.inboxes[0] = inbox
     inbox.viewers.viewers[KIM].openings.clear()
     page = processes.open(0).page
     assert (page.partial, len(page.items)) == (False, 1)

@@ -1,5 +1,6 @@
 """A VIP's facts that one process left in Redis: another opens the inbox with them where they are proved current."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -42,6 +43,21 @@ def calls_of_first_open(processes: Processes) -> float:
 def test_second_process_reads_no_facts(processes: Processes) -> None:
     assert calls_of_first_open(processes) == 0
     assert processes.shown(1) == processes.shown(0) == [str(FIRST)]
+
+
+def test_page_of_other_software_is_not_shown(processes: Processes) -> None:
+    processes.inboxes[1] = replace(processes.inboxes[1], maker=b"another version")
+    assert calls_of_first_open(processes) == 1  # for the subject that is kim's alone
+    assert processes.shown(1) == [str(FIRST)]
+
+
+def test_page_that_was_left_counts_in_the_memory_of_its_viewer(processes: Processes) -> None:
+    driven(processes.inboxes[1].page(KIM))
+    cached = processes.inboxes[1].viewers.viewers[KIM]
+    assert cached.page is not None
+    assert cached.page.own_bytes > len(cached.page.bursts) > 0
+    without = replace(cached, page=None)
+    assert cached.size == cached.measured() == without.measured() + cached.page.own_bytes
 
 
 def test_nobody_else_is_remembered(processes: Processes) -> None:

@@ -1,22 +1,30 @@
 """A VIP's page that another process evaluated is shown only while it is what a new process reads from the store."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.api.keys import Keys
+from notifier.api.opaque import Opaque
+from notifier.api.rendering import Renderer
 from notifier.domain.account import Flag, Flagged
 from notifier.domain.event import DELETED_TYPE
 from notifier.domain.marks import Mark
 from notifier.domain.subject import Member
+from notifier.telemetry import Hits, Metrics
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
 from tests.flow.stage import Stage
 
-Shown = tuple[list[tuple[str, int, bool]], int]
-"""Key, mentions and unread of each item, and the badge."""
+OPAQUE = Opaque.of(Keys(secret="the same secret for all processes", service_key="a key"))
+Shown = tuple[list[tuple[str, int, bool]], int, object]
+"""Key, mentions and unread of each item, the badge, and what is sent of both."""
 
+METRICS = Metrics()
 OWNERS = st.sampled_from(["nova", "orion", "eve"])
 STEPS = st.one_of(
     st.tuples(st.just("mention"), OWNERS),
@@ -25,6 +33,8 @@ STEPS = st.one_of(
     st.tuples(st.just("quietly"), OWNERS),
     st.tuples(st.just("pass"), st.sampled_from([0.2, 1, 3.9, 4.1, 6, 31, 62])),
     st.tuples(st.just("open"), st.integers(0, 1)),
+    st.tuples(st.just("count"), st.integers(0, 1)),
+    st.tuples(st.just("judge"), st.just(0)),
     st.tuples(st.just("evict"), st.integers(0, 1)),
 )
 
@@ -36,7 +46,7 @@ class Played:
         self.stage = Stage()
         kim = Member(self.stage.scene.base["kim"].member)
         self.stage.ground.flags.write([Flagged(flag=Flag.VIP, member=kim, on=True, sequence=1)])
-        self.processes = Processes(self.stage)
+        self.processes = with_api(Processes(self.stage))
         self.tweets: list[str] = []
         for seconds in (0, 10, 10):
             self.stage.pass_time(seconds=seconds)
@@ -62,13 +72,19 @@ class Played:
                     driven(self.processes.inboxes[0].mark(KIM, [key], Mark.READ))
             case "pass", seconds:
                 self.stage.ground.clock.advance(timedelta(seconds=float(seconds)))
+            case "open", int(process):
+                shown(self.processes, process)
+            case "count", int(process):
+                driven(self.processes.inboxes[process].badge(KIM))
+            case "judge", _:
+                self.judge()
             case "evict", int(process):
                 self.processes.inboxes[process].viewers.forget(KIM)
             case _:
                 pass
 
     def judge(self) -> None:
-        truth = shown(Processes(self.stage), 0)
+        truth = shown(with_api(Processes(self.stage)), 0)
         for process in (0, 1):
             assert shown(self.processes, process) == truth
 
@@ -83,13 +99,34 @@ def shown(processes: Processes, process: int) -> Shown:
     items = [
         (str(item.entry.key), item.burst.count, item.unread) for item in opening.page.items if hasattr(item, "burst")
     ]
-    return items, opening.badge.count
+    sent = json.loads(renderer().first_page(KIM, opening).body)
+    return items, opening.badge.count, (sent["items"], sent["badge"])
 
 
-@settings(max_examples=60)
+def with_api(processes: Processes) -> Processes:
+    """Processes that leave what they render to one another."""
+    processes.inboxes = [replace(inbox, render=renderer().remembered) for inbox in processes.inboxes]
+    return processes
+
+
+def renderer() -> Renderer:
+    return Renderer(opaque=OPAQUE, hits=Hits(METRICS.inbox_cache, "items"))
+
+
+@settings(max_examples=100)
 @given(st.lists(STEPS, min_size=5, max_size=30))
 def test_page_of_another_process_is_what_the_store_says(steps: Sequence[tuple[str, str | int | float]]) -> None:
     played = Played()
     for what, value in steps:
         played.step(what, value)
-        played.judge()
+    played.judge()
+
+
+def test_page_that_was_only_counted_is_rendered_as_it_is_evaluated_later() -> None:
+    """Process 1 takes the page for its badge, and the mention is taken back before anybody asks for the page."""
+    played = Played()
+    heard = ("mention", "nova"), ("open", 1), ("pass", 31)
+    left_and_taken = ("evict", 0), ("open", 0), ("evict", 1), ("count", 1)
+    for what, value in (*heard, *left_and_taken, ("delete", 0)):
+        played.step(what, value)
+    played.judge()

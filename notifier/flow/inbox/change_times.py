@@ -9,7 +9,7 @@ from notifier.domain.subject import Subject
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
 
 MOST_SUBJECTS = 50_000
-"""About 10 MB. Of the others it is known only that they changed longer ago."""
+"""About 18 MB. Of the others it is known only that they changed longer ago."""
 LEARNED_WITHIN = timedelta(seconds=1)
 """How late a process learns of a change that Redis was not told of, with room to spare."""
 

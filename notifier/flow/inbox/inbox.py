@@ -46,6 +46,8 @@ class Inbox:
     metrics: Metrics
     watch: Watch = unwatched
     render: Render = not_rendered
+    maker: bytes = b""
+    """Names the software and the secret by which pages are made: those of another one are not shown."""
 
     async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Opening:
         """Return a page and the badge of the same moment; without a badge where the store stopped answering in between.
@@ -117,7 +119,8 @@ class Inbox:
         if has_something and not self.breaker.allows(now):
             raise StoreUnavailable("It has failed just now.")
         try:
-            if cached is not None:
+            # Whoever pages on has been let in before.
+            if has_something or (cached is not None and after is not None):
                 opening = await self._open(user, after, limit, now, has_something=has_something)
             else:
                 async with self.deadline.turn():
@@ -142,8 +145,10 @@ class Inbox:
             if after is not None:
                 return await self._later(viewer, after, limit)
             opening = await self._first(viewer, limit, began)
-        if self.facts.remembers(viewer) and (page := remembered_page(opening, limit, self.render)) is not None:
-            await self.facts.remember(viewer, page)
+        if self.facts.remembers(viewer):
+            page = remembered_page(opening, limit, self.render, self.maker)
+            if page is not None:
+                await self.facts.remember(viewer, page)
         return opening
 
     async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
@@ -173,7 +178,7 @@ class Inbox:
     def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening | None:
         """The first page as another process evaluated it, where nothing has changed since."""
         page, viewer.page = viewer.page, None
-        if page is None or page.limit != limit:
+        if page is None or page.limit != limit or page.maker != self.maker:
             return None
         look = Look(viewer=viewer.viewer, member=viewer.member, now=began)
         if not self.subjects.changes.proves(look.subjects, page.current_at):
@@ -209,7 +214,8 @@ class Inbox:
             current_at=began,
             valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
             subjects=subjects,
-            rendered=before.rendered if before else None,
+            # What another process rendered is of its page, and of no later one.
+            rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
         if unread is not None and viewer.versions and all(one.followed for one in news):
             viewer.keep(limit, opening)

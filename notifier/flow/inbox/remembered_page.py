@@ -22,14 +22,14 @@ def not_rendered(_opening: Opening) -> bytes:
 class RememberedItems(Sequence[Shown]):
     """Decoded when somebody looks at one. A page that is sent as another process rendered it needs none."""
 
-    __slots__ = ("_decoded", "_look", "_page")
+    __slots__ = ("_bursts", "_count", "_decoded", "_look")
 
     def __init__(self, page: RememberedPage, look: Look) -> None:
-        self._page, self._look = page, look
+        self._bursts, self._count, self._look = page.bursts, page.count, look
         self._decoded: Sequence[Shown] | None = None
 
     def __len__(self) -> int:
-        return self._page.count
+        return self._count
 
     @overload
     def __getitem__(self, at: int) -> Shown: ...
@@ -37,11 +37,12 @@ class RememberedItems(Sequence[Shown]):
     def __getitem__(self, at: slice) -> Sequence[Shown]: ...
     def __getitem__(self, at: int | slice) -> Shown | Sequence[Shown]:
         if self._decoded is None:
-            self._decoded = [self._look.shown(burst) for burst in unpack(list[Burst], self._page.bursts)]
+            self._decoded = [self._look.shown(burst) for burst in unpack(list[Burst], self._bursts)]
+            self._bursts = b""
         return self._decoded[at]
 
 
-def remembered_page(opening: Opening, limit: int, render: Render) -> RememberedPage | None:
+def remembered_page(opening: Opening, limit: int, render: Render, maker: bytes) -> RememberedPage | None:
     """Return what another process can prove: nothing partial, and no digests, which the store alone tells of."""
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -58,6 +59,7 @@ def remembered_page(opening: Opening, limit: int, render: Render) -> RememberedP
         current_at=opening.current_at,
         valid_until=opening.valid_until,
         rendered=render(opening),
+        maker=maker,
     )
 
 
@@ -75,4 +77,5 @@ def adopted(page: RememberedPage, look: Look, turn: int) -> Opening:
         valid_until=page.valid_until,
         subjects=look.subjects,
         rendered=page.rendered or None,
+        own_bytes=page.own_bytes,
     )

@@ -46,6 +46,8 @@ class Opening:
     """From then on time alone may change it: something expires, or a digest falls due."""
     subjects: Collection[Subject] = ()
     """All that it depends on."""
+    own_bytes: int = 0
+    """Of what is shared with no other viewer, unlike the bursts that this process read."""
     rendered: object = None
     """What the API made of it, here or in another process, or of the opening before it."""
 
@@ -96,8 +98,10 @@ class CachedViewer:
     def measured(self) -> int:
         marks = self.viewer.marks
         items = sum(len(opening.page.items) for opening in self.openings.values())
+        own = sum(opening.own_bytes for opening in self.openings.values()) + (self.page.own_bytes if self.page else 0)
         return (
             VIEWER_BYTES
+            + own
             + FOLLOW_BYTES * len(self.viewer.follows)
             + MARK_BYTES * (len(marks.by_burst) + len(marks.also_seen))
             + 100 * len(self.viewer.blocked)
