@@ -1,6 +1,5 @@
 """One person's durable facts: a few ranges of the person's own block, asked for side by side."""
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,6 +13,7 @@ from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
+from notifier.adapters.remembered_ranges import RememberedRanges
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.account import Flag
 from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
@@ -21,7 +21,7 @@ from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.burst import expires_at
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import IdRange, bucket_of, numbered
+from notifier.domain.numbers import bucket_of, numbered
 from notifier.domain.overall import visible_from
 from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
@@ -45,8 +45,6 @@ _MARK_OF_BURST = """
 """
 _SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
 
-RANGES = 64
-"""That are remembered: each is an import, mostly of all that there are."""
 _MICROSECONDS = 1_000
 """In a millisecond: what Cassandra counts write timestamps in."""
 
@@ -58,7 +56,7 @@ class CassandraPeople:
         self._reader = reader
         self._clock = clock
         self._most_blockers = most_blockers
-        self._ranges: deque[IdRange] = deque(maxlen=RANGES)
+        self._ranges = RememberedRanges()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
@@ -98,8 +96,7 @@ class CassandraPeople:
         return viewer, answers
 
     async def expected(self, user: UserId) -> Member | None:
-        parts = numbered(user)
-        return None if parts is None else self._remembered(*parts)
+        return self._ranges.member_of(user)
 
     async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
         async with self._reader.deadline():
@@ -140,21 +137,15 @@ class CassandraPeople:
         if accounts:
             account = stored(accounts[0])
             return None if account.deleted else account.member
-        parts = numbered(user)
-        return None if parts is None else await self._in_range(*parts)
+        return await self._in_range(user)
 
-    def _remembered(self, prefix: str, number: int) -> Member | None:
-        """A range stays what it is for ever, so one that is known needn't be asked for again."""
-        found = (known.member_of(number) for known in self._ranges if known.prefix == prefix)
-        return next((member for member in found if member is not None), None)
-
-    async def _in_range(self, prefix: str, number: int) -> Member | None:
-        if (known := self._remembered(prefix, number)) is not None:
+    async def _in_range(self, user: UserId) -> Member | None:
+        if (known := self._ranges.member_of(user)) is not None:
             return known
-        rows = await self._reader(RANGE_OF_ID, (prefix, number))
-        if not rows or (member := (found := id_range(rows)).member_of(number)) is None:
+        if (parts := numbered(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
             return None
-        self._ranges.append(found)
+        if (member := (found := id_range(rows)).member_of(parts[1])) is not None:
+            self._ranges.remember(found)
         return member
 
     async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:

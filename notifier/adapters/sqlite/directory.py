@@ -96,7 +96,7 @@ class SqliteDirectory:
 
     def range_of(self, user: UserId) -> IdRange | None:
         with self._db.read() as c:
-            return _range_of(c, user)
+            return range_of(c, user)
 
 
 def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
@@ -133,7 +133,7 @@ def _enrol(c: sqlite3.Connection, accounts: Collection[Account]) -> None:
     c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
 
 
-def _range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
+def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
     if (parts := numbered(user)) is None:
         return None
     [found] = _ranges(c, [parts])

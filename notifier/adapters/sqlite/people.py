@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from notifier.adapters.remembered_ranges import RememberedRanges
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.directory import accounts_of
+from notifier.adapters.sqlite.directory import accounts_of, range_of
 from notifier.adapters.sqlite.overalls import overall_in
 from notifier.adapters.sqlite.partings import apart_in
 from notifier.adapters.sqlite.reader import Reader, Writer
@@ -48,6 +49,7 @@ class SqlitePeople:
         self._most_blockers = most_blockers
         self._reader = reader or Reader()
         self._writer = writer or Writer()
+        self._ranges = RememberedRanges()
 
     async def member(self, user: UserId) -> Member | None:
         return await self._reader(self._member, user)
@@ -56,8 +58,7 @@ class SqlitePeople:
         return await self._reader(self._viewer, user, member)
 
     async def expected(self, user: UserId) -> Member | None:
-        """A read of the account costs less here than to remember ranges."""
-        return None
+        return self._ranges.member_of(user)
 
     async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
         return await self._reader(self._open, user)
@@ -71,6 +72,8 @@ class SqlitePeople:
     def _member(self, user: UserId) -> Member | None:
         with self._db.read() as c:
             account = accounts_of(c, [user]).get(user)
+            if account is not None and self._ranges.member_of(user) is None and (found := range_of(c, user)):
+                self._ranges.remember(found)
         return None if account is None or account.deleted else account.member
 
     def _open(self, user: UserId) -> Facts | None:
