@@ -21,6 +21,7 @@ PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.jso
 
 BENCHES = {
     "fanout": ["fanout"],
+    "density": ["density"],
     "audience": ["audience"],
     "audience-cluster": ["audience", "--profile", "cluster"],
     "live": ["live"],

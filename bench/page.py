@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bench.density import density_plot, density_words
 from bench.growth import curves, growth_plot
 from bench.inbox import latency_plot, latency_words, opens_plot, opens_words
-from bench.plot import limits_plot, share_of_limit, speeds_plot
+from bench.plot import limits_plot, share_of_limit, speeds, speeds_plot
 from bench.stored import Run
 
 BEGIN = "<!-- Written by `make bench` from benchmarks.json; what is changed by hand here is lost. -->"
@@ -42,10 +43,11 @@ _PLOTS = {
     "limits": ("How much of its limit each figure takes", limits_plot),
     "growth": ("What a larger audience takes, as a multiple of the smallest one's", growth_plot),
     "speeds": ("People reached in a second, by ours and by the peers", speeds_plot),
+    "density": ("People reached in a second, by the share of everybody whom a burst reaches", density_plot),
     "opens": ("Inboxes opened in a second", opens_plot),
     "latency": ("How long an inbox takes to open, by share of the maximum rate", latency_plot),
 }
-_WORDS = {"opens": opens_words, "latency": latency_words}
+_WORDS = {"density": density_words, "opens": opens_words, "latency": latency_words}
 
 
 def number(value: float | int | str | None) -> str:
@@ -99,8 +101,7 @@ def _alternative(kind: str, envelope: Mapping[str, Any]) -> str:
     if kind in _WORDS:
         return _WORDS[kind](envelope)
     if kind == "speeds":
-        rows = [(check["name"], check["limit"]) for check in envelope["checks"] if check["name"] in envelope["peers"]]
-        return "; ".join(_against(name, envelope) for name, limit in rows if limit is None)
+        return "; ".join(_against(name, envelope) for name in speeds(envelope))
     if kind == "growth":
         return "; ".join(f"{curve.name} × {number(curve.points[-1][1])}" for curve in curves(envelope))
     missed = [check["name"] for check in envelope["checks"] if not check["ok"]]

@@ -16,6 +16,8 @@ RIGHT = 130
 
 REACHED = "deliveries/s"
 """The unit of what is drawn together."""
+AT_ONE = "peer_ratio_at{"
+"""How the names of figures begin that compare ours and a peer at one density."""
 
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
@@ -86,13 +88,17 @@ def _bar(i: int, check: Mapping[str, Any], share: Share, most: float) -> str:
     )
 
 
+def speeds(envelope: Mapping[str, Any]) -> list[str]:
+    """Return the figures that compare ours and a peer at one density, also where one is judged."""
+    names = [check["name"] for check in envelope["checks"]]
+    return [
+        name for name in names if name.startswith(AT_ONE) and envelope["peers"].get(name, {}).get("unit") == REACHED
+    ]
+
+
 def speeds_plot(envelope: Mapping[str, Any]) -> str:
     """Ours and each peer at each density, least to most, with the median as a dot; nothing without peers."""
-    rows = [
-        (check["name"], envelope["ours"][check["name"]], envelope["peers"][check["name"]])
-        for check in envelope["checks"]
-        if check["limit"] is None and envelope["peers"].get(check["name"], {}).get("unit") == REACHED
-    ]
+    rows = [(name, envelope["ours"][name], envelope["peers"][name]) for name in speeds(envelope)]
     if not rows:
         return ""
     spreads = [spread for _, *both in rows for spread in both]

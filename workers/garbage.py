@@ -4,7 +4,7 @@ import gc
 
 YOUNG, MIDDLE, OLD = 20_000, 50, 100
 """New objects before a look at the young; looks before one at the older ones. As shipped, with 700, a third of the time
-that a worker spent on block rows went to looking at messages that were still on their way."""
+that a worker spent on rows for Cassandra went to looking at messages that were still on their way."""
 
 
 def seldom() -> None:

@@ -16,8 +16,7 @@ NOBODY = "Its followers are told nothing."
 class ReachBody(msgspec.Struct, kw_only=True):
     people: int
     phones: int
-    block_rows: int
-    member_rows: int
+    rows: int
     bytes: int
     eta_seconds: float | None
     held_by: str | None
@@ -84,8 +83,7 @@ def _reach(reach: Reach) -> ReachBody:
     return ReachBody(
         people=reach.people,
         phones=reach.phones,
-        block_rows=reach.block_rows,
-        member_rows=reach.member_rows,
+        rows=reach.rows,
         bytes=reach.bytes,
         eta_seconds=reach.seconds,
         held_by=reach.held_by,

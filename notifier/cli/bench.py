@@ -50,6 +50,21 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
+@bench.command(epilog=example("notifier bench density --quick", "notifier bench density --only density_gain --json"))
+@click.option("--quick", is_flag=True, help="Fewer rounds of fewer users: two minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@environments_option
+@json_option
+@click.pass_context
+def density(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
+    """Measure how fast people are reached when a burst is for few or many of them, ours and others in turns."""
+    from notifier.testing.bench.density import DensityBench, names
+    from notifier.testing.bench.peers.environment import Environments
+
+    parts: Parts = {"density": (DensityBench(pythons=Environments(folder=environments)), names())}
+    _bench(ctx, parts, quick=quick, only=only, as_json=as_json)
+
+
 @bench.command(epilog=example("notifier bench audience --quick", "notifier bench audience --only universe --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds of less: under two minutes.")
 @click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
@@ -114,7 +129,7 @@ def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: P
 @json_option
 @click.pass_context
 def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure rows, pages, block sizes, mentions and large bursts on Cassandra, which it starts with Java and Maven."""
+    """Measure rows, pages, widths of a range, mentions and large bursts on Cassandra, started with Java and Maven."""
     from notifier.testing.bench.cql.parts import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")

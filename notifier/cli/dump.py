@@ -9,8 +9,8 @@ from notifier.cli.options import data_option, settings_for
 from notifier.cli.output import maybe_stamp, print_lines, stamp
 from notifier.cli.verbs import example
 from notifier.domain.audience import TIERS
-from notifier.domain.bits import BLOCK_MEMBERS
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.ledger import Account, Standing
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey
@@ -55,12 +55,11 @@ def inbox_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
 
 
 def row_line(stored: StoredRow) -> Line:
-    row = stored.row
-    place = {"burst": str(row.burst), "opened_at": stamp(row.opened_at), "tier": str(row.tier)}
-    where = {"block": stored.block, "slot": row.slot}
-    if row.members is not None:
-        return {**place, **where, "bitmap": row.members.hex()}
-    return {**place, **where, "member": stored.block * BLOCK_MEMBERS + row.slot}
+    row, first = stored.row, stored.member_range * RANGE_MEMBERS
+    place = {"burst": str(row.burst), "opened_at": stamp(row.opened_at), "tier": str(row.tier), "first": first}
+    if len(row.members) == RANGE_BYTES:
+        return {**place, "bitmap": row.members.hex()}
+    return {**place, "members": (first + row.places()).tolist()}
 
 
 def ledger_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
@@ -134,7 +133,6 @@ def seal_line(burst: BurstKey, seal: Seal, *, members: bool) -> Line:
         "push": count(seal.push),
         "dormant": seal.dormant,
         "suppressed": dict(seal.suppressed),
-        "threshold": seal.threshold,
     }
     if members:
         bitmaps = {str(tier): seal.tiers[tier].tobytes().hex() for tier in TIERS}

@@ -13,11 +13,11 @@ from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sent
 from notifier.cli.verbs import example
 from notifier.domain.audience import TIERS, Tier
 from notifier.domain.bits import holds, shard_of
-from notifier.domain.block import Row
 from notifier.domain.burst import Burst
 from notifier.domain.device import Platform
 from notifier.domain.digest import Schedule, gathered, named
 from notifier.domain.errors import NotFound
+from notifier.domain.inbox_rows import InboxRow, range_of
 from notifier.domain.ledger import Account
 from notifier.domain.seal import PUSHED, Seal
 from notifier.domain.sending import Window
@@ -106,7 +106,7 @@ async def explanation(
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
         "seal": _sealed(seal, member),
-        "row": _row(await _row_of(reads, burst, member)),
+        "row": _row(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
         "slices": _slices(account, shard, now, held),
         "alerts": [alert_facts(one) for one in alertings(case)],
@@ -153,17 +153,21 @@ def _sealed(seal: Seal | None, member: Member) -> Facts | None:
     }
 
 
-async def _row_of(reads: Reads, burst: Burst, member: Member) -> Row | None:
+async def _row_of(reads: Reads, burst: Burst, member: Member) -> InboxRow | None:
     just_newer = Place(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
-    rows = await reads.timeline.rows(member, just_newer, 1)
+    rows = await reads.timeline.rows(member, [burst.key.subject], just_newer, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
 
-def _row(row: Row | None) -> str:
+def _row(row: InboxRow | None, member: Member) -> Facts | None:
     """A dormant person has none, and sees the burst all the same."""
-    if row is None:
+    return None if row is None else {"range": range_of(member), "people": len(row.places())}
+
+
+def _row_sentence(row: object) -> str:
+    if not isinstance(row, dict):
         return "none"
-    return "member" if row.members is None else "block"
+    return f"one for {row['people']:,} people of range {row['range']}"
 
 
 def _slices(account: Account | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
@@ -206,7 +210,7 @@ def _print(found: Facts) -> None:
             **_digest_words(found["digest"]),
             "visible from": found["visible_from"] or "never",
             "seal": _seal_sentence(found["seal"]),
-            "row": found["row"],
+            "row": _row_sentence(found["row"]),
             "note": found["note"],
             **{_slice_name(each): _slice_words(each) for each in slices if each["step"] in steps},
             "alert": None if alerts else "none: the person has no device",

@@ -94,9 +94,9 @@ def _print(found: PreviewBody) -> None:
     if not found.tiers:
         return
     click.echo()
-    headings = ("", "people", "phones", "block rows", "member rows", "bytes", "seconds", "held by")
+    headings = ("", "people", "phones", "rows", "bytes", "seconds", "held by")
     rows = [
-        (tier, one.people, one.phones, one.block_rows, one.member_rows, one.bytes, one.eta_seconds, one.held_by)
+        (tier, one.people, one.phones, one.rows, one.bytes, one.eta_seconds, one.held_by)
         for tier, one in found.tiers.items()
     ]
     print_table(headings, rows)

@@ -6,10 +6,11 @@ from typing import TypeVar
 import msgspec
 
 from notifier.domain.audience import TIERS, Tier
+from notifier.domain.bits import Bits
 from notifier.domain.bits import decode as decode_bits
 from notifier.domain.bits import encode as encode_bits
 from notifier.domain.errors import Poison
-from notifier.domain.seal import Seal, Tally
+from notifier.domain.seal import Part, Seal, Tally
 
 T = TypeVar("T")
 
@@ -54,32 +55,27 @@ def _anywhere(blob: bytes, users: Collection[str]) -> bool:
     return any(user.encode() in blob for user in users)
 
 
-class _PackedSeal(msgspec.Struct, array_like=True):
-    tiers: tuple[bytes, bytes, bytes]
-    push: bytes
-    dormant: int
-    suppressed: dict[str, int]
-    threshold: int
-
-
 class Facts(msgspec.Struct, array_like=True, frozen=True):
     """What a seal says beside its bitmaps."""
 
     reached: tuple[int, int, int]
     dormant: int
     suppressed: dict[str, int]
-    threshold: int
-    phones: tuple[int, int, int] | None = None
+    phones: tuple[int, int, int]
     """How many are alerted once each tier's rows stand."""
 
     @classmethod
     def of(cls, seal: Seal) -> "Facts":
         p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
         rung = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
-        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), seal.threshold, rung)
+        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), rung)
 
-    def phones_of(self, tier: Tier) -> int | None:
-        return None if self.phones is None else self.phones[TIERS.index(tier)]
+    def phones_of(self, tier: Tier) -> int:
+        return self.phones[TIERS.index(tier)]
+
+    def may_alert(self, tier: Tier) -> bool:
+        """Return whether somebody of the tier may be alerted. P2's number counts the dormant, too."""
+        return self.phones_of(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def tally(self, shard: int) -> Tally:
         return Tally(
@@ -90,17 +86,15 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
         )
 
 
+class _PackedSeal(msgspec.Struct, array_like=True):
+    tiers: tuple[bytes, bytes, bytes]
+    push: bytes
+    facts: Facts
+
+
 def pack_seal(seal: Seal) -> bytes:
     p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
-    return pack(
-        _PackedSeal(
-            tiers=(p0, p1, p2),
-            push=encode_bits(seal.push),
-            dormant=seal.dormant,
-            suppressed=dict(seal.suppressed),
-            threshold=seal.threshold,
-        )
-    )
+    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=Facts.of(seal)))
 
 
 def unpack_seal(shard: int, blob: bytes) -> Seal:
@@ -109,7 +103,24 @@ def unpack_seal(shard: int, blob: bytes) -> Seal:
         shard=shard,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
         push=decode_bits(packed.push),
-        dormant=packed.dormant,
-        suppressed=packed.suppressed,
-        threshold=packed.threshold,
+        dormant=packed.facts.dormant,
+        suppressed=packed.facts.suppressed,
     )
+
+
+def unpack_part(shard: int, blob: bytes, tier: Tier) -> Part:
+    """Of one tier; the other bitmaps stay as they are."""
+    packed = unpack(_PackedSeal, blob)
+    members = decode_bits(packed.tiers[TIERS.index(tier)])
+    return Part(shard=shard, members=members, phones=packed.facts.phones_of(tier))
+
+
+def unpack_alerted(blob: bytes, tier: Tier) -> Bits:
+    """Return who of the tier is to be alerted; the other bitmaps stay as they are."""
+    packed = unpack(_PackedSeal, blob)
+    push = decode_bits(packed.push)
+    if tier is not Tier.DORMANT:
+        return push & decode_bits(packed.tiers[TIERS.index(tier)])
+    p0, p1, p2 = map(decode_bits, packed.tiers)
+    found: Bits = push & ~(p0 | p1 | p2)
+    return found

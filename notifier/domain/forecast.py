@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import BLOCK_BYTES, count
-from notifier.domain.block import cut
+from notifier.domain.bits import count
 from notifier.domain.burst import Burst
 from notifier.domain.filling import filling
+from notifier.domain.inbox_rows import cut
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
 from notifier.domain.throttle import Allowance
 
 KEY_BYTES = 24
-"""Of a row beside its subject's name and its bitmap: slot, moment, number, tier. What a store adds of its own isn't in
-it."""
+"""Of a row beside its subject's name and its members: range, moment, number, tier. What a store adds of its own isn't
+in it."""
 
 
 MANY = 1_000
@@ -31,8 +31,7 @@ class Reach:
 
     people: int
     phones: int
-    block_rows: int
-    member_rows: int
+    rows: int
     bytes: int
     seconds: float | None
     """Until the last row stands; None where a pause holds it, or nothing was delivered lately to reckon with."""
@@ -60,29 +59,21 @@ class Forecast:
 
     def _add(self, seal: Seal, tier: Tier) -> None:
         burst, part = self.burst, seal.part(tier)
-        rows = cut(
-            part.members,
-            burst=burst.key,
-            opened_at=burst.opened_at,
-            tier=tier,
-            shard=seal.shard,
-            threshold=part.threshold,
-        )
-        counts = {"people": rows.deliveries, "blocks": len(rows.blocks), "members": len(rows.members)}
+        rows = cut(part.members, burst=burst.key, opened_at=burst.opened_at, tier=tier, shard=seal.shard)
+        counts = {"people": rows.deliveries, "rows": rows.written, "bytes": sum(map(len, rows.members))}
         counts["phones"] = count(seal.alerted(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
 
     def reach(self, tier: Tier, speed: float | None, allowed: Allowance) -> Reach:
         """At so many people a second, and no more than a throttle allows."""
-        people, blocks, members = (self._counts[tier, name] for name in ("people", "blocks", "members"))
+        people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
         key = KEY_BYTES + len(str(self.burst.key.subject).encode())
         return Reach(
             people=people,
             phones=self._counts[tier, "phones"],
-            block_rows=blocks,
-            member_rows=members,
-            bytes=(blocks + members) * key + blocks * BLOCK_BYTES,
+            rows=rows,
+            bytes=rows * key + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, allowed),
             held_by=allowed.by,
         )

@@ -1,7 +1,7 @@
 """Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +17,9 @@ _DIGITS, _LONGEST = "0123456789", len(str(HIGHEST))
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+RANGES_REMEMBERED = 64
+"""Each is an import, and most imports bring everybody that there is."""
 
 BUCKETS = 4_096
 """That outside ids are spread over, for ever: of a billion a quarter of a million are in each, some 15 MB, and a batch
@@ -78,6 +81,24 @@ def numbered(user: UserId) -> tuple[str, int] | None:
         return None
     number = int(tail[-_LONGEST:])
     return (user.removesuffix(str(number)), number) if number <= HIGHEST else None
+
+
+class RememberedRanges:
+    """Ranges that a process has read. A range stays what it is for ever, so that none is out of date."""
+
+    def __init__(self) -> None:
+        self._ranges: deque[IdRange] = deque(maxlen=RANGES_REMEMBERED)
+
+    def member_of(self, user: UserId) -> Member | None:
+        """Return the number that a known range gives; the account may be deleted, or have a number of its own."""
+        if (parts := numbered(user)) is None:
+            return None
+        prefix, number = parts
+        found = (known.member_of(number) for known in tuple(self._ranges) if known.prefix == prefix)
+        return next((member for member in found if member is not None), None)
+
+    def remember(self, found: IdRange) -> None:
+        self._ranges.append(found)
 
 
 def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from notifier.domain.audience import TIERS, Audience, SetKind, ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.bits import Bits, count, nobody
-from notifier.domain.block import THRESHOLD
 from notifier.domain.burst import Burst
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Kind, Lane
@@ -29,14 +28,12 @@ class Seal:
     """Who is to be alerted, the dormant among them: whoever had a device, in the tiers that get alerts, or asked."""
     dormant: int
     suppressed: Mapping[str, int]
-    threshold: int
-    """T: blocks that a tier reaches at least this often get a block row."""
 
     def reached(self, tier: Tier) -> int:
         return count(self.tiers[tier])
 
     def part(self, tier: Tier) -> "Part":
-        return Part(shard=self.shard, members=self.tiers[tier], threshold=self.threshold, phones=self.phones(tier))
+        return Part(shard=self.shard, members=self.tiers[tier], phones=self.phones(tier))
 
     def alerted(self, tier: Tier) -> Bits:
         """Who of the tier is to be alerted."""
@@ -65,9 +62,8 @@ class Part:
 
     shard: int
     members: Bits
-    threshold: int
-    phones: int | None
-    """How many are alerted once its rows stand; None where the seal is older than that it says so."""
+    phones: int
+    """How many are alerted once its rows stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +91,6 @@ def seal(
         push=nobody() if burst.verdict is not Verdict.ALL else _alerted(audience, live, pushed),
         dormant=count(audience.tiers[Tier.DORMANT]),
         suppressed=audience.suppressed,
-        threshold=THRESHOLD,
     )
 
 

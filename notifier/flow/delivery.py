@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from notifier.domain.audience import Tier, TierRule, by_activity
 from notifier.domain.bits import count
-from notifier.domain.block import cut
 from notifier.domain.burst import Burst
 from notifier.domain.errors import RuleFailed
+from notifier.domain.inbox_rows import cut
 from notifier.domain.ledger import Entry, Fact
 from notifier.domain.seal import PUSHED, Part, Seal, seal
 from notifier.domain.slice import Slice
@@ -35,11 +35,10 @@ class Delivery:
 
     def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
-        people = rows = 0
-        phones: int | None = 0
+        people = rows = phones = 0
         for parts in self.parts(burst, piece.shards, piece.tier, hold):
             people += sum(count(part.members) for part in parts)
-            phones = _with_phones(phones, parts)
+            phones += sum(part.phones for part in parts)
             if worth_it:
                 rows += self._write(burst, piece, parts, hold)
                 # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
@@ -84,7 +83,6 @@ class Delivery:
                 opened_at=burst.opened_at,
                 tier=piece.tier,
                 shard=part.shard,
-                threshold=part.threshold,
             )
             for part in parts
         ]
@@ -92,11 +90,3 @@ class Delivery:
         written = sum(one.written for one in rows)
         self.metrics.rows.labels(piece.tier).inc(written)
         return written
-
-
-def _with_phones(before: int | None, parts: Sequence[Part]) -> int | None:
-    """None as soon as one seal doesn't say: then somebody may be alerted."""
-    found = before
-    for part in parts:
-        found = None if found is None or part.phones is None else found + part.phones
-    return found

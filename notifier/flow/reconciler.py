@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from notifier.domain.block import INBOX_WINDOW
 from notifier.domain.books import Books, books
 from notifier.domain.burst import Burst
 from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
+from notifier.domain.inbox_rows import INBOX_WINDOW
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Tally
 from notifier.domain.subject import BurstKey, Subject

@@ -124,7 +124,7 @@ class Tab:
 
     async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
         """What the inbox rows point to. Raises StoreUnavailable."""
-        rows = await self.timeline.rows(look.member, after, limit)
+        rows = await self.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
     def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:

@@ -64,7 +64,7 @@ class Walk:
             self.after = place_of(unlisted[-1])
             return unlisted
         # Rows never prove absence, so they count down to the index's horizon only.
-        rows = await self.timeline.rows(self.member, self.after, RUN)
+        rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN)
         keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}
         horizon = Place(pulled.complete_since, BEFORE_ALL)
         bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.block import Row
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import InboxRow
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey
@@ -13,8 +13,8 @@ from notifier.domain.subject import BurstKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRow:
-    block: int
-    row: Row
+    member_range: int
+    row: InboxRow
 
 
 class Archive(Protocol):

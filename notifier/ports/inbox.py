@@ -1,14 +1,14 @@
-"""The inbox, as the write path knows it: rows by block, no person named."""
+"""The inbox, as the write path knows it: rows by range of members, no person named."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.block import Rows
+from notifier.domain.inbox_rows import InboxRows
 
 
 class Inbox(Protocol):
-    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
         """Durable when it returns; the same rows again change nothing.
 
         Short transactions, so that a tier in a hurry never waits long behind bulk; `going` is called between them, and

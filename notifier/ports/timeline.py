@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.block import Row
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import InboxRow
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 
 
@@ -39,6 +39,12 @@ class Timeline(Protocol):
         """
         ...
 
-    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
-        """The newest rows that reach the member behind the place, newest first. Rows never prove absence."""
+    async def rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        """The newest rows of these subjects that reach the member behind the place, newest first.
+
+        The cost follows the number of subjects and of their bursts, whoever else shares the partition. Rows never prove
+        absence.
+        """
         ...

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS
+from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
 from notifier.ports.archive import StoredRow
 from notifier.testing.world import Flags
 
@@ -33,14 +34,8 @@ def put_together(rows: Iterable[StoredRow]) -> Reached:
     times: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8))
     for stored in rows:
         found.rows += 1
-        shard, place = divmod(stored.block, SHARD_BLOCKS)
-        reached, start = times[stored.row.tier, shard], place * BLOCK_MEMBERS
-        if stored.row.members is None:
-            reached[start + stored.row.slot] += 1
-        else:
-            assert len(stored.row.members) == BLOCK_BYTES
-            bits = np.unpackbits(np.frombuffer(stored.row.members, dtype=np.uint8), bitorder="little")
-            reached[start : start + BLOCK_MEMBERS] += bits
+        shard, number = divmod(stored.member_range, SHARD_RANGES)
+        np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.places(), 1)
     shards = {shard for _, shard in times}
     for shard in shards:
         total = sum(reached.astype(np.int64) for (_, place), reached in times.items() if place == shard)

@@ -104,7 +104,7 @@ def test_a_preview_says_what_the_mention_right_behind_it_does(folder: Path, noti
     }
     assert (told["dormant"], told["suppressed"]) == (seal["dormant"], seal["suppressed"])
     rows = notifier("dump", "inbox", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
-    assert len(rows.splitlines()) == sum(one["block_rows"] + one["member_rows"] for one in told["tiers"].values())
+    assert len(rows.splitlines()) == sum(one["rows"] for one in told["tiers"].values())
 
 
 def test_a_preview_says_what_of_a_tweet_was_taken_back(folder: Path, notifier: Notifier) -> None:

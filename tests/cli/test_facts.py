@@ -11,6 +11,7 @@ import pytest
 
 from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
 from notifier.cli.explain import explanation
+from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.overall import OverallWord
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Member, UserId
@@ -47,10 +48,10 @@ def asked(notifier: Notifier, folder: Path, *words: str) -> dict[str, Any]:
 
 
 def people_of(row: dict[str, Any]) -> set[int]:
-    if "member" in row:
-        return {row["member"]}
+    if "members" in row:
+        return set(row["members"])
     bits = int.from_bytes(bytes.fromhex(row["bitmap"]), "little")
-    return {row["block"] * 1024 + place for place in range(1024) if bits >> place & 1}
+    return {row["first"] + place for place in range(RANGE_MEMBERS) if bits >> place & 1}
 
 
 def test_the_bursts_are_dumped_with_everything_they_know(delivered: Path, notifier: Notifier) -> None:
@@ -74,6 +75,14 @@ def test_the_rows_are_the_tiers_of_the_seals(delivered: Path, notifier: Notifier
         assert sorted(reached) == sorted(sealed)
         assert sum(seal[tier] for seal in seals) == len(sealed)
     assert sum(len(people_of(row)) for row in rows) > 0
+
+
+def test_dumped_row_has_a_list_or_a_bitmap_of_its_range(delivered: Path, notifier: Notifier) -> None:
+    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
+    assert {("members" in row, "bitmap" in row) for row in rows} == {(True, False), (False, True)}
+    for row in rows:
+        assert {member // RANGE_MEMBERS * RANGE_MEMBERS for member in people_of(row)} == {row["first"]}
+        assert len(row.get("bitmap", "")) in (0, 2 * RANGE_BYTES)
 
 
 def test_the_ledger_is_dumped_a_line_a_slice(delivered: Path, notifier: Notifier) -> None:
@@ -134,15 +143,19 @@ def test_an_explanation_agrees_with_the_tab_and_the_rows(delivered: Path, notifi
     found = asked(notifier, delivered, "explain", BURST, f"u{member}")
     assert (found["visible"], found["rule"], found["member"]) == (True, None, member)
     assert found["seal"]["tier"] == reached[member]["tier"]
-    assert found["row"] == ("member" if "member" in reached[member] else "block")
+    row = {"range": member // RANGE_MEMBERS, "people": len(people_of(reached[member]))}
+    assert found["row"] == row
+    text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
+    assert re.search(rf"row +one for {row['people']:,} people of range {row['range']}$", text, re.MULTILINE)
     assert BURST in [item["burst"] for item in asked(notifier, delivered, "tab", f"u{member}")["items"]]
 
 
 def test_who_is_not_in_the_audience_is_told_by_which_rule(delivered: Path, notifier: Notifier) -> None:
     found = asked(notifier, delivered, "explain", "self:nova#1", "u7")
-    assert (found["visible"], found["rule"], found["row"]) == (False, "not_followed", "none")
+    assert (found["visible"], found["rule"], found["row"]) == (False, "not_followed", None)
     text = notifier("explain", "self:nova#1", "u7", "--data", str(delivered)).output
     assert text.startswith("self:nova#1 and u7: The person doesn't follow the subject")
+    assert re.search(r"row +none$", text, re.MULTILINE)
 
 
 def test_what_a_digest_tells_of_is_explained_by_it(delivered: Path, notifier: Notifier) -> None:
@@ -167,7 +180,7 @@ def test_rows_that_are_still_to_come_change_no_tab(folder: Path, notifier: Notif
     assert notifier("fixture", "--followers", "50", "--universe", "50", "--json", "--data", str(folder)).exit_code == 0
     deliver(folder, "nova", of=lambda piece: False)
     found = asked(notifier, folder, "explain", BURST, "u1")
-    assert (found["visible"], found["row"], found["seal"]) == (True, "none", None)
+    assert (found["visible"], found["row"], found["seal"]) == (True, None, None)
     assert [item["burst"] for item in asked(notifier, folder, "tab", "u1")["items"]] == [BURST]
     assert asked(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
 
@@ -189,6 +202,6 @@ def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
     *_, before, last = stage.bursts()
     found = driven(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
     assert found["digest"] is None
-    assert (found["visible"], found["slices"], found["row"]) == (True, [], "none")
+    assert (found["visible"], found["slices"], found["row"]) == (True, [], None)
     assert found["note"] == "Served by pull: the budget of fan-outs was spent."
     assert driven(explanation(stage.ports, lambda: reads_of(stage), before, UserId("kim")))["note"] is None

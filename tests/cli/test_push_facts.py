@@ -64,7 +64,6 @@ def sealed(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
         push=people(BOB) if push else nobody(),
         dormant=0,
         suppressed={},
-        threshold=32,
     )
 
 

@@ -96,5 +96,4 @@ def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None, push: Bi
         push=push if push is not None else from_offsets([1]),
         dormant=7,
         suppressed={"muted": 2},
-        threshold=32,
     )

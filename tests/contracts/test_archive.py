@@ -1,34 +1,48 @@
 """The archive: everything in the store, as facts, whatever the size of its pages."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import count
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_BLOCKS, SHARD_MEMBERS, from_offsets
-from notifier.domain.block import BLOCK_SLOT, INBOX_WINDOW, cut
+from notifier.domain.bits import SHARD_MEMBERS, from_offsets
+from notifier.domain.inbox_rows import (
+    BITMAP_FROM,
+    INBOX_WINDOW,
+    RANGE_BYTES,
+    RANGE_MEMBERS,
+    SHARD_RANGES,
+    InboxRow,
+    InboxRows,
+    cut,
+)
 from notifier.domain.ledger import Entry, Fact
-from notifier.domain.subject import BurstKey
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.ports.archive import StoredRow
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend, in_memory
 from tests.contracts.made import NOVA, ORION, burst, piece, plan, seal
 
-Told = tuple[int, int, str, str]
-"""Block, slot, burst and tier."""
+EXAMPLES = count(1)
+
+Told = tuple[int, str, str, bytes]
+"""Range, burst, tier and members."""
 
 
 def told(rows: Iterable[StoredRow]) -> list[Told]:
-    return sorted((stored.block, stored.row.slot, str(stored.row.burst), str(stored.row.tier)) for stored in rows)
+    return sorted((one.member_range, str(one.row.burst), str(one.row.tier), one.row.members) for one in rows)
+
+
+def opened_at(key: BurstKey) -> datetime:
+    """As many inbox windows after START as the burst has bursts before it."""
+    return START + key.seq * INBOX_WINDOW
 
 
 def write(backend: Backend, key: BurstKey, places: Iterable[int], *, shard: int = 0, tier: Tier = Tier.P1) -> None:
-    """Rows of a burst that opened as many inbox windows after START as it has bursts before it."""
-    opened_at = START + key.seq * INBOX_WINDOW
-    bits = from_offsets(places)
-    backend.inbox.write([cut(bits, burst=key, opened_at=opened_at, tier=tier, shard=shard, threshold=32)])
+    backend.inbox.write([cut(from_offsets(places), burst=key, opened_at=opened_at(key), tier=tier, shard=shard)])
 
 
 def test_bursts_are_all_there_once(backend: Backend) -> None:
@@ -65,49 +79,60 @@ def test_an_empty_store_has_nothing_to_tell(backend: Backend) -> None:
 
 def test_a_row_comes_back_as_it_was_written(backend: Backend) -> None:
     key = BurstKey(NOVA, 0)
-    write(backend, key, [*range(40), 1024 + 7], shard=2)
-    shared, single = sorted(backend.archive.rows(), key=lambda stored: stored.block)
-    assert (shared.block, shared.row.slot, shared.row.burst) == (2 * SHARD_BLOCKS, BLOCK_SLOT, key)
-    assert shared.row.members is not None
-    assert shared.row.members == bytes([255] * 5 + [0] * 123)
-    assert (single.block, single.row.slot, single.row.members) == (2 * SHARD_BLOCKS + 1, 7, None)
-    assert (single.row.opened_at, single.row.tier) == (START, Tier.P1)
+    many, few = range(BITMAP_FROM), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
+    write(backend, key, [*many, *few], shard=2)
+    bitmap, listed = sorted(backend.archive.rows(), key=lambda stored: stored.member_range)
+    assert bitmap == StoredRow(
+        member_range=2 * SHARD_RANGES,
+        row=InboxRow(
+            burst=key,
+            opened_at=START,
+            tier=Tier.P1,
+            members=(b"\xff" * (BITMAP_FROM // 8)).ljust(RANGE_BYTES, b"\x00"),
+        ),
+    )
+    assert listed == StoredRow(
+        member_range=2 * SHARD_RANGES + 1,
+        row=InboxRow(burst=key, opened_at=START, tier=Tier.P1, members=b"\x07\x00\x02\x01"),
+    )
 
 
 def test_rows_of_one_burst_are_told_without_the_others(backend: Backend) -> None:
-    wanted, other = BurstKey(NOVA, 1), BurstKey(ORION, 1)
-    opened_at = START + INBOX_WINDOW
-    backend.bursts.write([burst(key.subject, key.seq, opened_at=opened_at) for key in (wanted, other)], [])
-    backend.ledger.plan([plan(key, opened_at=opened_at, shards=14) for key in (wanted, other)])
-    for key in (wanted, other, BurstKey(NOVA, 2)):
-        for shard in (0, 8, 13):
-            write(backend, key, [5, *range(1024, 1124), 90_000], shard=shard)
+    """The others opened at the same moment, and one has a number that begins with the same digit."""
+    wanted, others = BurstKey(NOVA, 1), [BurstKey(ORION, 1), BurstKey(NOVA, 2), BurstKey(NOVA, 11)]
+    backend.bursts.write([burst(key.subject, key.seq, opened_at=opened_at(wanted)) for key in (wanted, *others)], [])
+    backend.ledger.plan([plan(key, opened_at=opened_at(wanted), shards=14) for key in (wanted, *others)])
+    bits = from_offsets([5, *range(RANGE_MEMBERS, RANGE_MEMBERS + 1_000), SHARD_MEMBERS - 1])
+    for key in (wanted, *others):
+        moment = opened_at(wanted)
+        cuts = [cut(bits, burst=key, opened_at=moment, tier=Tier.P1, shard=shard) for shard in (0, 8, 13)]
+        backend.inbox.write([*cuts, cut(bits, burst=key, opened_at=moment, tier=Tier.P0, shard=8)])
     found = told(backend.archive.rows(wanted))
-    assert len(found) == 9
-    assert found == [one for one in told(backend.archive.rows()) if one[2] == str(wanted)]
+    assert len(found) == 4 * 3
+    assert found == [one for one in told(backend.archive.rows()) if one[1] == str(wanted)]
 
 
-def test_many_rows_of_one_member_fill_several_pages_without_loss_or_repeat(backend: Backend) -> None:
-    opened_at = [START + timedelta(milliseconds=n // 3) for n in range(700)]
-    for n, moment in enumerate(opened_at):
-        rows = cut(
-            from_offsets([3]), burst=BurstKey(NOVA, n), opened_at=moment, tier=Tier.P2, shard=0, threshold=32
-        )  # three of each moment: a page may end between them
-        backend.inbox.write([rows])
+def test_many_rows_of_one_range_fill_several_pages_without_loss_or_repeat(backend: Backend) -> None:
+    """Three of each moment, each in two tiers: a page may end between them."""
+    rows: list[InboxRows] = []
+    for n in range(350):
+        key, moment = BurstKey(NOVA, n), START + timedelta(milliseconds=n // 3)
+        rows += [cut(from_offsets([3]), burst=key, opened_at=moment, tier=tier, shard=0) for tier in (Tier.P0, Tier.P2)]
+    backend.inbox.write(rows)
     write(backend, BurstKey(ORION, 0), [2, 4, SHARD_MEMBERS - 1])
     found = told(backend.archive.rows())
-    assert len(found) == len(set(found)) == 703
+    assert len(found) == len(set(found)) == 702
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(data=st.data())
 def test_every_store_tells_the_same_rows_as_the_memory(backend: Backend, data: st.DataObject) -> None:
-    memory = in_memory()
-    places = st.sets(st.integers(0, 3_000), min_size=1, max_size=200)
-    written = data.draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20), places), max_size=5))
-    with_rows = [(BurstKey(NOVA, seq), shard, members) for seq, shard, members in written]
+    """Each example has bursts of its own: a burst's rows never change."""
+    memory, subject = in_memory(), Subject(Kind.MENTION, UserId(f"nova{next(EXAMPLES)}"))
+    places = st.sets(st.integers(0, 3 * RANGE_MEMBERS), min_size=1, max_size=200)
+    written = data.draw(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 20)), places, max_size=5))
     before = set(told(backend.archive.rows()))
-    for key, shard, members in with_rows:
-        write(backend, key, members, shard=shard)
-        write(memory, key, members, shard=shard)
+    for (seq, shard), members in written.items():
+        write(backend, BurstKey(subject, seq), members, shard=shard)
+        write(memory, BurstKey(subject, seq), members, shard=shard)
     assert set(told(backend.archive.rows())) == before | set(told(memory.archive.rows()))

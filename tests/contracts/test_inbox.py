@@ -13,48 +13,51 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
-from notifier.domain.block import INBOX_WINDOW, THRESHOLD, Row, Rows, cut
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
 from notifier.domain.burst import RETENTION
+from notifier.domain.inbox_rows import INBOX_WINDOW, RANGE_BYTES, RANGE_MEMBERS, InboxRow, InboxRows, cut
 from notifier.domain.subject import BurstKey, Member
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA
 
 KEY = BurstKey(NOVA, 1)
-DENSE = from_offsets(range(0, BLOCK_MEMBERS, 2))
-SPARSE = from_offsets([3, 5_000])
+DENSE = from_offsets(range(0, RANGE_MEMBERS, 2))
+"""Every second member of the first range: a bitmap."""
+NEXT = RANGE_MEMBERS + 5
+SPARSE = from_offsets([3, NEXT])
+"""Two members of two ranges: lists."""
 
 
 def rows(
     bits: Bits, *, burst: BurstKey = KEY, opened_at: datetime = START, tier: Tier = Tier.P1, shard: int = 0
-) -> Rows:
-    return cut(bits, burst=burst, opened_at=opened_at, tier=tier, shard=shard, threshold=THRESHOLD)
+) -> InboxRows:
+    return cut(bits, burst=burst, opened_at=opened_at, tier=tier, shard=shard)
 
 
-def read(store: Store, member: int, limit: int = 10) -> Sequence[Row]:
-    return run(store.timeline.rows(Member(member), None, limit))
+def read(store: Store, member: int, limit: int = 10) -> Sequence[InboxRow]:
+    return run(store.timeline.rows(Member(member), [NOVA], None, limit))
 
 
 def keys(store: Store, member: int) -> list[BurstKey]:
     return [row.burst for row in read(store, member)]
 
 
-def test_a_block_row_reaches_the_members_of_its_bitmap_alone(store: Store) -> None:
+def test_bitmap_reaches_the_members_of_its_bits_alone(store: Store) -> None:
     store.inbox.write([rows(DENSE)])
     with reopened(store) as again:
-        (row,) = read(again, 2)
-        assert keys(again, 3) == []
-    whole_block = DENSE.tobytes()[: BLOCK_MEMBERS // 8]
-    assert row == Row(burst=KEY, opened_at=START, tier=Tier.P1, slot=BLOCK_MEMBERS, members=whole_block)
+        found = read(again, 2)
+        assert keys(again, 3) == keys(again, RANGE_MEMBERS) == []
+    whole_range = DENSE.tobytes()[:RANGE_BYTES]
+    assert found == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=whole_range)]
 
 
-def test_a_member_row_reaches_its_member_alone(store: Store) -> None:
+def test_list_reaches_the_members_that_it_names_alone(store: Store) -> None:
     store.inbox.write([rows(SPARSE)])
     with reopened(store) as again:
-        assert read(again, 3) == [Row(burst=KEY, opened_at=START, tier=Tier.P1, slot=3, members=None)]
-        assert keys(again, 5_000) == [KEY]
-        assert keys(again, 4) == []
+        assert read(again, 3) == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=b"\x03\x00")]
+        assert keys(again, NEXT) == [KEY]
+        assert keys(again, 4) == keys(again, NEXT - 1) == keys(again, RANGE_MEMBERS + 3) == []
 
 
 def test_whoever_writes_much_is_asked_on_the_way_and_may_end_it(store: Store) -> None:
@@ -80,14 +83,14 @@ def test_rows_of_every_shard_are_found(store: Store) -> None:
     store.inbox.write([rows(DENSE | SPARSE, shard=shard) for shard in reversed(shards)])
     for shard in shards:
         assert keys(store, shard * SHARD_MEMBERS) == [KEY]
-        assert keys(store, shard * SHARD_MEMBERS + 5_000) == [KEY]
+        assert keys(store, shard * SHARD_MEMBERS + NEXT) == [KEY]
     assert keys(store, 2 * SHARD_MEMBERS) == []
 
 
 def test_the_same_rows_again_change_nothing(store: Store) -> None:
     for _ in range(2):
         store.inbox.write([rows(DENSE | SPARSE), rows(from_offsets([1]), tier=Tier.P0)])
-    assert [keys(store, member) for member in (0, 1, 3, 5_000)] == [[KEY]] * 4
+    assert [keys(store, member) for member in (0, 1, 3, NEXT)] == [[KEY]] * 4
 
 
 def test_a_slice_that_reaches_nobody_writes_nothing(store: Store) -> None:
@@ -97,11 +100,19 @@ def test_a_slice_that_reaches_nobody_writes_nothing(store: Store) -> None:
 
 
 def test_more_rows_than_fit_one_transaction_are_all_written(store: Store) -> None:
-    thirty_in_each_block = from_offsets(np.flatnonzero(np.arange(SHARD_MEMBERS) % BLOCK_MEMBERS < 30).tolist())
-    store.inbox.write([rows(thirty_in_each_block, shard=shard) for shard in (0, 8, 16)])
-    for member in (0, 29, SHARD_MEMBERS * 9 - BLOCK_MEMBERS + 7, SHARD_MEMBERS * 17 - BLOCK_MEMBERS + 29):
-        assert keys(store, member) == [KEY]
-    assert keys(store, 30) == []
+    each_range = from_offsets(range(7, SHARD_MEMBERS, RANGE_MEMBERS))
+    shards = range(0, 8 * 70, 8)  # of one file, where the store has several
+    store.inbox.write([rows(each_range, shard=shard) for shard in shards])
+    for shard in (shards[0], shards[1], shards[-1]):
+        first, last = shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - RANGE_MEMBERS
+        assert [keys(store, member + 7) for member in (first, last)] == [[KEY]] * 2
+        assert keys(store, last + 6) == []
+
+
+def test_rows_of_two_tiers_in_one_range_both_stay(store: Store) -> None:
+    store.inbox.write([rows(DENSE, tier=Tier.P2), rows(from_offsets([1, 4]), tier=Tier.P0)])
+    assert [[row.tier for row in read(store, member)] for member in (0, 1)] == [[Tier.P2], [Tier.P0]]
+    assert sorted(row.tier for row in read(store, 4)) == [Tier.P0, Tier.P2]
 
 
 def test_inbox_windows_are_swept_when_all_of_them_has_expired(store: Store) -> None:
@@ -114,9 +125,9 @@ def test_inbox_windows_are_swept_when_all_of_them_has_expired(store: Store) -> N
     expired = START + RETENTION + INBOX_WINDOW
     swept = [store.inbox.sweep(expired, 5) for _ in range(40)]
     assert (sum(swept), swept[-1]) == (0 if store.expires else 9 * 2, 0)
-    await_expired(store, 5_000)
+    await_expired(store, NEXT)
     assert keys(store, 0) == [new]
-    assert keys(store, 5_000) == []
+    assert keys(store, NEXT) == []
 
 
 def await_expired(store: Store, member: int) -> None:
@@ -132,7 +143,8 @@ def numbered(seq: int) -> BurstKey:
 
 SEQS = count(1)
 SHARDS = st.integers(0, 40)
-SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.032, 0.2, 1.0])
+SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.0625, 0.2, 1.0])
+"""At 0.0625 about half of the rows are lists, and half bitmaps."""
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -149,7 +161,7 @@ def test_whatever_the_bitmap_every_member_reads_its_bit(
     sampled = [Member(int(m)) for m in chance.integers(0, SHARD_MEMBERS, 40)]
 
     async def newest() -> list[bool]:
-        pages = [await store.timeline.rows(Member(m + shard * SHARD_MEMBERS), None, 1) for m in sampled]
+        pages = [await store.timeline.rows(Member(m + shard * SHARD_MEMBERS), [NOVA], None, 1) for m in sampled]
         return [bool(page) and page[0].burst == burst for page in pages]
 
     assert run(newest()) == [holds(bits, member) for member in sampled]

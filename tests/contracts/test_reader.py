@@ -14,6 +14,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.marks import Mark
 from notifier.domain.subject import BurstKey, Member, UserId
 from tests.contracts.flow_stores import Store
+from tests.contracts.made import NOVA
 
 
 def refuse() -> None:
@@ -139,6 +140,6 @@ def test_marks_that_wait_for_a_locked_database_hold_up_no_reading_and_are_refuse
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
 def test_coroutines_in_memory_never_suspend(store: Store) -> None:
     """A simulator steps them by hand."""
-    for coroutine in (store.people.viewer(UserId("ada"), Member(1)), store.timeline.rows(Member(1), None, 1)):
+    for coroutine in (store.people.viewer(UserId("ada"), Member(1)), store.timeline.rows(Member(1), [NOVA], None, 1)):
         with pytest.raises(StopIteration):
             coroutine.send(None)

@@ -40,7 +40,7 @@ def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
         assert parts.keys() == alerted.keys() == {one.shard for one in made}
         for one in made:
             part = parts[one.shard]
-            assert (part.shard, part.threshold, part.phones) == (one.shard, one.threshold, one.phones(tier))
+            assert (part.shard, part.phones) == (one.shard, one.phones(tier))
             assert np.array_equal(part.members, one.tiers[tier])
             assert np.array_equal(alerted[one.shard], one.tiers[tier] & one.push)
     assert store.seals.tallies(KEY, asked) == {one.shard: one.tally() for one in made}

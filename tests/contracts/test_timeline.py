@@ -1,7 +1,6 @@
 """The contract of the timeline: one order, newest first, nothing twice and nothing left out."""
 
 from asyncio import run
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -9,11 +8,8 @@ from itertools import count
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, from_offsets
-from notifier.domain.block import THRESHOLD, Row, cut
 from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.timeline import Place
 from notifier.testing.memory.clock import START
@@ -25,21 +21,12 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 
 
-def place_of(of: Burst | Row) -> Place:
-    return Place(of.opened_at, of.key if isinstance(of, Burst) else of.burst)
+def place_of(of: Burst) -> Place:
+    return Place(of.opened_at, of.key)
 
 
 def before(store: Store, subjects: list[Subject], place: Place | None = None, limit: int = 10) -> list[Burst]:
     return list(run(store.timeline.before(subjects, place, limit)))
-
-
-def rows(store: Store, member: int, place: Place | None = None, limit: int = 10) -> Sequence[Row]:
-    return run(store.timeline.rows(Member(member), place, limit))
-
-
-def deliver(store: Store, key: BurstKey, day: int, members: Sequence[int], tier: Tier = Tier.P1) -> None:
-    bits, opened_at = from_offsets(members), START - day * DAY
-    store.inbox.write([cut(bits, burst=key, opened_at=opened_at, tier=tier, shard=0, threshold=THRESHOLD)])
 
 
 def test_bursts_are_found_by_key(store: Store) -> None:
@@ -166,41 +153,3 @@ def test_pages_of_any_size_give_every_burst_once_in_order(
     for _ in range(len(made) + 1):
         found += before(store, list(own.values()), place_of(found[-1]) if found else None, limit)
     assert found == sorted(made, key=place_of, reverse=True)
-
-
-def test_block_rows_and_member_rows_are_merged_newest_first(store: Store) -> None:
-    everybody = range(BLOCK_MEMBERS)
-    for day in range(12):
-        deliver(store, BurstKey(NOVA, 100 - day), day, everybody if day % 2 else [5])
-    found = rows(store, 5, limit=9)
-    assert [row.burst.seq for row in found] == list(range(100, 91, -1))
-    assert [row.members is None for row in found[:2]] == [True, False]
-    assert [row.burst.seq for row in rows(store, 6)] == [99, 97, 95, 93, 91, 89]
-
-
-def test_reading_goes_on_past_block_rows_of_others_and_over_empty_windows(store: Store) -> None:
-    others, all_of_them = range(1, BLOCK_MEMBERS), range(BLOCK_MEMBERS)
-    deliver(store, BurstKey(NOVA, 1), 60, all_of_them)
-    for seq in range(2, 30):
-        deliver(store, BurstKey(NOVA, seq), 30 - seq, others)
-    assert [row.burst.seq for row in rows(store, 0)] == [1]
-
-
-def test_reading_goes_on_past_more_block_rows_of_others_than_one_look_takes(store: Store) -> None:
-    first, others = range(512), range(512, BLOCK_MEMBERS)
-    deliver(store, BurstKey(NOVA, 130), 0, others)
-    for seq in range(1, 130):  # each in two tiers: a look ends between them
-        for tier, members in ((Tier.P1, others), (Tier.P2, first if seq in (1, 66) else others)):
-            deliver(store, BurstKey(NOVA, seq), 0, members, tier)
-    assert [(row.burst.seq, row.tier) for row in rows(store, 0)] == [(66, Tier.P2), (1, Tier.P2)]
-
-
-def test_rows_behind_a_place_leave_the_place_out(store: Store) -> None:
-    for seq, tier in ((1, Tier.P1), (2, Tier.P2), (3, Tier.P0)):
-        deliver(store, BurstKey(NOVA, seq), 0, [5], tier)
-    deliver(store, BurstKey(ORION, 1), 0, range(BLOCK_MEMBERS))
-    found = rows(store, 5)
-    assert [str(row.burst) for row in found] == ["mention:orion#1", *(f"mention:nova#{seq}" for seq in (3, 2, 1))]
-    for n, row in enumerate(found):
-        assert rows(store, 5, place_of(row)) == found[n + 1 :]
-        assert rows(store, 5, place_of(row), limit=1) == found[n + 1 : n + 2]

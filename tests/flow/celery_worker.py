@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy
-import pyroaring
 
 from notifier.adapters.celery.application import application
 from notifier.cli.beats import Beat
@@ -21,7 +20,6 @@ from workers.parent import end_with
 from workers.watch import SILENT_FOR
 
 assert numpy
-assert pyroaring
 
 FAILS = 404
 """The number of the burst that no handler can handle."""

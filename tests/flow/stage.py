@@ -12,6 +12,7 @@ from notifier.domain.audience import Tier
 from notifier.domain.device import Platform
 from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.domain.hold import Hold
+from notifier.domain.inbox_rows import RANGE_MEMBERS
 from notifier.domain.outcome import Outcome
 from notifier.domain.reach import ReachWord, Verdict, checked
 from notifier.domain.slice import Pool, Slice
@@ -23,6 +24,7 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.page import Item, Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
+from notifier.ports.archive import StoredRow
 from notifier.ports.chosen import Ports
 from notifier.pump import Pump, pump
 from notifier.system import System
@@ -221,13 +223,20 @@ class Stage:
     def bursts(self, subject: Subject = NOVA) -> list[BurstKey]:
         return sorted(key for key in self.ground.bursts.by_key if key.subject == subject)
 
+    def rows(self, subject: Subject = NOVA) -> list[StoredRow]:
+        return [stored for stored in self.ground.archive.rows() if stored.row.burst.subject == subject]
+
     def reached(self, subject: Subject = NOVA) -> set[int]:
-        """Members who have a row."""
-        rows = (stored for stored in self.ground.archive.rows() if stored.row.burst.subject == subject)
-        return {stored.block * 1024 + stored.row.slot for stored in rows}
+        """Members whom a row reaches."""
+        return {member for stored in self.rows(subject) for member in members_of(stored)}
 
     def _taken(self, pool: Pool) -> list[Slice]:
         waiting = self.ground.queue.waiting[pool]
         taken = list(waiting)
         waiting.clear()
         return taken
+
+
+def members_of(stored: StoredRow) -> list[int]:
+    """Whom the row reaches."""
+    return [stored.member_range * RANGE_MEMBERS + place for place in stored.row.places().tolist()]

@@ -8,7 +8,7 @@ from notifier import topics
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.head import VISIBLE_WITHIN
 from tests.flow.failing import Unplanned
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.flow.stage import LYRA, NOVA, Stage, members_of
 from tests.flow.stalling import Stalling
 
 
@@ -67,9 +67,9 @@ def test_a_protected_authors_mention_is_alone_and_for_her_followers() -> None:
     assert stage.sees("kim") == ["mention:nova#2", "mention:nova#1"]
     assert stage.sees("pat") == ["mention:nova#1"]
     stage.deliver()
-    second = [row for row in stage.ground.archive.rows() if row.row.burst == stage.bursts()[1]]
+    second = [stored for stored in stage.rows() if stored.row.burst == stage.bursts()[1]]
     names = {person.member: name for name, person in stage.scene.people.items()}
-    assert {names[row.block * 1024 + row.row.slot] for row in second} == {"kim", "max"}
+    assert {names[member] for stored in second for member in members_of(stored)} == {"kim", "max"}
 
 
 def test_restricted_mentions_beyond_the_purse_are_shown_and_not_fanned_out() -> None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.domain.audience import Tier
-from notifier.domain.block import Rows
+from notifier.domain.inbox_rows import InboxRows
 from notifier.domain.outcome import Again, Done
 from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
 from notifier.flow.delivery import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
 from notifier.testing.memory.clock import ManualClock
-from tests.flow.stage import NOVA, Stage
+from tests.flow.stage import Stage
 
 TOO_SLOW = HAND_BACK_AFTER * 0.6
 """A write: two of them are more than a worker may take."""
@@ -24,7 +24,7 @@ class Slow:
     takes: timedelta
     wrote: list[int] = field(default_factory=list)
 
-    def write(self, rows: Sequence[Rows], going: Callable[[], None]) -> None:
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:
         self.inbox.write(rows)
         self.clock.advance(self.takes)
         self.wrote += [one.shard for one in rows]
@@ -41,8 +41,8 @@ def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
     quick = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
     outcome = stage.system(inbox=quick).work()(piece)
     assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
-    assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))
-    assert stage.reached(NOVA)
+    assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
+    assert stage.reached()
 
 
 def test_a_claim_outlives_a_store_that_is_slow_with_one_run() -> None:
@@ -66,7 +66,7 @@ class Crawling:
     inbox: Inbox
     slowly: Callable[[], None]
 
-    def write(self, rows: Sequence[Rows], going: Callable[[], None]) -> None:
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:
         def gone() -> None:
             self.slowly()
             going()
@@ -86,4 +86,4 @@ def test_who_is_told_to_end_hands_back_what_is_under_way() -> None:
     second = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
     outcome = stage.system(inbox=second).work()(piece)
     assert second.wrote == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
-    assert outcome == Done(people=len(stage.reached(NOVA)), rows=len(stage.reached(NOVA)))
+    assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))

@@ -48,7 +48,7 @@ def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
 
 def told(found: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
     assert found.tiers is not None
-    return {tier: (one.people, one.phones, one.block_rows + one.member_rows) for tier, one in found.tiers.items()}
+    return {tier: (one.people, one.phones, one.rows) for tier, one in found.tiers.items()}
 
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:

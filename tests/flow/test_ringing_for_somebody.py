@@ -1,9 +1,8 @@
 """Phones have slices only where a seal says that somebody is to be alerted."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -11,9 +10,8 @@ from notifier.domain.audience import SetKind, Tier
 from notifier.domain.bits import from_offsets
 from notifier.domain.ledger import Account, Fact
 from notifier.domain.plan import SetHead, plan
-from notifier.domain.seal import Part
 from notifier.domain.slice import PHONES, TERMS, Pool, Step
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.subject import Subject
 from notifier.flow.delivery import Delivery
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
@@ -118,27 +116,3 @@ def test_phones_that_follow_rows_which_were_left_to_the_pull_path_are_counted_to
     account = room.ledger.read([room.burst.key])[room.burst.key]
     assert {one.ended.fact for one in account.standings.values() if one.ended} == {Fact.PULLED}
     assert (room.left(), room.phones()) == (of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})
-
-
-@dataclass(frozen=True)
-class OldSeals:
-    """Of before seals said how many are alerted."""
-
-    seals: MemorySeals
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self.seals, method)
-
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
-        return {shard: replace(part, phones=None) for shard, part in self.seals.parts(burst, shards, tier).items()}
-
-
-def test_where_a_seal_is_too_old_to_say_so_the_slices_stay() -> None:
-    room = Room()
-    room.delivery = replace(room.delivery, seals=OldSeals(room.seals))
-    room.deliver()
-    # Whoever seals a shard has the whole seal, which was P0's slice; the others read what stands.
-    assert (room.left(), room.phones()) == (
-        of(Tier.P1, Tier.P2, Tier.DORMANT),
-        {Tier.P0: 0, Tier.P1: None, Tier.P2: None},
-    )

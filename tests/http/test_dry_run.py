@@ -26,7 +26,7 @@ def test_it_says_whom_a_mention_would_reach_and_reaches_nobody(edge: Edge) -> No
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     [found] = answer.json()["accounts"]
     assert (found["account"], found["burst"], found["followers"], found["note"]) == ("nova", "mention:nova#1", 3, None)
-    p1 = {"people": 3, "phones": 0, "block_rows": 0, "member_rows": 3, "bytes": 3 * (24 + len("mention:nova"))}
+    p1 = {"people": 3, "phones": 0, "rows": 1, "bytes": 24 + len("mention:nova") + 3 * 2}
     assert found["tiers"]["p1"] == p1 | {"eta_seconds": None, "held_by": None}
     assert {name: tier["people"] for name, tier in found["tiers"].items()} == {"p0": 0, "p1": 3, "p2": 0}
     untouched(edge, "dry")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from notifier.domain.audience import SetKind, ShardSets
 from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags, from_offsets
 
-DENSITIES = (0.0, 1e-5, 1e-3, 0.02, 0.0312, 0.0313, 0.07, 0.5, 0.99, 1.0)
-"""Around the lines between the forms in which a bitmap is stored, and 32 of 1,024."""
+DENSITIES = (0.0, 1e-5, 1e-3, 0.02, 0.0312, 0.0313, 0.0625, 0.07, 0.5, 0.99, 1.0)
+"""Around the lines between the forms in which a bitmap is stored, and in which a row names its members."""
 
 PLACES = st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=40)
 

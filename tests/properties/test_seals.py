@@ -126,7 +126,6 @@ def test_a_seal_survives_its_storage(tiers: tuple[Bits, Bits, Bits], push: Bits,
         push=push,
         dormant=dormant,
         suppressed={"off": 1},
-        threshold=32,
     )
     read = unpack_seal(3, pack_seal(one))
     assert read.tally() == one.tally()

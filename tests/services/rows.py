@@ -19,19 +19,21 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.premade import Splicing
 from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS, from_flags
-from notifier.domain.block import Rows, cut
+from notifier.domain.inbox_rows import InboxRows, cut
 from notifier.domain.subject import BurstKey
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
 
 KEY = BurstKey(NOVA, 1)
 STORED = "SELECT count(*) FROM inbox"
+MIXED = 0.0625
+"""Of a range's members: about half of the rows are lists, and half bitmaps."""
 
 
-def rows(share: float, *, threshold: int = 32, key: BurstKey = KEY, shard: int = 0) -> Rows:
+def rows(share: float, *, key: BurstKey = KEY, shard: int = 0) -> InboxRows:
     chance = np.random.default_rng(key.seq)
     bits = from_flags(chance.random(SHARD_MEMBERS) < share)
-    return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard, threshold=threshold)
+    return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
 
 
 def stored(cluster: Cluster) -> int:

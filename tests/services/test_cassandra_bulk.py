@@ -5,11 +5,11 @@ from asyncio import run
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-import numpy as np
 import pytest
 from cassandra.protocol import (
     ErrorMessage,
@@ -25,17 +25,13 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bodies import (
-    Message,
-    messages,
-)
+from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.migrate import FOLDER
 from notifier.adapters.cassandra.pace import BEGINS, LEAST, MOST, Pace
 from notifier.config import Settings
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.block import Row, Rows
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.subject import BurstKey, Member
 from notifier.testing.memory.clock import ManualClock
 from services.cassandra.node import node
@@ -43,7 +39,7 @@ from services.engine import Engine, free_port
 from services.jars import missing
 from tests.contracts.keyspace import patient_reader
 from tests.contracts.made import NOVA
-from tests.services.rows import BUSY, STORED, answering, rows, stored
+from tests.services.rows import BUSY, KEY, MIXED, STORED, answering, rows, stored
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -59,7 +55,7 @@ SAID = "This cassandra-driver takes no premade messages: rows go in its own batc
 def test_what_a_busy_node_refuses_is_written_again_until_it_stands(cluster: Cluster, error: ErrorMessage) -> None:
     handler = answering(error=error, refusals=20)
     inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
-    made = [rows(0.031, shard=shard) for shard in range(3)]
+    made = [rows(MIXED, shard=shard) for shard in range(20)]
     inbox.write(made)
     assert handler.refusals == 0
     assert stored(cluster) == sum(one.written for one in made)
@@ -69,7 +65,7 @@ def test_what_a_busy_node_refuses_is_written_again_until_it_stands(cluster: Clus
 def test_a_node_that_stays_busy_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
     bulk = Bulk(cluster, handler=answering(error=error, refusals=1_000_000), patience=0.2)
     with pytest.raises(StoreUnavailable, match=r"Rows were not written"):
-        CassandraInbox(cluster, ManualClock(), bulk).write([rows(0.031)])
+        CassandraInbox(cluster, ManualClock(), bulk).write([rows(MIXED)])
 
 
 def test_what_is_wrong_is_not_tried_again(cluster: Cluster) -> None:
@@ -82,16 +78,19 @@ def test_what_is_wrong_is_not_tried_again(cluster: Cluster) -> None:
 
 def test_callers_side_by_side_all_have_their_rows(cluster: Cluster) -> None:
     inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=answering(error=BUSY[0], refusals=30)))
-    made = [rows(0.031, shard=shard) for shard in range(8)]
+    made = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
-        list(callers.map(lambda one: inbox.write([one]), made))
+        list(callers.map(lambda first: inbox.write(made[first::8]), range(8)))
     assert stored(cluster) == sum(one.written for one in made)
 
 
 def test_more_than_the_connection_takes_waits_for_it(cluster: Cluster) -> None:
-    """The driver then says that its only node has no connection to spare."""
-    bulk = Bulk(cluster, pace=Pace(allowed=1 << 30))
-    made = [rows(0.9, threshold=2_000, shard=shard) for shard in range(2)]
+    """20 MB at once."""
+    bulk, one = Bulk(cluster, pace=Pace(allowed=1 << 30)), rows(0.9)
+    made = [
+        replace(one, shard=shard, ranges=range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES))
+        for shard in range(1_100)
+    ]
     CassandraInbox(cluster, ManualClock(), bulk).write(made)
     assert stored(cluster) == sum(one.written for one in made)
 
@@ -111,16 +110,17 @@ class Moved(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
 def test_a_driver_that_has_changed_inside_is_said_once_and_its_own_batches_are_sent(
     cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bulk, made = Bulk(cluster, handler=handler), rows(0.031)
+    bulk, made = Bulk(cluster, handler=handler), rows(MIXED)
     with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk"):
-        bulk.send(messages(made, 60, bulk.prepared()))
-        bulk.send(messages(made, 60, bulk.prepared()))
+        bulk.send(messages(made, 60, bulk.query_id()))
+        bulk.send(messages(made, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [SAID]
     assert stored(cluster) == made.written
-    assert [(row.members is None, row.slot) for row in newest(cluster, int(made.members[0]))] == [
-        (True, made.members[0] % BLOCK_MEMBERS)
-    ]
-    assert newest(cluster, int(made.blocks[0]) * BLOCK_MEMBERS + first_in(made))
+    is_bitmap = [len(members) == RANGE_BYTES for members in made.members]
+    for at in (is_bitmap.index(True), is_bitmap.index(False)):
+        row = InboxRow(burst=KEY, opened_at=made.opened_at, tier=made.tier, members=made.members[at])
+        reached = [made.ranges[at] * RANGE_MEMBERS + place for place in row.places().tolist()[:3]]
+        assert [newest(cluster, member) for member in reached] == [[row]] * 3
 
 
 def test_the_pace_halves_when_it_is_refused_and_grows_while_answers_come_soon() -> None:
@@ -154,7 +154,7 @@ def test_a_node_that_forgot_its_statements_is_told_them_again(tmp_path: Path) ->
         cluster = migrated(engine, inbox_alone(tmp_path))
         handler = answering()
         inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
-        made = [rows(0.031, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
+        made = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
         inbox.write(made[:1])
         cluster.change("ALTER TABLE inbox WITH comment = 'another'")
         inbox.write(made[1:2])
@@ -214,10 +214,5 @@ def reached(cluster: Cluster) -> None:
         sleep(0.1)
 
 
-def newest(cluster: Cluster, member: int) -> Sequence[Row]:
-    return run(CassandraTimeline(patient_reader(cluster), ManualClock()).rows(Member(member), None, 5))
-
-
-def first_in(made: Rows) -> int:
-    """The place of the first member in the first block row."""
-    return int(np.flatnonzero(np.unpackbits(np.frombuffer(made.bitmap(0), dtype=np.uint8), bitorder="little"))[0])
+def newest(cluster: Cluster, member: int) -> Sequence[InboxRow]:
+    return run(CassandraTimeline(patient_reader(cluster), ManualClock()).rows(Member(member), [NOVA], None, 5))

@@ -15,10 +15,11 @@ from cassandra.cluster import ResponseFuture
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
 from notifier.adapters.cassandra.reader import AT_ONCE, Reader
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
+from notifier.domain.inbox_rows import SHARD_RANGES
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
 from tests.contracts.keyspace import WITHIN, patient_reader
-from tests.services.rows import rows
+from tests.services.rows import MIXED, rows
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -27,46 +28,47 @@ pytestmark = [
     ),
 ]
 
-SLOTS = "SELECT block, slot FROM inbox"
-OF_BLOCK = "SELECT slot FROM inbox WHERE block = ? AND inbox_window = ?"
+RANGES = "SELECT member_range FROM inbox"
+OF_RANGE = "SELECT members FROM inbox WHERE member_range = ? AND inbox_window = ?"
 
 
 def test_all_pages_of_an_answer_are_read(cluster: Cluster) -> None:
-    made = rows(0.06, threshold=2_000)
-    CassandraInbox(cluster, ManualClock()).write([made])
-    found = run(patient_reader(cluster)(SLOTS))
-    assert len(found) == made.written > 5_000  # which is a page
-    assert {block * 1_024 + slot for block, slot in found} == set(made.members.tolist())
+    made = [rows(0.01, shard=shard) for shard in range(160)]
+    CassandraInbox(cluster, ManualClock()).write(made)
+    found = run(patient_reader(cluster)(RANGES))
+    assert len(found) == sum(one.written for one in made) > 5_000  # which is a page
+    assert {row.member_range for row in found} == {each for one in made for each in one.ranges}
 
 
 def test_answers_come_in_the_order_of_the_questions(cluster: Cluster) -> None:
-    made = rows(0.5, threshold=2_000)
-    CassandraInbox(cluster, ManualClock()).write([made])
+    made = [rows(MIXED, shard=shard) for shard in range(4)]
+    CassandraInbox(cluster, ManualClock()).write(made)
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
-    answers = run(patient_reader(cluster).each(OF_BLOCK, [(block, window) for block in range(130)]))
-    found = {block * 1_024 + slot for block, slots in enumerate(answers) for (slot,) in slots}
-    assert (found, answers[128:]) == (set(made.members.tolist()), [[], []])
+    asked = range(4 * SHARD_RANGES + 1, -1, -1)
+    answers = run(patient_reader(cluster).each(OF_RANGE, [(member_range, window) for member_range in asked]))
+    assert [members for [(members,)] in answers[:1:-1]] == [members for one in made for members in one.members]
+    assert answers[:2] == [[], []]
 
 
 def test_no_answer_in_time_is_an_outage(cluster: Cluster) -> None:
-    cluster.prepared(SLOTS)
+    cluster.prepared(RANGES)
     with pytest.raises(StoreUnavailable, match="No answer within"):
-        run(Reader(cluster, deadline=timedelta(microseconds=1))(SLOTS))
+        run(Reader(cluster, deadline=timedelta(microseconds=1))(RANGES))
 
 
 def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) -> None:
     reader = Reader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
-        return list(await gather(*(reader(SLOTS) for _ in range(3)), return_exceptions=True))
+        return list(await gather(*(reader(RANGES) for _ in range(3)), return_exceptions=True))
 
     assert [type(answer) for answer in run(ask_three())] == [list, list, StoreUnavailable]
-    assert run(reader(SLOTS)) == []
+    assert run(reader(RANGES)) == []
 
 
 def test_more_questions_than_places_are_answered(cluster: Cluster) -> None:
     reader = Reader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
-    answers = run(reader.each(OF_BLOCK, [(block, 0) for block in range(4 * AT_ONCE)]))
+    answers = run(reader.each(OF_RANGE, [(each, 0) for each in range(4 * AT_ONCE)]))
     assert answers == [[]] * (4 * AT_ONCE)
     assert run(reader.all([])) == []
 
@@ -75,7 +77,7 @@ def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
     async def ask_for_ever(reader: Reader) -> None:
         async with reader.deadline():
             while True:
-                await reader(SLOTS)
+                await reader(RANGES)
 
     with pytest.raises(StoreUnavailable, match="No answer within"):
         run(ask_for_ever(Reader(cluster, deadline=timedelta(milliseconds=100))))
@@ -100,13 +102,13 @@ def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_ther
 
 def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -> None:
     """A worker reads gigabytes of bitmaps; else each answer stayed until the driver's timer of its question ran out."""
-    cluster.ask(SLOTS)
+    cluster.ask(RANGES)
     gc.collect()
     before = asked()  # what other tests were never answered
     gc.disable()
     try:
-        cluster.ask_each(OF_BLOCK, [(block, 0) for block in range(100)])
-        run(Reader(cluster).each(OF_BLOCK, [(block, 0) for block in range(100)]))
+        cluster.ask_each(OF_RANGE, [(each, 0) for each in range(100)])
+        run(Reader(cluster).each(OF_RANGE, [(each, 0) for each in range(100)]))
         deadline = monotonic() + 10  # the driver's thread may still have the last one in its hands
         while [one for one in asked() if one not in before]:
             assert monotonic() < deadline

@@ -7,7 +7,6 @@ from datetime import timedelta
 from time import monotonic, sleep
 from typing import Any
 
-import numpy as np
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.protocol import (
@@ -15,7 +14,7 @@ from cassandra.protocol import (
     ProtocolHandler,
 )
 from cassandra.query import BatchStatement, BatchType
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra import (
@@ -23,26 +22,22 @@ from notifier.adapters.cassandra import (
     CassandraSeals,
     Cluster,
 )
-from notifier.adapters.cassandra.bodies import (
-    BLOCK_ROW,
-    MEMBER_ROW,
-    messages,
-)
+from notifier.adapters.cassandra.bodies import messages
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.premade import Premade, Splicing
 from notifier.adapters.cassandra.session import PROTOCOL
 from notifier.codec import pack_seal
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, from_offsets
-from notifier.domain.block import BLOCK_SLOT, Rows, window_of
+from notifier.domain.bits import from_offsets
 from notifier.domain.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
+from notifier.domain.inbox_rows import RANGE_BYTES, InboxRows, window_of
 from notifier.domain.seal import KEPT_FOR
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
 from tests.contracts.made import NOVA, seal
-from tests.services.rows import KEY, answering, rows, stored
+from tests.services.rows import KEY, MIXED, answering, rows, stored
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -51,16 +46,14 @@ pytestmark = [
     ),
 ]
 
-LIVES = "SELECT ttl(members) FROM inbox WHERE slot = 1024 ALLOW FILTERING"
+LIVES = "SELECT ttl(members) FROM inbox"
 
 
-def bound(rows: Rows, ttl: int) -> list[tuple[object, ...]]:
+def bound(rows: InboxRows, ttl: int) -> list[tuple[object, ...]]:
     """Each row as one would bind it by hand."""
-    window, at = window_of(rows.opened_at), to_ms(rows.opened_at)
-    of = at, str(rows.burst.subject), rows.burst.seq, str(rows.tier)
-    shared = [(block, window, BLOCK_SLOT, *of, rows.bitmap(n), ttl) for n, block in enumerate(rows.blocks.tolist())]
-    single = [(*divmod(member, BLOCK_MEMBERS), *of, ttl) for member in rows.members.tolist()]
-    return [*shared, *((block, window, slot, *rest) for block, slot, *rest in single)]
+    of = str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
+    each = zip(rows.ranges, rows.members, strict=True)
+    return [(member_range, window_of(rows.opened_at), *of, members, ttl) for member_range, members in each]
 
 
 def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
@@ -73,8 +66,7 @@ def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
 
 SHAPES = st.fixed_dictionaries(
     {
-        "share": st.sampled_from([0.0, 0.00005, 0.002, 0.02, 0.031, 0.05, 0.4, 1.0]),
-        "threshold": st.sampled_from([1, 32, 2_000]),
+        "share": st.sampled_from([0.0, 0.00005, 0.002, 0.02, 0.05, MIXED, 0.4, 1.0]),
         "key": st.builds(
             BurstKey,
             st.builds(Subject, st.sampled_from(Kind), st.text(min_size=1, max_size=40).map(UserId)),
@@ -92,7 +84,7 @@ def test_a_message_is_to_the_byte_what_the_driver_makes_of_its_rows(
 ) -> None:
     made = rows(**shape)
     expected = bound(made, ttl)
-    for message in messages(made, ttl, Bulk(kept).prepared()):
+    for message in messages(made, ttl, Bulk(kept).query_id()):
         own = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
             own.add(kept.prepared(message.statement), values)
@@ -100,37 +92,24 @@ def test_a_message_is_to_the_byte_what_the_driver_makes_of_its_rows(
         ours = Premade(message)
         assert encoded(Splicing, ours) == encoded(ProtocolHandler, own)
         assert ours.routing_key == own.routing_key
-        assert (message.statement == BLOCK_ROW) == (int(message.rows["slot"][0]) == BLOCK_SLOT)
     assert not expected
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(shape={"share": 1.0, "threshold": 2_000, "key": KEY, "shard": 0})
-@given(shape=SHAPES)
-def test_a_message_stays_within_what_a_node_takes_without_a_word(kept: Cluster, shape: dict[str, Any]) -> None:
-    for message in messages(rows(**shape), 9, Bulk(kept).prepared()):
-        blocks, each = np.unique(message.rows["block"], return_counts=True)
-        assert len(blocks) <= 10
-        assert each.max() <= 1_000
-        if message.statement == MEMBER_ROW and len(blocks) > 1:
-            assert message.size <= 45 * 1024
-
-
-@pytest.mark.parametrize("share", [0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.9])
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.02, 0.04, 0.06, MIXED, 0.9])
 @pytest.mark.parametrize("owner", ["n", "nova", "a_name_of_thirty_letters_or_so"])
 def test_the_node_warns_of_no_message(cluster: Cluster, share: float, owner: str) -> None:
     handler = answering(warned=set())
     bulk, key = Bulk(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
-    for threshold in (32, 2_000):
-        bulk.send(messages(rows(share, threshold=threshold, key=key), 60, bulk.prepared()))
+    made = rows(share, key=key)
+    bulk.send(messages(made, 60, bulk.query_id()))
     assert handler.warned == set()
+    assert stored(cluster) == made.written
 
 
 def test_every_row_has_a_time_to_live_and_one_without_time_is_not_written(cluster: Cluster) -> None:
     clock = ManualClock()
-    inbox, made = CassandraInbox(cluster, clock), rows(0.031)
-    assert len(made.blocks)
-    assert len(made.members)
+    inbox, made = CassandraInbox(cluster, clock), rows(MIXED)
+    assert {len(members) == RANGE_BYTES for members in made.members} == {True, False}
     clock.advance(timedelta(days=30))
     inbox.write([made])
     most = int((RETENTION - timedelta(days=30)).total_seconds())
@@ -141,11 +120,10 @@ def test_every_row_has_a_time_to_live_and_one_without_time_is_not_written(cluste
     assert stored(cluster) == made.written
 
 
-def test_rows_of_both_kinds_end_when_their_time_has_come(cluster: Cluster) -> None:
-    """A member row has no cell whose time to live could be asked for."""
+def test_rows_end_when_their_time_has_come(cluster: Cluster) -> None:
     clock = ManualClock()
     clock.advance(RETENTION - timedelta(seconds=3))
-    CassandraInbox(cluster, clock).write([rows(0.031)])
+    CassandraInbox(cluster, clock).write([rows(MIXED)])
     assert stored(cluster)
     await_none(cluster)
 

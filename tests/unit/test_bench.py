@@ -32,14 +32,14 @@ def test_what_is_a_mean_already_is_judged_by_its_median() -> None:
 
 def test_a_ratio_is_the_median_of_the_rounds_own_and_tells_both_sides() -> None:
     """The medians of the sides would say 1.0 here."""
-    figure = ratio("fanout_ratio_prefilled{block}", costs(1.0, 2.0, 4.0), costs(2.0, 1.0, 2.0), 0.8, rows=10)
+    figure = ratio("fanout_ratio_prefilled{5%}", costs(1.0, 2.0, 4.0), costs(2.0, 1.0, 2.0), 0.8, rows=10)
     assert (figure.finding.value, figure.finding.ok) == (0.5, False)
     assert figure.ours == Spread(min=1.0, median=2.0, max=4.0, n=3)
     assert figure.baseline == Spread(min=1.0, median=2.0, max=2.0, n=3)
 
 
 def test_a_ratio_that_nothing_was_promised_of_has_no_limit() -> None:
-    figure = ratio("fanout_ratio_with_seal{block}", costs(9.0), costs(1.0), None, rows=10)
+    figure = ratio("fanout_ratio_with_seal{5%}", costs(9.0), costs(1.0), None, rows=10)
     assert (figure.finding.ok, figure.finding.limit) == (True, None)
 
 

@@ -13,16 +13,16 @@ from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
 from bench import __main__ as made
-from notifier.adapters.cassandra.bodies import Message, Prepared, messages
+from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.premade import Splicing
-from notifier.domain.block import Rows, window_of
+from notifier.domain.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.subject import Kind, Lane, Subject, UserId
 from notifier.ports.log import Logged
 from notifier.pump import BATCH
 from notifier.testing.bench.cql import mentions
-from notifier.testing.bench.cql.bursts import NO_BLOCKS, Bursts, first
+from notifier.testing.bench.cql.bursts import Bursts, first
 from notifier.testing.bench.cql.frames import CHUNK, HEADER, Frames, batches
-from notifier.testing.bench.cql.history import BURSTS, openings
+from notifier.testing.bench.cql.history import openings
 from notifier.testing.bench.cql.parts import PARTS
 from notifier.testing.bench.cql.turns import Turn, cheaper, faster
 from notifier.testing.bench.cql.writers import LIFE, values
@@ -30,16 +30,16 @@ from notifier.testing.bench.log import records
 from tests.repo.sources import ROOT
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
-PREPARED = Prepared(block_row=b"b" * 16, member_row=b"m" * 16)
+QUERY_ID = b"q" * 16
 VOID, ERROR = 0x08, 0x00
 
 
-def rows(share: float, threshold: int = 32) -> list[Rows]:
-    return Bursts(shards=range(2), share=share, threshold=threshold).rows(NOW)
+def rows(share: float) -> list[InboxRows]:
+    return Bursts(shards=range(2), share=share).rows(NOW)
 
 
 def some_messages(share: float) -> list[Message]:
-    return [message for one in rows(share) for message in messages(one, LIFE, PREPARED)]
+    return [message for one in rows(share) for message in messages(one, LIFE, QUERY_ID)]
 
 
 def test_the_leanest_writers_frames_are_the_drivers_own_of_version_4() -> None:
@@ -124,14 +124,25 @@ def test_an_error_of_the_node_is_no_answer(server: Callable[..., tuple[Server, F
         frames.send(batches(some_messages(0.05)[:1]), 1)
 
 
-def test_stock_rows_are_those_of_the_members() -> None:
-    found = rows(0.25, NO_BLOCKS)
-    assert all(not len(one.blocks) for one in found)
-    assert [value[0] for value in values(found)] == [member for one in found for member in one.members.tolist()]
-    assert 0.24 < sum(one.deliveries for one in found) / (2 << 17) < 0.26
-    some = first(found, 40_000)
-    assert [len(one.members) for one in some] == [len(found[0].members), 40_000 - len(found[0].members)]
-    assert len(first(found, 10)) == 1
+@pytest.mark.parametrize("share", [0.001, 0.25])
+def test_stock_writes_one_row_for_each_member_of_each_row(share: float) -> None:
+    found = rows(share)
+    numbers = [value[0] for value in values(found)]
+    assert len(numbers) == len(set(numbers)) == sum(one.deliveries for one in found)
+    assert numbers == sorted(numbers)
+    assert share * 0.8 < len(numbers) / (2 << 17) < share * 1.2
+
+
+@pytest.mark.parametrize("share", [0.001, 0.25])
+def test_first_rows_reach_as_many_members_as_asked_with_the_last_row_whole(share: float) -> None:
+    found = rows(share)
+    many = found[0].deliveries + 10
+    some = first(found, many)
+    assert len(some) == 2
+    assert some[0] == found[0]
+    reached = sum(one.deliveries for one in some)
+    assert reached == len(list(values(some)))
+    assert many <= reached < many + RANGE_MEMBERS * share * 2
 
 
 def test_no_two_bursts_write_the_same_row() -> None:
@@ -141,17 +152,22 @@ def test_no_two_bursts_write_the_same_row() -> None:
 
 @pytest.mark.parametrize("now", [NOW, NOW + timedelta(hours=71, minutes=59)])
 def test_history_fills_each_inbox_window_and_nothing_is_to_come(now: datetime) -> None:
-    found = list(openings(now, 3))
+    found = list(openings(now, 3, 40))
     assert found[-1] < now
     assert all(before <= after for before, after in pairwise(found))
-    assert [window_of(at) for at in found] == [window_of(now) - back for back in (2, 1, 0) for _ in range(BURSTS)]
+    assert [window_of(at) for at in found] == [window_of(now) - back for back in (2, 1, 0) for _ in range(40)]
 
 
-def turn(rows: int, seconds: float, processor: float) -> Turn:
-    return Turn(rows=rows, deliveries=rows, seconds=seconds, processor=processor)
+def turn(deliveries: int, seconds: float, processor: float) -> Turn:
+    return Turn(rows=deliveries, deliveries=deliveries, seconds=seconds, processor=processor)
 
 
-def test_ours_is_compared_round_by_round_also_with_who_writes_fewer_rows() -> None:
+def test_speed_is_counted_in_deliveries_however_many_of_them_a_row_stands_for() -> None:
+    ours = Turn(rows=1, deliveries=100, seconds=2.0, processor=0.1)
+    assert faster("a", [ours], [turn(25, 1.0, 0.1)], 1.0).finding.value == 2.0
+
+
+def test_ours_is_compared_round_by_round_also_with_who_reaches_fewer() -> None:
     ours, others = [turn(100, 1.0, 0.2), turn(100, 4.0, 0.4)], [turn(10, 1.0, 0.01), turn(10, 1.0, 0.08)]
     speed, thrift = faster("a", ours, others, 6.0), cheaper("b", ours, others, 0.85)
     assert (speed.finding.value, speed.finding.ok) == (6.25, True)

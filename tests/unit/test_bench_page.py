@@ -30,14 +30,14 @@ def run(*checks: dict[str, Any], **sides: dict[str, Any]) -> Run:
 
 FANOUT = run(
     check("plan_200m_s", value=0.123, limit=1.0, n=5, detail="the worst;\nleast 0.1"),
-    check("fanout_ratio{block}", ok=False, value=0.71, limit=0.8, unit="ratio"),
+    check("fanout_ratio{5%}", ok=False, value=0.71, limit=0.8, unit="ratio"),
     check("fanout_ratio{told}", value=0.5, unit="ratio"),
     check("storm_fanouts", ok=False, limit=6, n=0, detail="It ended with <script>`"),
-    ours={"plan_200m_s": spread(0.1, 0.12, 0.123), "fanout_ratio{block}": spread(1, 1.5, 2)},
-    baseline={"fanout_ratio{block}": spread(0.5, 1234.5, 2000.0)},
+    ours={"plan_200m_s": spread(0.1, 0.12, 0.123), "fanout_ratio{5%}": spread(1, 1.5, 2)},
+    baseline={"fanout_ratio{5%}": spread(0.5, 1234.5, 2000.0)},
 )
 
-ALTERNATIVE = "How much of its limit each figure takes: missed by fanout_ratio{block}, storm_fanouts"
+ALTERNATIVE = "How much of its limit each figure takes: missed by fanout_ratio{5%}, storm_fanouts"
 
 GOLDEN = """\
 ### `notifier bench fanout`
@@ -52,7 +52,7 @@ GOLDEN = """\
 | figure | | value | limit | ours: min / median / max | against: min / median / max | n |
 |---|---|---:|---:|---|---|---:|
 | `plan_200m_s` | kept | 0.123 s | ≤ 1 | 0.1 / 0.12 / 0.123 s |  | 5 |
-| `fanout_ratio{block}` | **missed** | 0.71 ratio | ≥ 0.8 | 1 / 1.5 / 2 s | 0.5 / 1,234 / 2,000 s | 3 |
+| `fanout_ratio{5%}` | **missed** | 0.71 ratio | ≥ 0.8 | 1 / 1.5 / 2 s | 0.5 / 1,234 / 2,000 s | 3 |
 | `fanout_ratio{told}` | told | 0.5 ratio |  |  |  | 3 |
 | `storm_fanouts` | **not measured** | – | 6 |  |  | 0 |
 
@@ -103,6 +103,13 @@ def test_peers_are_drawn_beside_ours_and_told_to_who_cannot_see_it() -> None:
     assert "by the peers: 1,000 against 100 of zadd,5%](pictures/bench-peers-speeds.svg)" in results(
         {"peers": measured}
     )
+
+
+def test_judged_speed_is_drawn_beside_the_others() -> None:
+    name = "peer_ratio_at{zadd,1%}"
+    side = {name: spread(10, 1000, 2000, "deliveries/s")}
+    measured = run(check(name, value=10, unit="ratio", limit=1.0), ours=side, peers=side)
+    assert "zadd at 1%" in pictures({"peers": measured})["bench-peers-speeds.svg"]
 
 
 def test_growth_is_drawn_as_multiples_of_the_smallest_and_told_to_who_cannot_see_it() -> None:

@@ -1,5 +1,6 @@
 """Ours against the peers: a ratio is made within a round, the worse density is judged, a failed peer fails alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,15 @@ def test_the_worse_of_the_judged_densities_decides_and_all_are_told() -> None:
     assert "45.0 with sealing on our side" in told[1].detail
 
 
+@pytest.mark.parametrize(("rate", "ok"), [(20, True), (5, False)])
+def test_density_with_its_own_limit_is_judged_by_it(rate: float, ok: bool) -> None:
+    peer = replace(PEER, limits_at=(("1%", 1.0),))
+    few = rounds("1%", [rate], [10], judged=False)
+    _, five, one = [figure.finding for figure in figures({peer: [rounds("5%", [80], [10]), few]}, ["5%", "1%"])]
+    assert (one.name, one.limit, one.ok) == ("peer_ratio_at{slow,1%}", 1.0, ok)
+    assert (five.limit, five.ok) == (None, True)
+
+
 def test_the_speeds_are_told_of_the_density_that_was_judged() -> None:
     found = figures({PEER: [rounds("5%", [60, 40, 50], [10, 12, 14]), rounds("25%", [900], [10])]}, ["5%", "25%"])[0]
     assert found.ours == Spread(min=40, median=50, max=60, unit="deliveries/s", n=3)
@@ -67,6 +77,10 @@ def test_the_figures_that_were_promised_are_brought_with_their_limits() -> None:
     }
     assert len(names()) == len(PEERS) * (1 + len(DENSITIES))
     assert [density.per_cent for density in DENSITIES if density.judged] == [5, 25]
+    assert {peer.figure_at(at): limit for peer in PEERS for at, limit in peer.limits_at} == {
+        "peer_ratio_at{stream_framework_notification,1%}": 70.0,
+        "peer_ratio_at{pipelined_zadd,1%}": 1.0,
+    }
 
 
 def test_the_document_says_what_each_peer_does() -> None:

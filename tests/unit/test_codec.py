@@ -42,7 +42,6 @@ SEAL = Seal(
     push=from_offsets([1, 5]),
     dormant=3,
     suppressed={"muted": 2},
-    threshold=32,
 )
 
 
@@ -72,7 +71,7 @@ def test_a_seal_is_read_as_it_was_written() -> None:
     read = unpack_seal(7, pack_seal(SEAL))
     assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SEAL.tiers.values()]
     assert read.push.tobytes() == SEAL.push.tobytes()
-    assert (read.shard, read.dormant, read.suppressed, read.threshold) == (7, 3, {"muted": 2}, 32)
+    assert (read.shard, read.dormant, read.suppressed) == (7, 3, {"muted": 2})
     assert read.tally() == SEAL.tally()
 
 
@@ -96,10 +95,10 @@ def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        [[b"N", b"N"], b"N", 0, {}, 32],
-        [[b"N", b"N", b"N", b"N"], b"N", 0, {}, 32],
-        [[b"N", b"N", b"Q"], b"N", 0, {}, 32],
-        [[b"N", b"N", b"N"], b"R", 0, {}, 32],
+        [[b"N", b"N"], b"N", 0, {}],
+        [[b"N", b"N", b"N", b"N"], b"N", 0, {}],
+        [[b"N", b"N", b"Q"], b"N", 0, {}],
+        [[b"N", b"N", b"N"], b"R", 0, {}],
     ],
 )
 def test_a_seal_with_a_tier_too_few_or_a_bitmap_that_is_none_is_poison(value: object) -> None:

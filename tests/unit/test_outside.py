@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from notifier.domain.audience import TIERS
-from notifier.domain.bits import SHARD_BLOCKS, from_flags
-from notifier.domain.block import BLOCK_SLOT, THRESHOLD, Row, cut
+from notifier.domain.bits import SHARD_MEMBERS, from_flags
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import RANGE_BYTES, InboxRow, cut
 from notifier.domain.ledger import Account
 from notifier.domain.mention import EventId
 from notifier.domain.reach import Verdict
@@ -91,13 +91,10 @@ def rows(truth: Truth, one: Burst) -> Iterator[StoredRow]:
     for shard in truth.shards(one.key.subject):
         for tier in TIERS:
             bits = from_flags(truth.tiers(one, shard)[tier])
-            made = cut(bits, burst=one.key, opened_at=NOW, tier=tier, shard=shard, threshold=THRESHOLD)
-            for i, block in enumerate(made.blocks.tolist()):
-                row = Row(burst=one.key, opened_at=NOW, tier=tier, slot=BLOCK_SLOT, members=made.bitmap(i))
-                yield StoredRow(block=block, row=row)
-            for m in made.members.tolist():
-                row = Row(burst=one.key, opened_at=NOW, tier=tier, slot=m % 1024, members=None)
-                yield StoredRow(block=m // 1024, row=row)
+            made = cut(bits, burst=one.key, opened_at=NOW, tier=tier, shard=shard)
+            for member_range, members in zip(made.ranges, made.members, strict=True):
+                row = InboxRow(burst=one.key, opened_at=NOW, tier=tier, members=members)
+                yield StoredRow(member_range=member_range, row=row)
 
 
 def compared(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
@@ -112,7 +109,7 @@ def test_a_right_store_passes() -> None:
     assert outside.rows_equal_oracle(truth).ok
     assert outside.twice() == []
     assert outside.alerts.expected.keys() == {BURSTS[0].key}
-    assert {row.row.members is None for row in archive.stored} == {True, False}
+    assert {len(row.row.members) == RANGE_BYTES for row in archive.stored} == {True, False}
 
 
 def test_a_missing_row_is_found() -> None:
@@ -124,15 +121,16 @@ def test_a_missing_row_is_found() -> None:
 
 def test_a_person_too_many_is_found() -> None:
     stored = right()[0].stored
-    full = next(i for i, row in enumerate(stored) if row.row.members)
-    stored[full] = replace(stored[full], row=replace(stored[full].row, members=b"\xff" * 128))
+    full = next(i for i, row in enumerate(stored) if len(row.row.members) == RANGE_BYTES)
+    stored[full] = replace(stored[full], row=replace(stored[full].row, members=b"\xff" * RANGE_BYTES))
     assert not compared(stored)[0]
 
 
 def test_a_row_in_another_tier_is_found_and_one_in_two_tiers_is_shown_twice() -> None:
     stored = right()[0].stored
-    one = next(row for row in stored if row.row.tier is TIERS[1] and row.row.members is None)
-    twin = replace(one, row=replace(one.row, tier=TIERS[0]))
+    one = next(row for row in stored if len(row.row.members) < RANGE_BYTES)
+    other = next(tier for tier in TIERS if tier is not one.row.tier)
+    twin = replace(one, row=replace(one.row, tier=other, members=one.row.members[:2]))
     ok, twice = compared([*stored, twin])
     assert not ok
     assert twice == ["mention:nova#1: 1 people have two rows"]
@@ -170,7 +168,7 @@ def test_a_burst_in_the_wrong_lane_is_found() -> None:
 
 def test_the_celebritys_own_item_lies_behind_the_people() -> None:
     _, _, truth = right()
-    assert truth.shards(BURSTS[1].key.subject) == [WORLD.star_member(0) // (SHARD_BLOCKS * 1024)] == [1]
+    assert truth.shards(BURSTS[1].key.subject) == [WORLD.star_member(0) // SHARD_MEMBERS] == [1]
 
 
 def test_a_burst_that_is_kept_from_its_followers_without_need_is_found() -> None:

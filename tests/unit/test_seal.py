@@ -4,7 +4,6 @@ import pytest
 
 from notifier.domain.audience import TIERS, SetKind, ShardSets, Tier
 from notifier.domain.bits import Bits, count, from_offsets, members, nobody
-from notifier.domain.block import THRESHOLD
 from notifier.domain.reach import Verdict
 from notifier.domain.seal import seal
 from notifier.domain.subject import Lane
@@ -29,7 +28,7 @@ def test_a_seal_remembers_tiers_devices_and_numbers() -> None:
     sealed = seal(burst(first_of_day=False), 5, LIVE)
     assert [sealed.reached(tier) for tier in TIERS] == [2, 2, 4]
     assert [m % 1_000 for m in members(sealed.push, 0)] == [2, 4]
-    assert (sealed.dormant, sealed.suppressed, sealed.threshold) == (90, {"muted": 1, "first": 1}, THRESHOLD)
+    assert (sealed.dormant, sealed.suppressed) == (90, {"muted": 1, "first": 1})
 
 
 def test_alerts_are_for_the_pushed_tiers_and_for_whoever_asked_the_dormant_among_them() -> None:

@@ -2,23 +2,26 @@
 -- after a power cut rows never stand without the seal they were written from: the write-ahead log keeps their order.
 -- Times are milliseconds since 1970.
 
--- A member's own row (slot 0 to 1023, no bitmap) or a block row (slot 1024). Read from the end: newest first.
+-- A row stands for everybody of a range of 4,096 members whom a tier of a burst reaches. `members` is a bitmap of 512
+-- bytes, the lowest member in the lowest bit, or a shorter list of places in the range, two bytes each, low byte first.
+-- Read by the subjects that a reader follows, from the end: newest first.
 CREATE TABLE inbox (
-    block        INTEGER NOT NULL,
+    member_range INTEGER NOT NULL,
     inbox_window INTEGER NOT NULL,
-    slot         INTEGER NOT NULL,
-    opened_at    INTEGER NOT NULL,
     subject      TEXT    NOT NULL,
+    opened_at    INTEGER NOT NULL,
     seq          INTEGER NOT NULL,
     tier         TEXT    NOT NULL,
-    members      BLOB,
-    PRIMARY KEY (block, inbox_window, slot, opened_at, subject, seq, tier)
+    members      BLOB    NOT NULL,
+    PRIMARY KEY (member_range, inbox_window, subject, opened_at, seq, tier)
 ) WITHOUT ROWID;
 
+-- The facts stand before the bitmaps, so that they are read without them.
 CREATE TABLE seals (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
     shard     INTEGER NOT NULL,
+    facts     BLOB    NOT NULL,
     blob      BLOB    NOT NULL,
     sealed_at INTEGER NOT NULL,
     PRIMARY KEY (subject, seq, shard)

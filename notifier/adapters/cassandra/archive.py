@@ -9,9 +9,9 @@ from notifier.adapters.cassandra.seals import chosen, standing
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec import unpack
-from notifier.domain.bits import SHARD_BLOCKS
-from notifier.domain.block import window_of
+from notifier.codec.moments import to_ms
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import SHARD_RANGES, window_of
 from notifier.domain.ledger import Account
 from notifier.domain.plan import Plan
 from notifier.domain.seal import Seal
@@ -25,11 +25,11 @@ PAGE = 256
 """A burst is some kilobytes."""
 SHARDS_AT_ONCE = 32
 """A seal is up to 64 KiB."""
-BLOCKS_AT_ONCE = 128
+RANGES_AT_ONCE = 128
 
 _BURSTS = "SELECT blob FROM bursts"
 _PLANS = "SELECT subject, seq FROM plans"
-_ROWS = "SELECT block, slot, opened_at, subject, seq, tier, members FROM inbox"
+_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
 _OF_BURST = statement("archive_burst")
 
 
@@ -55,11 +55,10 @@ class CassandraArchive:
         return map(_stored, self._cluster.each(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
-        key = str(burst.subject), burst.seq
         for plan in self._plan(burst):
-            window = window_of(plan.opened_at)
-            for blocks in _pages(_blocks(plan), BLOCKS_AT_ONCE):
-                for found in self._cluster.ask_each(_OF_BURST, [(block, window, *key) for block in blocks]):
+            place = window_of(plan.opened_at), str(burst.subject), to_ms(plan.opened_at), burst.seq
+            for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
+                for found in self._cluster.ask_each(_OF_BURST, [(each, *place) for each in ranges]):
                     yield from found
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
@@ -79,10 +78,10 @@ def _shards(plans: Iterable[Plan]) -> Iterator[int]:
             yield from range(first, last + 1)
 
 
-def _blocks(plan: Plan) -> Iterator[int]:
+def _ranges(plan: Plan) -> Iterator[int]:
     for shard in _shards([plan]):
-        yield from range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
+        yield from range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES)
 
 
 def _stored(stored: Any) -> StoredRow:
-    return StoredRow(block=stored.block, row=row_of(stored))
+    return StoredRow(member_range=stored.member_range, row=row_of(stored))

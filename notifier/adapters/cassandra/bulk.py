@@ -15,7 +15,7 @@ from cassandra.cluster import NoHostAvailable, Session
 from cassandra.connection import ConnectionBusy
 from cassandra.pool import NoConnectionsAvailable
 
-from notifier.adapters.cassandra.bodies import BLOCK_ROW, MEMBER_ROW, Message, Prepared
+from notifier.adapters.cassandra.bodies import INBOX_ROW, Message
 from notifier.adapters.cassandra.pace import Pace
 from notifier.adapters.cassandra.premade import Premade, Splicing, fits, stock
 from notifier.adapters.cassandra.session import Cluster
@@ -64,10 +64,10 @@ class Bulk:
         self._session: Session | None = None
         self._premade = False
 
-    def prepared(self) -> Prepared:
-        """Raises StoreUnavailable."""
-        shared, single = self._cluster.prepared(BLOCK_ROW), self._cluster.prepared(MEMBER_ROW)
-        return Prepared(block_row=shared.query_id, member_row=single.query_id)
+    def query_id(self) -> bytes:
+        """Return the id under which the nodes know the statement of a row. Raises StoreUnavailable."""
+        found: bytes = self._cluster.prepared(INBOX_ROW).query_id
+        return found
 
     def send(self, messages: Iterable[Message]) -> None:
         """Taken by a quorum when it returns. What a busy node refuses is sent again, more slowly.

@@ -8,8 +8,7 @@ from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.twofold import put_by_subject, put_twofold
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.subject import Member, Subject

@@ -7,8 +7,8 @@ from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.lives import seconds_until
 from notifier.adapters.cassandra.session import Cluster
-from notifier.domain.block import Rows
 from notifier.domain.burst import expires_at
+from notifier.domain.inbox_rows import InboxRows
 from notifier.ports.clock import Clock
 
 
@@ -17,8 +17,8 @@ class CassandraInbox:
         self._clock = clock
         self._bulk = bulk or Bulk(cluster)
 
-    def write(self, rows: Sequence[Rows], going: Callable[[], None] = lambda: None) -> None:
-        # Nobody reads half a slice wrongly: a row is a hint where to look, and its own mutation each block.
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+        # Nobody reads half a slice wrongly: a row is a hint where to look, and its own mutation each range.
         if some := [one for one in rows if one.written and self._left(one) > 0]:
             self._bulk.send(self._messages(some, going))
 
@@ -26,12 +26,12 @@ class CassandraInbox:
         """Nothing to do: rows and seals were told when to end."""
         return 0
 
-    def _messages(self, rows: Sequence[Rows], going: Callable[[], None]) -> Iterator[Message]:
-        prepared = self._bulk.prepared()
+    def _messages(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> Iterator[Message]:
+        query_id = self._bulk.query_id()
         for one in rows:
             going()
-            yield from messages(one, max(1, self._left(one)), prepared)
+            yield from messages(one, max(1, self._left(one)), query_id)
 
-    def _left(self, rows: Rows) -> int:
+    def _left(self, rows: InboxRows) -> int:
         """Whole seconds to live. A row with none is left to the pull path: without TTL it would stay for ever."""
         return seconds_until(expires_at(rows.opened_at), self._clock.now())

@@ -7,7 +7,7 @@ equal shares, and the node's line stays short enough for a tier in a hurry. In b
 from dataclasses import dataclass
 
 BEGINS = 512 * 1024
-"""Some 200 messages of block rows: what one node answers in 30 ms."""
+"""Some 100 messages of inbox rows: what one node answers in 30 ms."""
 LEAST = 256 * 1024
 """Keeps one node busy, though we are held up for a while; half as much does not."""
 MOST = 8 * 1024 * 1024

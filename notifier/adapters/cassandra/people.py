@@ -13,15 +13,13 @@ from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
-from notifier.adapters.remembered_ranges import RememberedRanges
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.account import Flag
-from notifier.domain.bits import BLOCK_MEMBERS, block_of, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
 from notifier.domain.burst import expires_at
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import bucket_of, numbered
+from notifier.domain.numbers import RememberedRanges, bucket_of, numbered
 from notifier.domain.overall import visible_from
 from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId

@@ -6,8 +6,7 @@ from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.overalls import written as overall_written
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of, written
-from notifier.domain.bits import BLOCK_MEMBERS, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
 from notifier.domain.overall import Overall, OverallWord
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import Want, Word

@@ -45,7 +45,7 @@ def stock(message: Message, prepared: PreparedStatement) -> BatchStatement:
 
 def fits(handler: type[ProtocolHandler], message: Message, prepared: PreparedStatement) -> bool:
     """Whether one row is encoded as the driver itself does it, to the byte."""
-    one = Message(message.statement, message.rows[:1])
+    one = message.head()
     try:
         ours, own = Premade(one), stock(one, prepared)
         return ours.routing_key == own.routing_key and _encoded(handler, ours) == _encoded(ProtocolHandler, own)

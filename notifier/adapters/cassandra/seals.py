@@ -14,7 +14,7 @@ from notifier.adapters.cassandra.together import Row
 from notifier.codec import Facts, pack, unpack
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import Bits, decode, encode
+from notifier.domain.bits import Bits, decode, encode, nobody
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.seal import KEPT_FOR, Part, Seal, Tally
 from notifier.domain.subject import BurstKey
@@ -52,10 +52,15 @@ class CassandraSeals:
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         made = self._made(burst, shards)
+        facts = {row.shard: unpack(Facts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
+        # Mostly nobody is to be alerted, and then no bitmap is read.
+        some = {shard: made[shard] for shard, each in facts.items() if each.may_alert(tier)}
         if tier is Tier.DORMANT:
-            return {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, made)}
-        found = _rows(self._cluster, _ALERTED[tier], burst, made)
-        return {row.shard: decode(row.members) & decode(row.push) for row in found}
+            found = {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, some)}
+        else:
+            rows = _rows(self._cluster, _ALERTED[tier], burst, some)
+            found = {row.shard: decode(row.members) & decode(row.push) for row in rows}
+        return dict.fromkeys(facts.keys() - some.keys(), nobody()) | found
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
         found = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
@@ -129,13 +134,12 @@ def _seal(row: Any) -> Seal:
         push=decode(row.push),
         dormant=facts.dormant,
         suppressed=facts.suppressed,
-        threshold=facts.threshold,
     )
 
 
 def _part(row: Any, tier: Tier) -> Part:
     facts = unpack(Facts, row.facts)
-    return Part(shard=row.shard, members=decode(row.members), threshold=facts.threshold, phones=facts.phones_of(tier))
+    return Part(shard=row.shard, members=decode(row.members), phones=facts.phones_of(tier))
 
 
 def _dormant(row: Any) -> Bits:

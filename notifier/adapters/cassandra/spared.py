@@ -12,8 +12,7 @@ from notifier.adapters.cassandra.together import Row
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.overalls import spared
 from notifier.codec.spares import spares
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
 from notifier.domain.burst import Burst
 from notifier.domain.follow import LEFT
 from notifier.domain.subject import Kind, Member, Subject

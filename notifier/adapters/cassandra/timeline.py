@@ -6,13 +6,14 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.inboxes import Inboxes
+from notifier.adapters.cassandra.inboxes import Wanted as WantedRows
 from notifier.adapters.cassandra.newest import NAMES, Newest, Wanted
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.codec import unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.block import Row, window_of
 from notifier.domain.burst import RETENTION, Burst
+from notifier.domain.inbox_rows import InboxRow, window_of
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.clock import Clock
 from notifier.ports.timeline import Place
@@ -48,14 +49,18 @@ class CassandraTimeline:
         newest = Newest(self._reader, Wanted(place=place, limit=limit, authors=authors, floor=floor))
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
-    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
-        if limit < 1:
+    async def rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        if limit < 1 or not subjects:
             return []
         now = self._clock.now()
         newest, oldest = window_of(now + AHEAD), window_of(now - RETENTION)
         if place is not None:
             newest = min(newest, window_of(place.opened_at))
-        return await self._inboxes.rows(member, place, limit, range(newest, oldest - 1, -1))
+        names = [*dict.fromkeys(map(str, subjects))]
+        wanted = WantedRows(member=member, subjects=names, place=place, limit=limit)
+        return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
 
 
 async def bursts_of(reader: Reader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:

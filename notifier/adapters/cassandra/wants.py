@@ -9,8 +9,7 @@ from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.twofold import put_twofold
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, Bits, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, shard_of
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair

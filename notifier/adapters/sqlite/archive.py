@@ -8,10 +8,10 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import unpack, unpack_seal
-from notifier.codec.moments import from_ms
+from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
-from notifier.domain.block import Row, window_of
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import InboxRow, window_of
 from notifier.domain.ledger import Account
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey, Subject
@@ -24,12 +24,11 @@ _BURST = "SELECT blob FROM bursts WHERE subject = ? AND seq = ?"
 _PLANS = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
 _SHARDS = "SELECT shard FROM seals WHERE subject = ? AND seq = ?"
 _SEAL = "SELECT blob FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
-_NEXT_BLOCK = "SELECT min(block) FROM inbox WHERE block > ?"
-_SLOT = statement("archive_slot")
+_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
 _AFTER = statement("archive_after")
 _OF_BURST = statement("archive_burst")
 
-Found = tuple[int, int, int, int, str, int, str, bytes | None]
+Found = tuple[int, int, str, int, int, str, bytes]
 
 
 class SqliteArchive:
@@ -67,24 +66,24 @@ class SqliteArchive:
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[Found]:
         key = str(burst.subject), burst.seq
         for (blob,) in _all(self._core, _BURST, *key):
-            window = window_of(unpack(Burst, blob).opened_at)
-            for block in _blocks(inbox):
-                yield from _all(inbox, _OF_BURST, block, window, *key)
+            opened_at = unpack(Burst, blob).opened_at
+            place = window_of(opened_at), str(burst.subject), to_ms(opened_at), burst.seq
+            for member_range in _ranges(inbox):
+                yield from _all(inbox, _OF_BURST, member_range, *place)
 
 
 def _rows(inbox: Database) -> Iterator[Found]:
-    page: list[Found] = _all(inbox, _AFTER, -1, 0, 0, PAGE)
+    page: list[Found] = _all(inbox, _AFTER, -1, 0, "", 0, 0, "", PAGE)
     while page:
         yield from page
-        block, window, slot, *place = page[-1][:7]
-        page = _all(inbox, _SLOT, block, window, slot, *place, PAGE) or _all(inbox, _AFTER, block, window, slot, PAGE)
+        page = _all(inbox, _AFTER, *page[-1][:6], PAGE)
 
 
-def _blocks(inbox: Database) -> Iterator[int]:
-    """A jump from each block to the next, whatever lies between."""
-    block: int | None = -1
-    while (block := _all(inbox, _NEXT_BLOCK, block)[0][0]) is not None:
-        yield block
+def _ranges(inbox: Database) -> Iterator[int]:
+    """A jump from each range to the next, whatever lies between."""
+    member_range: int | None = -1
+    while (member_range := _all(inbox, _NEXT_RANGE, member_range)[0][0]) is not None:
+        yield member_range
 
 
 def _all(db: Database, sql: str, *parameters: object) -> list[Any]:
@@ -93,7 +92,7 @@ def _all(db: Database, sql: str, *parameters: object) -> list[Any]:
 
 
 def _stored(found: Found) -> StoredRow:
-    block, _, slot, opened_at, subject, seq, tier, members = found
+    member_range, _, subject, opened_at, seq, tier, members = found
     key = BurstKey(Subject.parse(subject), seq)
-    row = Row(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), slot=slot, members=members)
-    return StoredRow(block=block, row=row)
+    row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)
+    return StoredRow(member_range=member_range, row=row)

@@ -7,8 +7,7 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, Bits
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.subject import Subject
 from notifier.ports.follows import Pair

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from notifier.adapters.remembered_ranges import RememberedRanges
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of, range_of
 from notifier.adapters.sqlite.overalls import overall_in
@@ -14,10 +13,10 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.wants import wants_of
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.account import Flag
-from notifier.domain.bits import BLOCK_MEMBERS, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
 from notifier.domain.follow import LEFT
 from notifier.domain.marks import Mark, Marks
+from notifier.domain.numbers import RememberedRanges
 from notifier.domain.overall import visible_from
 from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
 from notifier.domain.subject import BurstKey, Member, Subject, UserId

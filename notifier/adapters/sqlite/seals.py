@@ -2,19 +2,21 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec import pack_seal, unpack_seal
+from notifier.codec import Facts, pack, pack_seal, unpack, unpack_alerted, unpack_part, unpack_seal
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits
+from notifier.domain.bits import Bits, nobody
 from notifier.domain.seal import Part, Seal, Tally
 from notifier.domain.subject import BurstKey
 from notifier.ports.clock import Clock
 
-_READ = "SELECT shard, blob FROM seals WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
-_INSERT = "INSERT OR IGNORE INTO seals (subject, seq, shard, blob, sealed_at) VALUES (?, ?, ?, ?, ?)"
+_OF_BURST = "FROM seals WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
+_READ = f"SELECT shard, blob {_OF_BURST}"
+_FACTS = f"SELECT shard, facts {_OF_BURST}"
+_INSERT = "INSERT OR IGNORE INTO seals (subject, seq, shard, facts, blob, sealed_at) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class SqliteSeals:
@@ -23,31 +25,40 @@ class SqliteSeals:
         self._clock = clock
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
-        found: dict[int, Seal] = {}
-        for db, some in self._by_file(shards):
-            found |= _read(db, burst, some)
-        return found
+        return {shard: unpack_seal(shard, blob) for shard, blob in self._blobs(burst, shards)}
 
-    # A file gives all of a seal as quickly as a part of it.
+    # A file gives all of a seal as quickly as a part of it; it is the bitmaps that take time.
     def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
-        return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
+        return {shard: unpack_part(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
+        # Mostly nobody is to be alerted, and then no bitmap is read.
+        facts = self._facts(burst, shards)
+        some = [shard for shard, each in facts.items() if each.may_alert(tier)]
+        found = {shard: unpack_alerted(blob, tier) for shard, blob in self._blobs(burst, some)}
+        return dict.fromkeys(facts, nobody()) | found
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
-        return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
+        return {shard: facts.tally(shard) for shard, facts in self._facts(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
         standing = {seal.shard: seal for seal in seals}
         now = to_ms(self._clock.now())
         for db, shards in self._by_file(standing):
-            rows = [(str(burst.subject), burst.seq, shard, pack_seal(standing[shard]), now) for shard in shards]
+            rows = [(str(burst.subject), burst.seq, shard, *_packed(standing[shard]), now) for shard in shards]
             with db.write() as c:
                 won = [c.execute(_INSERT, row).rowcount == 1 for row in rows]
             if lost := [shard for shard, first in zip(shards, won, strict=True) if not first]:
-                standing |= _read(db, burst, lost)
+                standing |= {shard: unpack_seal(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
         return [standing[seal.shard] for seal in seals]
+
+    def _blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        for db, some in self._by_file(shards):
+            yield from _read(db, _READ, burst, some)
+
+    def _facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Facts]:
+        rows = (row for db, some in self._by_file(shards) for row in _read(db, _FACTS, burst, some))
+        return {shard: unpack(Facts, facts) for shard, facts in rows}
 
     def _by_file(self, shards: Iterable[int]) -> Iterable[tuple[Database, list[int]]]:
         files: dict[int, list[int]] = defaultdict(list)
@@ -56,7 +67,10 @@ class SqliteSeals:
         return [(self._inboxes[file], some) for file, some in files.items()]
 
 
-def _read(db: Database, burst: BurstKey, shards: Sequence[int]) -> dict[int, Seal]:
+def _packed(seal: Seal) -> tuple[bytes, bytes]:
+    return pack(Facts.of(seal)), pack_seal(seal)
+
+
+def _read(db: Database, sql: str, burst: BurstKey, shards: Sequence[int]) -> Sequence[tuple[int, bytes]]:
     with db.read() as c:
-        rows = c.execute(_READ, (str(burst.subject), burst.seq, json.dumps(shards))).fetchall()
-    return {shard: unpack_seal(shard, blob) for shard, blob in rows}
+        return c.execute(sql, (str(burst.subject), burst.seq, json.dumps(shards))).fetchall()

@@ -5,22 +5,22 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
-from notifier.domain.block import window_of
 from notifier.domain.burst import RETENTION
+from notifier.domain.inbox_rows import window_of
 from notifier.domain.seal import KEPT_FOR
 
-BLOCKS_AT_ONCE = 256
+RANGES_AT_ONCE = 256
 """Looked at in one go: about 2 ms."""
 ROWS_AT_ONCE = 2_000
 """Deleted in one transaction: some 10 ms, so that deliveries hardly wait."""
 
-_EXPIRED = statement("expired_blocks")
+_EXPIRED = statement("expired_ranges")
 _SEALS = statement("sweep_seals")
-_DELETE = "DELETE FROM inbox WHERE block = ? AND inbox_window < ?"
+_DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 
 class Sweep:
-    """Goes through the blocks once for every inbox window that expires, and remembers how far it came.
+    """Goes through the ranges once for every inbox window that expires, and remembers how far it came.
 
     Whoever starts again starts at the front: it only costs the looking.
     """
@@ -36,28 +36,28 @@ class Sweep:
             self._cut, self._next = cut, 0
         swept = self._seals(now, limit)
         while swept < limit and self._next is not None:
-            swept += self._blocks(self._next, limit - swept)
+            swept += self._ranges(self._next, limit - swept)
         return swept
 
-    def _blocks(self, start: int, limit: int) -> int:
+    def _ranges(self, start: int, limit: int) -> int:
         with self._db.read() as c:
-            where = {"start": start, "cut": self._cut, "blocks": BLOCKS_AT_ONCE}
+            where = {"start": start, "cut": self._cut, "ranges": RANGES_AT_ONCE}
             looked_at = c.execute(_EXPIRED, where).fetchall()
-        expired = [block for block, has_expired in looked_at if has_expired]
+        expired = [member_range for member_range, has_expired in looked_at if has_expired]
         swept, behind = self._delete(expired, limit) if expired else (0, None)
         if behind is None:
             behind = looked_at[-1][0] + 1 if looked_at else None
         self._next = behind
         return swept
 
-    def _delete(self, blocks: list[int], limit: int) -> tuple[int, int | None]:
-        """How many rows went, and the block to go on with when it was enough before the last block."""
+    def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
+        """How many rows went, and the range to go on with when it was enough before the last one."""
         swept = 0
         with self._db.write() as c:
-            for block in blocks:
+            for member_range in ranges:
                 if swept >= min(limit, ROWS_AT_ONCE):
-                    return swept, block
-                swept += c.execute(_DELETE, (block, self._cut)).rowcount
+                    return swept, member_range
+                swept += c.execute(_DELETE, (member_range, self._cut)).rowcount
         return swept, None
 
     def _seals(self, now: datetime, limit: int) -> int:

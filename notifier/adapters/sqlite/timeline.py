@@ -1,6 +1,7 @@
 """The timeline over core.db and the inbox files: keys are read backwards and merged, until it is enough."""
 
 import heapq
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,9 +13,9 @@ from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, block_of
-from notifier.domain.block import BLOCK_SLOT, Row, window_of
+from notifier.domain.bits import shard_of
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import InboxRow, range_of, window_of
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.timeline import Place
 
@@ -24,12 +25,13 @@ LAST = (1 << 63) - 1
 _READ = statement("read_bursts")
 _BEFORE = statement("bursts_before")
 _ROWS = statement("inbox_rows")
-_WINDOW = "SELECT max(inbox_window) FROM inbox WHERE block = ? AND inbox_window <= ?"
+_SUBJECTS = statement("inbox_subjects")
+_WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
 Found = tuple[int, str, int, bytes, str]
 """A burst: opened at, subject, seq, blob and whom it is restricted to; compares as its place does."""
-Stored = tuple[int, str, int, str, int, bytes | None]
-"""An inbox row: opened at, subject, seq, tier, slot, members; compares as its place does."""
+Stored = tuple[int, str, int, str, bytes]
+"""An inbox row: opened at, subject, seq, tier, members; compares as its place does."""
 
 
 class SqliteTimeline:
@@ -51,8 +53,10 @@ class SqliteTimeline:
     ) -> Sequence[Burst]:
         return await self._reader(self._before, subjects, place, limit, authors, since)
 
-    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
-        return await self._reader(self._rows, member, place, limit)
+    async def rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        return await self._reader(self._rows, member, subjects, place, limit)
 
     def _bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._core.read() as c:
@@ -73,10 +77,13 @@ class SqliteTimeline:
             newest = _newest(c, {str(subject) for subject in subjects}, place, limit, admitted=admitted, least=floor)
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
-    def _rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
-        db = self._inboxes[block_of(member) // SHARD_BLOCKS % len(self._inboxes)]
-        with db.read() as c:
-            return [_row(stored) for stored in islice(_reaching(c, member, place), limit)]
+    def _rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        names = [*dict.fromkeys(map(str, subjects))]
+        with self._inboxes[shard_of(member) % len(self._inboxes)].read() as c:
+            rows = (_row(stored) for stored in _stored(c, range_of(member), names, place))
+            return list(islice((row for row in rows if row.reaches(member)), limit))
 
 
 def _newest(
@@ -114,33 +121,18 @@ def _limit_of(subject: str, place: Place | None) -> tuple[int, int]:
     return (at, LAST) if subject < there else (at, 0)
 
 
-def _reaching(c: sqlite3.Connection, member: Member, place: Place | None) -> Iterator[Stored]:
-    """Jumps from inbox window to inbox window, those without rows of the block left out."""
-    block, slot = divmod(member, BLOCK_MEMBERS)
-    behind = _key(place)
-    window = LAST if place is None else window_of(place.opened_at)
-    while (window := c.execute(_WINDOW, (block, window)).fetchone()[0]) is not None:
-        own = c.execute(_ROWS, (block, window, slot, *behind))
-        shared = _with_bit(c.execute(_ROWS, (block, window, BLOCK_SLOT, *behind)), slot)
-        yield from heapq.merge(own, shared, reverse=True)
+def _stored(c: sqlite3.Connection, member_range: int, subjects: Sequence[str], place: Place | None) -> Iterator[Stored]:
+    """Rows of these subjects, newest first. Jumps from inbox window to inbox window, those without rows left out."""
+    wanted, window = json.dumps(subjects), LAST if place is None else window_of(place.opened_at)
+    while (window := c.execute(_WINDOW, (member_range, window)).fetchone()[0]) is not None:
+        here = (member_range, window)
+        found = [subject for (subject,) in c.execute(_SUBJECTS, (wanted, *here))]
+        each = [c.execute(_ROWS, (*here, subject, *_limit_of(subject, place))) for subject in found]
+        yield from heapq.merge(*each, reverse=True)
         window -= 1
 
 
-def _with_bit(stored: Iterator[Stored], slot: int) -> Iterator[Stored]:
-    byte, bit = slot // 8, 1 << slot % 8
-    return (row for row in stored if row[5] is not None and row[5][byte] & bit)
-
-
-def _key(place: Place | None) -> tuple[int, str, int]:
-    return (LAST, "", 0) if place is None else (to_ms(place.opened_at), str(place.burst.subject), place.burst.seq)
-
-
-def _row(stored: Stored) -> Row:
-    opened_at, subject, seq, tier, slot, members = stored
-    return Row(
-        burst=BurstKey(Subject.parse(subject), seq),
-        opened_at=from_ms(opened_at),
-        tier=Tier(tier),
-        slot=slot,
-        members=members,
-    )
+def _row(stored: Stored) -> InboxRow:
+    opened_at, subject, seq, tier, members = stored
+    key = BurstKey(Subject.parse(subject), seq)
+    return InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)

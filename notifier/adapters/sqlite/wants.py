@@ -8,8 +8,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, Bits
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.subject import Member, Subject
 from notifier.domain.want import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair

@@ -118,8 +118,8 @@ class GapFetch:
 
     async def _partial(self, look: Look, query: _Query, limit: int) -> GapPage:
         """Return what the viewer's inbox rows point to. Not every burst has a row, so the page is partial."""
-        rows = await self.timeline.rows(look.member, query.place, self.most_read)
-        bursts = await self.timeline.bursts([row.burst for row in rows if row.burst.subject == query.subject])
+        rows = await self.timeline.rows(look.member, [query.subject], query.place, self.most_read)
+        bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and look.admits(burst)]
         newest = sorted(visible, key=place_of, reverse=True)[:limit]
         return GapPage(items=[look.item(burst) for burst in newest], next=None, partial=True, look=look)

@@ -109,7 +109,7 @@ class Inbox:
 
     async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
         """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
-        rows = await self.subjects.timeline.rows(look.member, after, limit)
+        rows = await self.subjects.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.subjects.bodies([row.burst for row in rows])).values()
 
     async def _tried(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:

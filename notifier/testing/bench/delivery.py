@@ -2,7 +2,7 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,9 +27,9 @@ from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.block import Rows, cut, window_of
 from notifier.domain.burst import Burst
 from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.inbox_rows import InboxRows, cut, window_of
 from notifier.domain.ledger import Claim
 from notifier.domain.outcome import Done
 from notifier.domain.plan import plan
@@ -41,6 +41,7 @@ from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold, Work
 from notifier.telemetry import Metrics
+from notifier.testing.bench.densities import everybody_follows, shown
 from notifier.testing.bench.lean import LeanWriter
 from notifier.testing.bench.prefill import prefill
 from notifier.testing.bench.rounds import Cost, Figure, cost, median_at_most, ratio
@@ -57,21 +58,21 @@ WARMING = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One kind of row: what to load, and how many rounds."""
+    """One density: what to load, and how many rounds."""
 
-    name: str
+    percent: float
+    """Of a range that P1 reaches."""
     shards: int
-    share: float
-    """Of the people who follow: at 1.0 P1 reaches 51 of a block, and the block gets one row for all of them."""
-    member_rows: bool
-    """What the inboxes hold before."""
     rounds: int
     """An even number, so that either side is the first equally often."""
 
     @property
+    def name(self) -> str:
+        return shown(self.percent)
+
+    @property
     def world(self) -> World:
-        universe = self.shards * SHARD_MEMBERS
-        return World(universe=universe, followers=int(universe * self.share), celebrities=1, seed=1)
+        return everybody_follows(self.shards * SHARD_MEMBERS, self.percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +150,10 @@ class Bed:
             outcome = self.work(piece)
             assert isinstance(outcome, Done), outcome
 
-    def rows(self, burst: Burst, pieces: list[Slice]) -> Iterator[Rows]:
+    def rows(self, burst: Burst, pieces: list[Slice]) -> Iterator[InboxRows]:
         for piece in pieces:
             for shard, part in self.delivery.seals.parts(burst.key, piece.shards, piece.tier).items():
-                yield cut(
-                    part.members,
-                    burst=burst.key,
-                    opened_at=burst.opened_at,
-                    tier=piece.tier,
-                    shard=shard,
-                    threshold=part.threshold,
-                )
+                yield cut(part.members, burst=burst.key, opened_at=burst.opened_at, tier=piece.tier, shard=shard)
 
 
 def opened(key: BurstKey, now: datetime) -> Burst:
@@ -180,24 +174,25 @@ def opened(key: BurstKey, now: datetime) -> Burst:
     )
 
 
-def cases(*, quick: bool) -> tuple[Case, Case]:
-    return (
-        Case(name="block", shards=128 if quick else 512, share=1.0, member_rows=False, rounds=6 if quick else 10),
-        Case(name="member", shards=2 if quick else 8, share=0.4, member_rows=True, rounds=4 if quick else 6),
-    )
+DENSITIES = (0.5, 5, 25)
+"""Percent of a range that a burst reaches."""
+
+
+def cases(*, quick: bool) -> Sequence[Case]:
+    shards, rounds = (128, 6) if quick else (512, 10)
+    return [Case(percent=percent, shards=shards, rounds=rounds) for percent in DENSITIES]
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     figures: list[Figure] = []
     sealing: list[float] = []
     for case in cases(quick=quick):
-        tell(f"filling inboxes for {case.name} rows")
+        tell(f"filling inboxes for {case.name} of a range")
         with _beds(folder / case.name, case) as (bed, lean):
-            tell(f"delivering {case.name} rows")
+            tell(f"delivering to {case.name} of a range")
             timings = _measure(bed, lean, case)
         figures += timings.figures(case.name)
-        if not case.member_rows:  # a few shards are too few to tell what one costs
-            sealing += [one.seconds / case.shards * 1000 for one in timings.sealing]
+        sealing += [one.seconds / case.shards * 1000 for one in timings.sealing]
     return [*figures, median_at_most("seal_shard_ms", sealing, SEAL_SHARD_MS, unit="ms")]
 
 
@@ -205,7 +200,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _beds(folder: Path, case: Case) -> Iterator[tuple[Bed, Files]]:
     """Ours and the baseline's files, filled alike."""
     shards = range(case.shards)
-    prefill(folder / "ours", shards, window=window_of(SystemClock().now()), member_rows=case.member_rows)
+    prefill(folder / "ours", shards, window=window_of(SystemClock().now()))
     shutil.copytree(folder / "ours", folder / "lean")
     bed, lean = Bed.make(folder / "ours", case.world), Files.at(folder / "lean")
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from notifier.testing.bench import delivery, index, lanes, large, memory, planning
+from notifier.testing.bench.densities import shown
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.finding import Finding
 
@@ -23,10 +24,11 @@ PARTS: Parts = {
     "delivery": (
         delivery.run,
         (
-            "fanout_ratio_prefilled{block}",
-            "fanout_ratio_prefilled{member}",
-            "fanout_ratio_with_seal{block}",
-            "fanout_ratio_with_seal{member}",
+            *(
+                f"fanout_ratio_{what}{{{shown(each)}}}"
+                for each in delivery.DENSITIES
+                for what in ("prefilled", "with_seal")
+            ),
             "seal_shard_ms",
         ),
     ),

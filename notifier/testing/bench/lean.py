@@ -5,19 +5,18 @@ from collections.abc import Iterable
 
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS
-from notifier.domain.block import BLOCK_SLOT, Rows, window_of
+from notifier.domain.inbox_rows import SHARD_RANGES, InboxRows, window_of
 
-_INSERT = "INSERT INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-Values = tuple[int, int, int, int, str, int, str, bytes | None]
-"""As the columns are: block, inbox window, slot, opened at, subject, seq, tier, members."""
+Values = tuple[int, int, str, int, int, str, bytes]
+"""As the columns are: range, inbox window, subject, opened at, seq, tier, members."""
 
 
 class LeanWriter:
     """Writes into files of its own, with the same pragmas, in the key's order."""
 
-    def __init__(self, files: Files, rows: Iterable[Rows]) -> None:
+    def __init__(self, files: Files, rows: Iterable[InboxRows]) -> None:
         self._files = files
         self._values: dict[int, list[Values]] = defaultdict(list)
         for one in rows:
@@ -34,12 +33,7 @@ class LeanWriter:
                 c.executemany(_INSERT, values)
 
 
-def _values(rows: Rows) -> list[Values]:
-    head = (window_of(rows.opened_at),)
-    tail = (to_ms(rows.opened_at), str(rows.burst.subject), rows.burst.seq, str(rows.tier))
-    blocks: list[Values] = [
-        (block, *head, BLOCK_SLOT, *tail, rows.bitmap(i)) for i, block in enumerate(rows.blocks.tolist())
-    ]
-    members: list[Values] = [(m // BLOCK_MEMBERS, *head, m % BLOCK_MEMBERS, *tail, None) for m in rows.members.tolist()]
-    assert all(value[0] // SHARD_BLOCKS == rows.shard for value in (*blocks, *members))
-    return blocks + members
+def _values(rows: InboxRows) -> list[Values]:
+    key = (window_of(rows.opened_at), str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier))
+    assert all(member_range // SHARD_RANGES == rows.shard for member_range in rows.ranges)
+    return [(each, *key, members) for each, members in zip(rows.ranges, rows.members, strict=True)]

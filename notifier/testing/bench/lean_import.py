@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, encode, from_offsets, shard_of
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
 from notifier.domain.edges import HALF, Crowds, Keys, cut, keyed
 from notifier.domain.subject import Kind, Member, Subject, UserId
 from notifier.domain.want import ALWAYS

@@ -1,4 +1,4 @@
-"""Inboxes as they are after a month: 30 member rows a person, or 24 block rows a block, in files of their own."""
+"""Inboxes as they are after a month: 96 rows a range, of many densities and subjects, in files of their own."""
 
 import json
 import os
@@ -7,23 +7,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_BLOCKS
-from notifier.domain.block import BLOCK_SLOT
+from notifier.domain.inbox_rows import RANGE_BYTES, SHARD_RANGES
 
-MEMBER_ROWS = 30
-BLOCK_ROWS = 24
+ROWS = 96
+"""In each range."""
 WINDOWS = 10
 """Inbox windows that the old rows lie in, the last of them today's."""
+SUBJECTS = ("mention:atlas", "mention:juno", "mention:pallas", "mention:vesta")
+"""New rows come before, between and behind theirs."""
+LENGTHS = (8, 40, 82, 164, RANGE_BYTES)
+"""Bytes of members, in turns: from 0.1 % of a range to so many that it has a bitmap."""
 
 DAY = 86_400_000
 """Milliseconds."""
 
 _FILL = (Path(__file__).parent / "prefill.sql").read_text()
+_OLD = "CREATE TEMP TABLE old (inbox_window INTEGER, subject TEXT, opened_at INTEGER, seq INTEGER, members BLOB)"
 _PRAGMAS = ("synchronous = OFF", "cache_size = -200000", "temp_store = MEMORY")
 
 
-def prefill(folder: Path, shards: Iterable[int], *, window: int, member_rows: bool) -> None:
-    """Makes the files of a data folder and fills the shards.
+def prefill(folder: Path, shards: Iterable[int], *, window: int) -> None:
+    """Make the files of a data folder and fill the shards.
 
     Without syncs, because nothing is lost when a benchmark crashes.
     """
@@ -32,28 +36,26 @@ def prefill(folder: Path, shards: Iterable[int], *, window: int, member_rows: bo
     files.migrate()
     files.close()
     for shard in shards:
-        _fill(files.inbox(shard).path, shard, window=window, member_rows=member_rows)
+        _fill(files.inbox(shard).path, shard, window=window)
 
 
-def _fill(path: Path, shard: int, *, window: int, member_rows: bool) -> None:
+def _fill(path: Path, shard: int, *, window: int) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
-        connection.execute("CREATE TEMP TABLE times (inbox_window INTEGER, opened_at INTEGER)")
-        rows = MEMBER_ROWS if member_rows else BLOCK_ROWS
-        connection.executemany("INSERT INTO times VALUES (?, ?)", _times(window, rows))
-        blocks = range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
-        slots = range(BLOCK_MEMBERS) if member_rows else [BLOCK_SLOT]
-        where = {"blocks": json.dumps(list(blocks)), "slots": json.dumps(list(slots))}
-        connection.execute(_FILL, where | {"members": None if member_rows else os.urandom(BLOCK_BYTES)})
+        connection.execute(_OLD)
+        connection.executemany("INSERT INTO old VALUES (?, ?, ?, ?, ?)", sorted(_old(window)))
+        ranges = range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES)
+        connection.execute(_FILL, {"ranges": json.dumps(list(ranges))})
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
 
 
-def _times(window: int, rows: int) -> Iterator[tuple[int, int]]:
-    """Each inbox window's share of the rows, a minute apart."""
-    for i in range(rows):
-        number = window - i % WINDOWS
-        yield number, number * 3 * DAY + i * 60_000
+def _old(window: int) -> Iterator[tuple[int, str, int, int, bytes]]:
+    """Return each inbox window's share of the rows, a minute apart, as the columns are."""
+    for i in range(ROWS):
+        turn, back = divmod(i, WINDOWS)
+        number, subject, length = window - back, SUBJECTS[turn % len(SUBJECTS)], LENGTHS[turn % len(LENGTHS)]
+        yield number, subject, number * 3 * DAY + i * 60_000, i, os.urandom(length)

@@ -30,5 +30,5 @@ class MemoryArchive:
         return iter(self._seals.of(burst))
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        stored = (StoredRow(block=block, row=row) for block, row in self._inbox.stored())
+        stored = (StoredRow(member_range=member_range, row=row) for member_range, row in self._inbox.stored())
         return (one for one in stored if burst in (None, one.row.burst))

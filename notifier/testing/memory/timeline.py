@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.domain.bits import block_of
-from notifier.domain.block import Row
 from notifier.domain.burst import Burst
+from notifier.domain.inbox_rows import InboxRow, range_of
 from notifier.domain.subject import BurstKey, Member, Subject, UserId
 from notifier.ports.timeline import Place
 from notifier.testing.memory.bursts import MemoryBursts
@@ -39,11 +38,14 @@ class MemoryTimeline:
         behind = [pair for pair in found if place is None or pair[0] < place]
         return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
 
-    async def rows(self, member: Member, place: Place | None, limit: int) -> Sequence[Row]:
-        found = (row for row in self._inbox.in_block(block_of(member)) if row.reaches(member))
-        behind = [row for row in found if place is None or _place(row) < place]
+    async def rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        found = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
+        reaching = (row for row in found if row.reaches(member))
+        behind = [row for row in reaching if place is None or _place(row) < place]
         return sorted(behind, key=_place, reverse=True)[:limit]
 
 
-def _place(row: Row) -> Place:
+def _place(row: InboxRow) -> Place:
     return Place(row.opened_at, row.burst)

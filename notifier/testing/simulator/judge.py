@@ -9,8 +9,8 @@ from itertools import chain, product
 from notifier import topics
 from notifier.domain.audience import TIERS, SetKind
 from notifier.domain.bits import members, nobody, shard_of
-from notifier.domain.block import BLOCK_SLOT
 from notifier.domain.books import books
+from notifier.domain.inbox_rows import RANGE_MEMBERS
 from notifier.domain.ledger import Account, Fact
 from notifier.domain.overall import OF_OVERALLS
 from notifier.domain.seal import Seal
@@ -222,9 +222,8 @@ def _written(account: Account, seals: list[Seal], rows: Counter[tuple[BurstKey, 
 def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
     found: Counter[tuple[BurstKey, str, int]] = Counter()
     for stored in world.ground.archive.rows():
-        row, base = stored.row, stored.block * 1024
-        slots = range(1024) if row.slot == BLOCK_SLOT else [row.slot]
-        found.update((row.burst, str(row.tier), base + s) for s in slots if row.reaches(Member(base + s)))
+        row, first = stored.row, stored.member_range * RANGE_MEMBERS
+        found.update((row.burst, str(row.tier), first + place) for place in row.places().tolist())
     return found
 
 

@@ -42,7 +42,7 @@ CROWD_AT = 3 * 1024
 
 
 def cast(crowd: int, *, phones: bool = True) -> dict[str, Person]:
-    """Everybody: celebrities, authors, viewers of every tier, one who has left, and the crowd in its block. Some have
+    """Everybody: celebrities, authors, viewers of every tier, one who has left, and the crowd. Some have
     phones, unless they are to get them by and by."""
     hours = {"kim": 1, "lee": 2, "max": 100, "pat": 20 * 24, "quinn": 60 * 24, "roy": 100, "eve": 1}
     members = {"ada": 10, "bob": 11, "kim": 12, "lee": 13, "pat": 14, "gone": 15, "orion": 7, "roy": 1_040}

@@ -195,7 +195,7 @@ class Script:
     """Of each pool."""
     collapse: timedelta | None = None
     crowd: int = 0
-    """Followers in one block, so that it gets block rows."""
+    """Followers next to each other, whose inbox row names many members."""
     rolls_up: timedelta = timedelta(0)
     """How often who opened the tab becomes active; 0: never."""
     threshold: int = 1_000

@@ -1,6 +1,6 @@
--- The rows of the slots that follow a slot, in the order of the key.
-SELECT block, inbox_window, slot, opened_at, subject, seq, tier, members
+-- The rows that follow a row, in the order of the key.
+SELECT member_range, inbox_window, subject, opened_at, seq, tier, members
 FROM inbox
-WHERE (block, inbox_window, slot) > (?1, ?2, ?3)
-ORDER BY block, inbox_window, slot, opened_at DESC, subject, seq, tier
-LIMIT ?4
+WHERE (member_range, inbox_window, subject, opened_at, seq, tier) > (?, ?, ?, ?, ?, ?)
+ORDER BY member_range, inbox_window, subject, opened_at, seq, tier
+LIMIT ?

@@ -1,5 +1,5 @@
--- One burst's rows in one block.
-SELECT block, inbox_window, slot, opened_at, subject, seq, tier, members
+-- One burst's rows in one range.
+SELECT member_range, inbox_window, subject, opened_at, seq, tier, members
 FROM inbox
-WHERE block = ? AND inbox_window = ? AND subject = ? AND seq = ?
-ORDER BY slot, opened_at DESC, tier
+WHERE member_range = ? AND inbox_window = ? AND subject = ? AND opened_at = ? AND seq = ?
+ORDER BY tier

@@ -1,4 +1,4 @@
-"""Rows of bursts to a part of every block, made without a world: what is measured is how they are written."""
+"""Rows of bursts to a share of every range, made without a world: what is measured is how they are written."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,13 +8,11 @@ from itertools import count
 import numpy as np
 
 from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, Bits, from_flags
-from notifier.domain.block import THRESHOLD, Rows, cut
+from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.inbox_rows import InboxRow, InboxRows, cut
 from notifier.domain.subject import BurstKey, Kind, Subject, UserId
 
 SUBJECT = Subject(Kind.MENTION, UserId("nova"))
-NO_BLOCKS = BLOCK_MEMBERS + 1
-"""A threshold that no block reaches: every member gets a row."""
 DIFFERENT = 8
 """Bitmaps, which the shards share."""
 
@@ -23,24 +21,16 @@ DIFFERENT = 8
 class Bursts:
     shards: range
     share: float
-    """Of a block's members."""
-    threshold: int = THRESHOLD
+    """Of a range's members."""
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
-    def rows(self, opened_at: datetime) -> list[Rows]:
-        """Of the next burst."""
+    def rows(self, opened_at: datetime) -> list[InboxRows]:
+        """Return the rows of the next burst, shard by shard."""
         key = BurstKey(SUBJECT, next(self._numbers))
         bitmaps = [self._bits() for _ in range(min(DIFFERENT, len(self.shards)))]
         return [
-            cut(
-                bitmaps[shard % len(bitmaps)],
-                burst=key,
-                opened_at=opened_at,
-                tier=Tier.P1,
-                shard=shard,
-                threshold=self.threshold,
-            )
+            cut(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
             for shard in self.shards
         ]
 
@@ -48,10 +38,23 @@ class Bursts:
         return from_flags(self._random.random(SHARD_MEMBERS) < self.share)
 
 
-def first(rows: Sequence[Rows], members: int) -> list[Rows]:
-    """The first so many member rows: whoever writes slowly isn't waited for."""
-    found: list[Rows] = []
-    for one in rows:
-        some = one.members[: members - sum(len(each.members) for each in found)]
-        found += [replace(one, members=some, deliveries=len(some))] if len(some) else []
+def single(rows: InboxRows) -> Iterator[InboxRow]:
+    """Return each row as a reader finds it."""
+    for members in rows.members:
+        yield InboxRow(burst=rows.burst, opened_at=rows.opened_at, tier=rows.tier, members=members)
+
+
+def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
+    """Return the first rows that reach so many members, the last row whole. A slow writer gets no more than these."""
+    found: list[InboxRows] = []
+    left = deliveries
+    for each in rows:
+        some, reached = 0, 0
+        for row in single(each):
+            if reached >= left:
+                break
+            some, reached = some + 1, reached + len(row.places())
+        if some:
+            found.append(replace(each, ranges=each.ranges[:some], members=each.members[:some], deliveries=reached))
+        left -= reached
     return found

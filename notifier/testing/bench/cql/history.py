@@ -1,65 +1,121 @@
-"""The same bursts of many inbox windows as block rows, as member rows, and as a partition for each member."""
+"""A history as inboxes have it: subjects of every density, each of which reaches nearly the same members every time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
-from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
-from notifier.domain.block import INBOX_WINDOW, THRESHOLD, Rows, cut, window_of
-from notifier.domain.subject import BurstKey
-from notifier.testing.bench.cql.bursts import NO_BLOCKS, SUBJECT
-from notifier.testing.bench.cql.writers import Batches, Stock
+from notifier.domain.inbox_rows import INBOX_WINDOW, InboxRows, window_of
+from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
 
-SHARE = 0.25
-BURSTS = 160
-"""In each inbox window: 40 rows a person, so that the newest has a page for nearly everybody."""
-PEOPLE = 2 * BLOCK_MEMBERS
-"""In each layout."""
-OF_BLOCKS, OF_MEMBERS = 0, 1
-"""Shards, so that the layouts have partitions of their own. The third is a table, with the second's people."""
+GROUPS = (1_000, 200, 100, 50, 20, 4) * 5
+"""Subjects of each group. A member follows one of each group, 30 in all, so that a subject of a group of 1,000 reaches
+0.1 % of all members, and one of a group of 4 reaches 25 %."""
+TIERS = {Tier.P0: 0.01, Tier.P1: 0.2, Tier.P2: 0.79}
+"""Shares of the members. A member's tier is the same for all subjects."""
+LEFT_OUT = 0.02
+"""Share of a subject's followers whom a burst does not reach: another share in each burst."""
+MOST = 1_000
+"""Subjects of a group, from the first on, that have bursts."""
 
-
-def fill(cluster: Cluster, windows: int, tell: Callable[[str], None], bursts: int = BURSTS) -> None:
-    inbox, stock = CassandraInbox(cluster, SystemClock()), Stock(cluster.access)
-    try:
-        made, everybody = _made(windows, bursts), Batches(stock)
-        for number in range(windows):
-            tell(f"filling inbox window {number + 1} of {windows}")
-            rows = [next(made) for _ in range(bursts)]
-            inbox.write([each for pair in rows for each in pair])
-            everybody.ready([members for _, members in rows])()
-    finally:
-        stock.close()
+Members = npt.NDArray[np.int64]
+"""In ascending order."""
 
 
-def first_of_shard(shard: int) -> int:
-    return shard * SHARD_MEMBERS
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A burst, and whom of each tier it reaches."""
+
+    burst: BurstKey
+    opened_at: datetime
+    tiers: Mapping[Tier, Members]
+
+    @property
+    def deliveries(self) -> int:
+        return sum(map(len, self.tiers.values()))
+
+    def rows(self, width: int, first: int = 0) -> list[InboxRows]:
+        """Return its rows for ranges of this width; the numbers of the ranges begin with the first."""
+        return [
+            _rows(self, tier, members, width=width, first=first) for tier, members in self.tiers.items() if len(members)
+        ]
 
 
-def _made(windows: int, bursts: int) -> Iterator[tuple[Rows, Rows]]:
-    """Each burst as block rows and as member rows, of the same people; oldest first."""
-    random = np.random.default_rng(1)
-    for seq, opened_at in enumerate(openings(SystemClock().now(), windows, bursts), 1):
-        bits = from_flags(random.random(PEOPLE) < SHARE)
-        for_blocks, for_members = (
-            cut(
-                bits,
-                burst=BurstKey(SUBJECT, seq),
-                opened_at=opened_at,
-                tier=Tier.P1,
-                shard=shard,
-                threshold=threshold,
-            )
-            for shard, threshold in ((OF_BLOCKS, THRESHOLD), (OF_MEMBERS, NO_BLOCKS))
-        )
-        yield for_blocks, for_members
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    follows: npt.NDArray[np.int64]
+    """Of each group, the number of the subject that each member follows."""
+    tiers: npt.NDArray[np.int64]
+    """Each member's place in TIERS."""
+    most: int = MOST
+
+    @classmethod
+    def made(cls, people: int, *, most: int = MOST, readers: Sequence[int] = ()) -> Self:
+        """Return the same history for the same numbers. Readers follow only subjects that have bursts."""
+        random = np.random.default_rng(1)
+        follows = np.array([random.integers(subjects, size=people) for subjects in GROUPS])
+        for group, subjects in enumerate(GROUPS):
+            follows[group, readers] = random.integers(min(subjects, most), size=len(readers))
+        return cls(follows=follows, tiers=random.choice(len(TIERS), size=people, p=[*TIERS.values()]), most=most)
+
+    def subjects(self, member: Member) -> list[Subject]:
+        """Return what the member follows."""
+        return [_subject(group, number) for group, number in enumerate(self.follows[:, member].tolist())]
+
+    def windows(self, now: datetime, windows: int) -> Iterator[list[Opened]]:
+        """Return the bursts of each inbox window, the oldest window first: of three subjects one opens two bursts."""
+        random = np.random.default_rng(2)
+        followers = dict(self._followers())
+        subjects, sequence = [*followers], dict.fromkeys(followers, 0)
+        opening = len(subjects) + len(subjects) // 3
+        moments = openings(now, windows, opening)
+        for _ in range(windows):
+            order = np.concatenate([random.permutation(len(subjects)), random.permutation(len(subjects))])[:opening]
+            found = []
+            for opened_at, place in zip(islice(moments, opening), random.permutation(order).tolist(), strict=True):
+                subject = subjects[place]
+                sequence[subject] += 1
+                tiers = {
+                    tier: members[random.random(len(members)) >= LEFT_OUT]
+                    for tier, members in followers[subject].items()
+                }
+                found.append(Opened(burst=BurstKey(subject, sequence[subject]), opened_at=opened_at, tiers=tiers))
+            yield found
+
+    def _followers(self) -> Iterator[tuple[Subject, Mapping[Tier, Members]]]:
+        """Return the followers of each subject that has bursts, by tier."""
+        for group, followed in enumerate(self.follows):
+            by_subject = np.argsort(followed, kind="stable")
+            ends = np.searchsorted(followed[by_subject], np.arange(1, min(GROUPS[group], self.most) + 1))
+            for number, members in enumerate(np.split(by_subject, ends)[:-1]):
+                tiers = {tier: members[self.tiers[members] == place] for place, tier in enumerate(TIERS)}
+                yield _subject(group, number), tiers
 
 
-def openings(now: datetime, windows: int, bursts: int = BURSTS) -> Iterator[datetime]:
+def cut_into(members: Members, width: int) -> tuple[Sequence[int], Sequence[bytes]]:
+    """Return the ranges of this width, and whom of each range: as the product cuts them, except for the width."""
+    numbers, places = np.divmod(members, width)
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    listed, found = places.astype("<u2").tobytes(), list[bytes]()
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(members)], strict=True):
+        as_list = 32 * (end - begin) < width
+        found.append(listed[2 * begin : 2 * end] if as_list else _bitmap(places[begin:end], width))
+    return numbers[begins].tolist(), found
+
+
+def reaches(members: bytes, place: int, width: int) -> bool:
+    """Return whether a row of a range of this width names the place."""
+    if len(members) == width // 8:
+        return bool(members[place // 8] >> (place % 8) & 1)
+    return place in np.frombuffer(members, dtype="<u2")
+
+
+def openings(now: datetime, windows: int, bursts: int) -> Iterator[datetime]:
     """Evenly over each inbox window, and over what has passed of the newest."""
     begun = now - (now - datetime(1970, 1, 1, tzinfo=now.tzinfo)) % INBOX_WINDOW
     for back in range(windows - 1, -1, -1):
@@ -69,3 +125,26 @@ def openings(now: datetime, windows: int, bursts: int = BURSTS) -> Iterator[date
             opened_at = begin + (number + 1) * step
             assert window_of(opened_at) == window_of(now) - back
             yield opened_at - timedelta(microseconds=opened_at.microsecond % 1_000)
+
+
+def _subject(group: int, number: int) -> Subject:
+    return Subject(Kind.MENTION, UserId(f"star{group * MOST + number}"))
+
+
+def _rows(opened: Opened, tier: Tier, members: Members, *, width: int, first: int) -> InboxRows:
+    numbers, named = cut_into(members, width)
+    return InboxRows(
+        burst=opened.burst,
+        opened_at=opened.opened_at,
+        tier=tier,
+        shard=0,
+        ranges=[first + number for number in numbers],
+        members=named,
+        deliveries=len(members),
+    )
+
+
+def _bitmap(places: Members, width: int) -> bytes:
+    flags = np.zeros(width, dtype=np.bool_)
+    flags[places] = True
+    return np.packbits(flags, bitorder="little").tobytes()

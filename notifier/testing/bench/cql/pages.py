@@ -2,25 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import numpy as np
 
-from notifier.adapters.cassandra import CassandraTimeline, Cluster, Reader
-from notifier.adapters.system_clock import SystemClock
-from notifier.domain.block import window_of
+from notifier.adapters.cassandra import Cluster, Reader
 from notifier.domain.subject import Member
-from notifier.testing.bench.cql.history import OF_BLOCKS, OF_MEMBERS, PEOPLE, fill, first_of_shard
+from notifier.testing.bench.cql.history import History
+from notifier.testing.bench.cql.layouts import PEOPLE, READERS, Layout, Read, fill, layouts
 from notifier.testing.bench.cql.node import Node, noded
 from notifier.testing.bench.rounds import Figure, Spread, told
-from notifier.testing.finding import quantile
+from notifier.testing.finding import at_most, quantile
 
-LIMIT = 20
-LAYOUTS = ("block", "member", "one_per_partition")
+OURS, BASELINE = "inbox_rows", "member_rows"
+LAYOUTS = (OURS, BASELINE, "one_per_partition")
+RATIO, LIMIT = "newest_20_ratio", 2.5
+FIGURES = (*(f"newest_20_{what}{{{name}}}" for name in LAYOUTS for what in ("us", "p99_ms")), RATIO)
 WINDOWS, WINDOWS_QUICK = 30, 3
 READS, READS_QUICK = 2_000, 400
 """Of a layout in a round, of people at random."""
@@ -29,21 +30,6 @@ WARMING = 2
 """Rounds that aren't counted."""
 AT_ONCE = 16
 """While the node's time is taken: what it does beside reading is then a small part."""
-
-_NEWEST = (
-    f"SELECT opened_at, subject, seq, tier FROM one_per_partition WHERE member = ? AND inbox_window = ? LIMIT {LIMIT}"
-)
-
-Read = Callable[[Member], Awaitable[int]]
-"""Somebody's newest; how many rows were found."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    name: str
-    first: int
-    """The number of its first member."""
-    read: Read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,60 +43,40 @@ class Round:
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    windows = WINDOWS_QUICK if quick else WINDOWS
+    windows, history = WINDOWS_QUICK if quick else WINDOWS, History.made(PEOPLE)
     with noded(folder) as node:
-        fill(node.cluster, windows, tell)
+        fill(node.cluster, history, windows, tell)
         tell("stopping and starting the node, so that pages come from its files")
         node.again()
         with closing(Cluster(node.cluster.access)) as cluster:
             tell("reading pages")
-            found = asyncio.run(_measure(node, cluster, windows, quick=quick))
-    return [figure for name, rounds in found.items() for figure in _figures(name, rounds, windows)]
+            each = layouts(cluster, Reader(cluster), history, windows)
+            found = asyncio.run(_measure(node, each, quick=quick))
+    figures = [figure for name, rounds in found.items() for figure in _figures(name, rounds, windows)]
+    return [*figures, _ratio(found[OURS], found[BASELINE])]
 
 
-async def _measure(node: Node, cluster: Cluster, windows: int, *, quick: bool) -> Mapping[str, Sequence[Round]]:
+async def _measure(node: Node, layouts: Sequence[Layout], *, quick: bool) -> Mapping[str, Sequence[Round]]:
     """The layouts in turns."""
     found: dict[str, list[Round]] = {}
     random, reads = np.random.default_rng(2), READS_QUICK if quick else READS
     for number in range((ROUNDS_QUICK if quick else ROUNDS) + WARMING):
-        for layout in _layouts(cluster, windows):
-            who = [Member(layout.first + place) for place in random.integers(PEOPLE, size=reads).tolist()]
-            one = await _round(node, layout.read, who)
+        for layout in layouts:
+            members = [Member(place) for place in random.integers(READERS, size=reads).tolist()]
+            one = await _round(node, layout.read, members)
             if number >= WARMING:
                 found.setdefault(layout.name, []).append(one)
     return found
 
 
-def _layouts(cluster: Cluster, windows: int) -> Sequence[Layout]:
-    reader, clock = Reader(cluster), SystemClock()
-    timeline = CassandraTimeline(reader, clock)
-
-    async def ours(member: Member) -> int:
-        return len(await timeline.rows(member, None, LIMIT))
-
-    async def everybodys(member: Member) -> int:
-        """Window by window, until there are enough."""
-        found, newest = 0, window_of(clock.now())
-        for window in range(newest, newest - windows, -1):
-            found += len(await reader(_NEWEST, (member, window)))
-            if found >= LIMIT:
-                break
-        return min(found, LIMIT)
-
-    ways = ((OF_BLOCKS, ours), (OF_MEMBERS, ours), (OF_MEMBERS, everybodys))
-    return [
-        Layout(name=name, first=first_of_shard(shard), read=read)
-        for name, (shard, read) in zip(LAYOUTS, ways, strict=True)
-    ]
-
-
-async def _round(node: Node, read: Read, who: Sequence[Member]) -> Round:
+async def _round(node: Node, read: Read, members: Sequence[Member]) -> Round:
     await asyncio.to_thread(node.settle)
-    seconds, busy = [await _timed(read, one) for one in who], node.processor()
+    seconds, busy = [await _timed(read, member) for member in members], node.processor()
     found: list[int] = []
-    for at in range(0, len(who), AT_ONCE):
-        found += await asyncio.gather(*map(read, who[at : at + AT_ONCE]))
-    return Round(cost=(node.processor() - busy) / len(who) * 1e6, seconds=seconds, found=mean(found))
+    for at in range(0, len(members), AT_ONCE):
+        pages = await asyncio.gather(*map(read, members[at : at + AT_ONCE]))
+        found += map(len, pages)
+    return Round(cost=(node.processor() - busy) / len(members) * 1e6, seconds=seconds, found=mean(found))
 
 
 async def _timed(read: Read, member: Member) -> float:
@@ -128,3 +94,12 @@ def _figures(name: str, rounds: Sequence[Round], windows: int) -> list[Figure]:
         told(f"newest_20_us{{{name}}}", costs, n, detail),
         told(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
     ]
+
+
+def _ratio(ours: Sequence[Round], baseline: Sequence[Round]) -> Figure:
+    """Judge the node's time for a page of ours, divided by that for a page of member rows."""
+    mine, theirs = [one.cost for one in ours], [one.cost for one in baseline]
+    ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
+    detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; the node's time for a page"
+    finding = at_most(RATIO, median(ratios), LIMIT, unit="ratio", n=len(ratios), detail=detail)
+    return Figure(finding=finding, ours=Spread.of(mine, "us"), baseline=Spread.of(theirs, "us"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from notifier.domain.block import Rows
+from notifier.domain.inbox_rows import InboxRows
 from notifier.testing.bench.cql.node import Node
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import Finding, at_least
@@ -16,12 +16,12 @@ WARMING = 2
 
 
 class Writer(Protocol):
-    def ready(self, rows: Sequence[Rows]) -> Callable[[], object]:
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         """All that may be done before the clock starts; what is returned does the rest."""
         ...
 
 
-Rounds = Callable[[int], Sequence[Rows]]
+Rounds = Callable[[int], Sequence[InboxRows]]
 """The rows of a turn, by its number: no two turns write the same ones."""
 
 
@@ -35,7 +35,8 @@ class Turn:
 
     @property
     def rate(self) -> float:
-        return self.rows / self.seconds
+        """Deliveries a second: a row of ours stands for many, and one of the driver's own for one."""
+        return self.deliveries / self.seconds
 
     @property
     def cost(self) -> float:
@@ -57,7 +58,7 @@ def turns(node: Node, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -
     return found
 
 
-def _turn(node: Node, writer: Writer, rows: Sequence[Rows]) -> Turn:
+def _turn(node: Node, writer: Writer, rows: Sequence[InboxRows]) -> Turn:
     work = writer.ready(rows)
     node.settle()
     busy, began = node.processor(), time.perf_counter()
@@ -68,12 +69,12 @@ def _turn(node: Node, writer: Writer, rows: Sequence[Rows]) -> Turn:
 
 
 def faster(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
-    """How much of the others' rows in a second are ours: the median of the rounds' own ratios."""
+    """Return our deliveries in a second divided by the others': the median of the rounds' own ratios."""
     ours, others = [one.rate for one in mine], [one.rate for one in theirs]
     ratios = [a / b for a, b in zip(ours, others, strict=True)]
-    words = f"{median(ours):,.0f} rows/s against {median(others):,.0f}"
+    words = f"{median(ours):,.0f} deliveries/s against {median(others):,.0f}"
     judged = _judged(name, ratios, limit, words)
-    return Figure(finding=judged, ours=Spread.of(ours, "rows/s"), baseline=Spread.of(others, "rows/s"))
+    return Figure(finding=judged, ours=Spread.of(ours, "deliveries/s"), baseline=Spread.of(others, "deliveries/s"))
 
 
 def cheaper(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:

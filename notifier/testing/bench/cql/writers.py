@@ -1,4 +1,4 @@
-"""Who writes the same rows: ours, the leanest there can be, and the driver as everybody has it."""
+"""Writers of the same deliveries: ours, the leanest there can be, and the driver as everybody has it."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +12,11 @@ from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from notifier.adapters.cassandra import Access, CassandraInbox
-from notifier.adapters.cassandra.bodies import Message, Prepared, messages
+from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.codec.moments import to_ms
-from notifier.domain.block import Rows, window_of
 from notifier.domain.burst import RETENTION
+from notifier.domain.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
+from notifier.testing.bench.cql.bursts import single
 from notifier.testing.bench.cql.frames import Frames, batches
 
 LIFE = int(RETENTION.total_seconds())
@@ -30,12 +31,16 @@ INSERT = (
     "VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
 )
 
+Values = tuple[object, ...]
+Delivery = tuple[int, int, int, str, int, str, int]
+"""As `one_per_partition` has it: member, inbox window, opened at, subject, seq, tier, life."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ours:
     inbox: CassandraInbox
 
-    def ready(self, rows: Sequence[Rows]) -> Callable[[], object]:
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         return partial(self.inbox.write, rows)
 
 
@@ -44,10 +49,10 @@ class Lean:
     """The same statements in the same messages, encoded before the clock starts, and a socket."""
 
     frames: Frames
-    prepared: Prepared
+    query_id: bytes
 
-    def ready(self, rows: Sequence[Rows]) -> Callable[[], object]:
-        made: list[Message] = [message for one in rows for message in messages(one, LIFE, self.prepared)]
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        made: list[Message] = [message for one in rows for message in messages(one, LIFE, self.query_id)]
         return partial(self.frames.send, batches(made), len(made))
 
 
@@ -63,17 +68,21 @@ class Stock:
     def close(self) -> None:
         self._driver.shutdown()
 
+    def write(self, insert: PreparedStatement, groups: Sequence[Sequence[Values]]) -> None:
+        """Write each group as an unlogged batch."""
+        answered((self.session.execute_async(_batch(insert, group)) for group in groups), BATCHES_AT_ONCE)
+
 
 @dataclass(frozen=True, slots=True)
 class Singles:
-    """One prepared statement a row."""
+    """One prepared statement a delivery."""
 
     stock: Stock
 
-    def ready(self, rows: Sequence[Rows]) -> Callable[[], object]:
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         return partial(self._write, list(values(rows)))
 
-    def _write(self, each: Sequence[tuple[object, ...]]) -> None:
+    def _write(self, each: Sequence[Values]) -> None:
         session, insert = self.stock.session, self.stock.insert
         answered((session.execute_async(insert, one) for one in each), SINGLES_AT_ONCE)
 
@@ -84,26 +93,21 @@ class Batches:
 
     stock: Stock
 
-    def ready(self, rows: Sequence[Rows]) -> Callable[[], object]:
-        each = list(values(rows))
-        return partial(self._write, [each[at : at + BATCH] for at in range(0, len(each), BATCH)])
-
-    def _write(self, groups: Sequence[Sequence[tuple[object, ...]]]) -> None:
-        answered((self.stock.session.execute_async(self._batch(group)) for group in groups), BATCHES_AT_ONCE)
-
-    def _batch(self, group: Sequence[tuple[object, ...]]) -> BatchStatement:
-        batch = BatchStatement(batch_type=BatchType.UNLOGGED)
-        for one in group:
-            batch.add(self.stock.insert, one)
-        return batch
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        return partial(self.stock.write, self.stock.insert, grouped(list(values(rows)), BATCH))
 
 
-def values(rows: Sequence[Rows]) -> Iterator[tuple[object, ...]]:
-    """A row for each member; block rows have no place there."""
+def values(rows: Sequence[InboxRows]) -> Iterator[Delivery]:
+    """Return a row of `one_per_partition` for each member of each inbox row."""
     for one in rows:
         tail = (window_of(one.opened_at), to_ms(one.opened_at), str(one.burst.subject), one.burst.seq, str(one.tier))
-        for member in one.members.tolist():
-            yield (member, *tail, LIFE)
+        for member_range, row in zip(one.ranges, single(one), strict=True):
+            for place in row.places().tolist():
+                yield (member_range * RANGE_MEMBERS + place, *tail, LIFE)
+
+
+def grouped(each: Sequence[Values], size: int) -> list[Sequence[Values]]:
+    return [each[at : at + size] for at in range(0, len(each), size)]
 
 
 def answered(futures: Iterator[Any], at_once: int) -> None:
@@ -114,3 +118,10 @@ def answered(futures: Iterator[Any], at_once: int) -> None:
         going.append(future)
     for future in going:
         future.result()
+
+
+def _batch(insert: PreparedStatement, group: Sequence[Values]) -> BatchStatement:
+    batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+    for one in group:
+        batch.add(insert, one)
+    return batch

@@ -9,9 +9,9 @@ from itertools import count
 import numpy as np
 
 from notifier.domain.audience import SetKind, Tier
-from notifier.domain.block import THRESHOLD, Rows, cut
 from notifier.domain.burst import Burst
 from notifier.domain.head import Head, Numbered, advance, published
+from notifier.domain.inbox_rows import InboxRows, cut
 from notifier.domain.mention import Event, EventId, Mention
 from notifier.domain.reach import Verdict
 from notifier.domain.subject import Lane, Subject, UserId
@@ -81,10 +81,10 @@ class History:
         won = patiently(lambda: self.ports.heads.swap(heads))
         assert all(won), "somebody else writes to the store of the bench"
 
-    def _rows(self, burst: Burst) -> list[Rows]:
+    def _rows(self, burst: Burst) -> list[InboxRows]:
         followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
         return [
-            cut(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard, threshold=THRESHOLD)
+            cut(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard)
             for shard, bits in followers.items()
         ]
 

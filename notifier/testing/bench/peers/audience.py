@@ -9,38 +9,26 @@ import numpy as np
 from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS, offsets
 from notifier.domain.seal import Seal
-from notifier.testing.world import ACTIVE_24H, Members, World
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lively(World):
-    """The fixture's world, except for how many are active within 24 hours."""
-
-    active: int
-    """Of 1,000 people."""
-
-    def idleness(self, m: Members) -> Members:
-        return super().idleness(m) * ACTIVE_24H // self.active
+from notifier.testing.bench.densities import Lively, everybody_follows, shown
+from notifier.testing.world import Members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Density:
-    """The share of a block that a burst reaches, and how many shards it is measured on."""
+    """The share of a range that a burst reaches, and how many shards it is measured on."""
 
     per_cent: int
     shards: int
     quick_shards: int
     judged: bool = True
-    member_rows: bool = False
-    """What the inboxes hold before, and get."""
+    """By `peer_ratio`, with the worse of those that are."""
 
     @property
     def name(self) -> str:
-        return f"{self.per_cent}%"
+        return shown(self.per_cent)
 
     def world(self, *, quick: bool) -> Lively:
-        universe = self.size(quick=quick) * SHARD_MEMBERS
-        return Lively(universe=universe, followers=universe, celebrities=1, seed=1, active=10 * self.per_cent)
+        return everybody_follows(self.size(quick=quick) * SHARD_MEMBERS, self.per_cent)
 
     def size(self, *, quick: bool) -> int:
         return self.quick_shards if quick else self.shards
@@ -49,8 +37,7 @@ class Density:
 DENSITIES = (
     Density(per_cent=5, shards=128, quick_shards=64),
     Density(per_cent=25, shards=128, quick_shards=64),
-    # A shard of member rows takes as long to fill as forty of block rows.
-    Density(per_cent=1, shards=4, quick_shards=2, judged=False, member_rows=True),
+    Density(per_cent=1, shards=128, quick_shards=64, judged=False),
 )
 
 

@@ -55,10 +55,11 @@ def judged(peer: Peer, rounds: Sequence[Rounds]) -> Figure:
 
 
 def told(peer: Peer, one: Rounds) -> Figure:
-    """At one density, without a limit."""
+    """Tell the ratio at one density; it is judged where a limit stands for this density."""
     detail = f"{one.told()}; {one.with_sealing()}; {one.sizes()}"
-    finding = at_least(peer.figure_at(one.density), one.ratio, 0.0, unit="ratio", n=len(one.ratios), detail=detail)
-    return _figure(replace(finding, limit=None), one)
+    limit, name = peer.limit_at(one.density), peer.figure_at(one.density)
+    finding = at_least(name, one.ratio, limit or 0.0, unit="ratio", n=len(one.ratios), detail=detail)
+    return _figure(replace(finding, limit=limit), one)
 
 
 def failed(peer: Peer, densities: Sequence[str], why: str) -> list[Figure]:

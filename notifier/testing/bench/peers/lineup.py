@@ -15,6 +15,8 @@ class Peer:
     for more of them, and lets a round end."""
     quick_people: int
     limit: float
+    limits_at: tuple[tuple[str, float], ...] = ()
+    """Limits of single densities, beside that of the worse."""
 
     def size(self, *, quick: bool) -> int:
         return self.quick_people if quick else self.people
@@ -26,6 +28,9 @@ class Peer:
     def figure_at(self, density: str) -> str:
         return f"peer_ratio_at{{{self.name},{density}}}"
 
+    def limit_at(self, density: str) -> float | None:
+        return dict(self.limits_at).get(density)
+
 
 PEERS = (
     Peer(
@@ -35,6 +40,7 @@ PEERS = (
         people=6_000,
         quick_people=2_000,
         limit=100.0,
+        limits_at=(("1%", 70.0),),
     ),
     Peer(
         name="stream_framework_flat",
@@ -51,6 +57,7 @@ PEERS = (
         people=150_000,
         quick_people=60_000,
         limit=5.0,
+        limits_at=(("1%", 1.0),),
     ),
     Peer(
         name="celery_per_follower",

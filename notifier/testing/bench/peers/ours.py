@@ -8,7 +8,7 @@ from pathlib import Path
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience import Tier
 from notifier.domain.bits import count
-from notifier.domain.block import window_of
+from notifier.domain.inbox_rows import window_of
 from notifier.domain.subject import BurstKey
 from notifier.testing.bench.delivery import Bed
 from notifier.testing.bench.peers.audience import Density, people
@@ -55,7 +55,7 @@ class Ours:
 def ours(folder: Path, density: Density, *, quick: bool) -> Iterator[Ours]:
     """In a folder of its own, which may be thrown away once this is left."""
     shards = range(density.size(quick=quick))
-    prefill(folder, shards, window=window_of(SystemClock().now()), member_rows=density.member_rows)
+    prefill(folder, shards, window=window_of(SystemClock().now()))
     bed = Bed.make(folder, density.world(quick=quick))
     try:
         with Settling.of(bed.files) as settling:

@@ -1,0 +1,12 @@
+-- The next ranges from one on, and whether each has rows of an inbox window before the cut. Jumps from range to range.
+WITH RECURSIVE ranges (member_range) AS (
+    SELECT min(member_range) FROM inbox WHERE member_range >= :start
+    UNION ALL
+    SELECT (SELECT min(inbox.member_range) FROM inbox WHERE inbox.member_range > ranges.member_range)
+    FROM ranges
+    WHERE ranges.member_range IS NOT NULL
+    LIMIT :ranges
+)
+SELECT member_range, EXISTS (SELECT 1 FROM inbox WHERE inbox.member_range = ranges.member_range AND inbox_window < :cut)
+FROM ranges
+WHERE member_range IS NOT NULL
