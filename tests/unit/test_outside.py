@@ -133,7 +133,7 @@ def test_a_row_in_another_tier_is_found_and_one_in_two_tiers_is_shown_twice() ->
     twin = replace(one, row=replace(one.row, tier=other, members=one.row.members[:2]))
     ok, twice = compared([*stored, twin])
     assert not ok
-    assert twice == ["mention:nova#1: 1 people have two rows"]
+    assert twice == [f"{one.row.burst}: 1 people have two rows"]
 
 
 def test_a_lost_mention_is_found() -> None:
