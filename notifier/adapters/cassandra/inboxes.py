@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import Any
 
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
+from notifier.domain.audience import TIERS, Tier
 from notifier.domain.inbox_rows import InboxRow, range_of
 from notifier.domain.subject import BurstKey, Member, Subject
 from notifier.ports.timeline import Place
@@ -18,6 +17,8 @@ NAMES = 100
 """Subjects in one question."""
 ROWS = 512
 """In one answer; at most 300 kB. Where there are more, each subject is asked for alone."""
+FIRST = 64
+"""Rows of each of these that are read first, at least: most subjects have fewer in an inbox window."""
 LAST = (1 << 63) - 1
 """Behind every time and number that Cassandra can hold."""
 
@@ -34,6 +35,11 @@ class Wanted:
     subjects: Sequence[str]
     place: Place | None
     limit: int
+
+    @property
+    def until(self) -> int:
+        """Return the time after which no burst behind the place opened."""
+        return LAST if self.place is None else to_ms(self.place.opened_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,33 +67,57 @@ class Inboxes:
         return [row for rows in each for row in rows]
 
     async def _window(self, wanted: Wanted, window: int) -> list[InboxRow]:
-        names = [wanted.subjects[at : at + NAMES] for at in range(0, len(wanted.subjects), NAMES)]
-        each = await asyncio.gather(*(self._of(wanted, window, some) for some in names))
-        return sorted(chain.from_iterable(each), key=_place, reverse=True)[: wanted.limit]
-
-    async def _of(self, wanted: Wanted, window: int, names: Sequence[str]) -> list[InboxRow]:
-        until = LAST if wanted.place is None else to_ms(wanted.place.opened_at)
-        if len(names) > 1:
-            rows = await self._asked(_ROWS, wanted, window, names, until)
+        groups = [wanted.subjects[at : at + NAMES] for at in range(0, len(wanted.subjects), NAMES)]
+        several = [names for names in groups if len(names) > 1]
+        alone = [name for names in groups if len(names) == 1 for name in names]
+        found = list[InboxRow]()
+        answers = await self._asked(_ROWS, wanted, window, [(names, wanted.until, ROWS) for names in several])
+        for names, rows in zip(several, answers, strict=True):
             if len(rows) < ROWS:
-                return _reaching(wanted, rows)
-        each = await asyncio.gather(*(self._of_subject(wanted, window, name, until) for name in names))
-        return list(chain.from_iterable(each))
+                found += _reaching(wanted, rows)
+            else:
+                alone += names
+        found += await self._alone(wanted, window, [_Cursor(name, (wanted.until, LAST)) for name in alone])
+        return sorted(found, key=_place, reverse=True)[: wanted.limit]
 
-    async def _of_subject(self, wanted: Wanted, window: int, name: str, until: int) -> list[InboxRow]:
+    async def _alone(self, wanted: Wanted, window: int, cursors: Sequence["_Cursor"]) -> list[InboxRow]:
         """Rows that don't reach the member are passed over until there are enough, or none are left."""
-        found, behind, full = dict[tuple[BurstKey, Tier], InboxRow](), (until, LAST), True
-        while full and len(found) < wanted.limit:
-            rows = await self._asked(_OF_SUBJECT, wanted, window, name, *behind)
-            found |= {(row.burst, row.tier): row for row in _reaching(wanted, rows)}
-            full = len(rows) == ROWS
-            # A burst has a row for each tier, and an answer may end between them: the last burst is read again.
-            behind = (to_ms(rows[-1].opened_at), rows[-1].burst.seq) if full else behind
-        return list(found.values())
+        every, size = cursors, min(ROWS, max(FIRST, len(TIERS) * wanted.limit))
+        while cursors:
+            questions = [(cursor.name, *cursor.behind, size) for cursor in cursors]
+            answers = await self._asked(_OF_SUBJECT, wanted, window, questions)
+            for cursor, rows in zip(cursors, answers, strict=True):
+                cursor.take(rows, size, _reaching(wanted, rows))
+            cursors = [cursor for cursor in cursors if cursor.full and len(cursor.found) < wanted.limit]
+            size = ROWS
+        return [row for cursor in every for row in cursor.found.values()]
 
-    async def _asked(self, statement: str, wanted: Wanted, window: int, *bounds: object) -> list[InboxRow]:
-        question = range_of(wanted.member), window, *bounds, ROWS
-        return [row_of(stored) for stored in await self.reader(statement, question)]
+    async def _asked(
+        self, statement: str, wanted: Wanted, window: int, questions: Sequence[tuple[object, ...]]
+    ) -> list[list[InboxRow]]:
+        place = range_of(wanted.member), window
+        # One call, so that a member who follows thousands doesn't take the places of all other calls.
+        answers = await self.reader.each(statement, [(*place, *question) for question in questions])
+        return [[row_of(stored) for stored in rows] for rows in answers]
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far back one subject's rows of an inbox window have been read."""
+
+    name: str
+    behind: tuple[int, int]
+    """Opening and number of the last burst that was read."""
+    full: bool = True
+    """Whether there may be more rows."""
+    found: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
+
+    def take(self, rows: Sequence[InboxRow], size: int, reaching: Sequence[InboxRow]) -> None:
+        self.found |= {(row.burst, row.tier): row for row in reaching}
+        self.full = len(rows) == size
+        if self.full:
+            # A burst has a row for each tier, and an answer may end between them: the last burst is read again.
+            self.behind = to_ms(rows[-1].opened_at), rows[-1].burst.seq
 
 
 def _reaching(wanted: Wanted, rows: Sequence[InboxRow]) -> list[InboxRow]:
