@@ -2,4 +2,4 @@
 SELECT opened_at, subject, seq, tier, members
 FROM inbox
 WHERE member_range = ? AND inbox_window = ? AND subject = ? AND (opened_at, seq) < (?, ?)
-ORDER BY opened_at DESC, seq DESC
+ORDER BY opened_at DESC, seq DESC, tier DESC

@@ -1,4 +1,11 @@
--- Which of these subjects have rows in an inbox window of a range.
-SELECT wanted.value
+-- When each of these subjects' newest row in an inbox window of a range opened, at a moment or before. Newest first, and
+-- those without rows last, with NULL.
+SELECT
+    (
+        SELECT max(opened_at)
+        FROM inbox
+        WHERE member_range = ?2 AND inbox_window = ?3 AND subject = wanted.value AND opened_at <= ?4
+    ) AS newest,
+    wanted.value
 FROM json_each(?1) AS wanted
-WHERE EXISTS (SELECT 1 FROM inbox WHERE member_range = ?2 AND inbox_window = ?3 AND subject = wanted.value)
+ORDER BY newest DESC
