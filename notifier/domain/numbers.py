@@ -98,7 +98,9 @@ class RememberedRanges:
         return next((member for member in found if member is not None), None)
 
     def remember(self, found: IdRange) -> None:
-        self._ranges.append(found)
+        # Many read the same range at once, before the first of them remembers it.
+        if found not in tuple(self._ranges):
+            self._ranges.append(found)
 
 
 def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.numbers import IdRange, named_in_ranges, numbered, successive
+from notifier.domain.numbers import (
+    RANGES_REMEMBERED,
+    IdRange,
+    RememberedRanges,
+    named_in_ranges,
+    numbered,
+    successive,
+)
 from notifier.domain.subject import Member, UserId
 
 
@@ -65,3 +72,12 @@ def test_the_way_back_is_the_range_s_own_whoever_is_asked_for(members: set[int])
     found = named_in_ranges(map(Member, members), below)
     assert found == {m: user for m in members for one in RANGES if (user := one.user_of(Member(m)))}
     assert len(questions) <= len({m // SHARD_MEMBERS for m in members}) + len(RANGES)
+
+
+def test_range_that_many_read_at_once_is_remembered_once() -> None:
+    """Else a range that all users of a process belong to would take the places of all others."""
+    first, other = (IdRange(prefix=prefix, first=0, count=10, member=Member(0)) for prefix in "uv")
+    known = RememberedRanges()
+    for found in (first, *[other] * RANGES_REMEMBERED):
+        known.remember(found)
+    assert (known.member_of(UserId("u3")), known.member_of(UserId("v3"))) == (3, 3)
