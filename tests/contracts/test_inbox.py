@@ -143,8 +143,8 @@ def numbered(seq: int) -> BurstKey:
 
 SEQS = count(1)
 SHARDS = st.integers(0, 40)
-SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.0625, 0.2, 1.0])
-"""At 0.0625 about half of the rows are lists, and half bitmaps."""
+SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.03125, 0.2, 1.0])
+"""At 0.03125 about half of the rows are lists, and half bitmaps."""
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])

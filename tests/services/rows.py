@@ -19,14 +19,14 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.premade import Splicing
 from notifier.domain.audience import Tier
 from notifier.domain.bits import SHARD_MEMBERS, from_flags
-from notifier.domain.inbox_rows import InboxRows, cut
+from notifier.domain.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
 from notifier.domain.subject import BurstKey
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
 
 KEY = BurstKey(NOVA, 1)
 STORED = "SELECT count(*) FROM inbox"
-MIXED = 0.0625
+MIXED = BITMAP_FROM / RANGE_MEMBERS
 """Of a range's members: about half of the rows are lists, and half bitmaps."""
 
 

@@ -71,7 +71,7 @@ def test_bursts_of_a_subject_reach_nearly_the_same_members(windows: list[list[Op
         assert 0.9 * first.deliveries < both < first.deliveries
 
 
-@pytest.mark.parametrize("share", [0.0005, 0.02, 0.0625, 0.3])
+@pytest.mark.parametrize("share", [0.0005, 0.02, 0.03125, 0.3])
 def test_history_is_cut_as_the_product_cuts(share: float) -> None:
     flags = np.random.default_rng(1).random(SHARD_MEMBERS) < share
     rows = cut(from_flags(flags), burst=BURST, opened_at=NOW, tier=Tier.P1, shard=0)
