@@ -85,10 +85,12 @@ def test_same_bitmap_is_cut_into_the_same_bytes(bits: Bits, shard: int) -> None:
 
 @given(BITMAPS)
 @settings(max_examples=40)
-def test_row_takes_the_shorter_form_and_never_more_than_a_bitmap(bits: Bits) -> None:
+def test_row_has_a_list_of_few_members_and_a_bitmap_of_more(bits: Bits) -> None:
     rows = rows_of(bits)
     reached = np.bitwise_count(bits.reshape(SHARD_RANGES, -1)).sum(axis=1)
-    assert [len(each) for each in rows.members] == [min(2 * int(n), RANGE_BYTES) for n in reached if n]
+    assert [len(each) for each in rows.members] == [
+        2 * int(n) if n < BITMAP_FROM else RANGE_BYTES for n in reached if n
+    ]
 
 
 @given(PLACES | dense_places())
