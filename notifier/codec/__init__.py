@@ -7,7 +7,6 @@ from notifier.codec.stored import (
     pack,
     pack_seal,
     unpack,
-    unpack_alerted,
     unpack_part,
     unpack_seal,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "read_events",
     "speaks_of",
     "unpack",
-    "unpack_alerted",
     "unpack_part",
     "unpack_seal",
 ]

@@ -6,7 +6,6 @@ from typing import TypeVar
 import msgspec
 
 from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import Bits
 from notifier.domain.bits import decode as decode_bits
 from notifier.domain.bits import encode as encode_bits
 from notifier.domain.errors import Poison
@@ -113,14 +112,3 @@ def unpack_part(shard: int, blob: bytes, tier: Tier) -> Part:
     packed = unpack(_PackedSeal, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
     return Part(shard=shard, members=members, phones=packed.facts.phones_of(tier))
-
-
-def unpack_alerted(blob: bytes, tier: Tier) -> Bits:
-    """Return who of the tier is to be alerted; the other bitmaps stay as they are."""
-    packed = unpack(_PackedSeal, blob)
-    push = decode_bits(packed.push)
-    if tier is not Tier.DORMANT:
-        return push & decode_bits(packed.tiers[TIERS.index(tier)])
-    p0, p1, p2 = map(decode_bits, packed.tiers)
-    found: Bits = push & ~(p0 | p1 | p2)
-    return found

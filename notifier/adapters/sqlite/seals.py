@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec import Facts, pack, pack_seal, unpack, unpack_alerted, unpack_part, unpack_seal
+from notifier.codec import Facts, pack, pack_seal, unpack, unpack_part, unpack_seal
 from notifier.codec.moments import to_ms
 from notifier.domain.audience import Tier
 from notifier.domain.bits import Bits, nobody
@@ -35,7 +35,7 @@ class SqliteSeals:
         # Mostly nobody is to be alerted, and then no bitmap is read.
         facts = self._facts(burst, shards)
         some = [shard for shard, each in facts.items() if each.may_alert(tier)]
-        found = {shard: unpack_alerted(blob, tier) for shard, blob in self._blobs(burst, some)}
+        found = {shard: seal.alerted(tier) for shard, seal in self.read(burst, some).items()}
         return dict.fromkeys(facts, nobody()) | found
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
