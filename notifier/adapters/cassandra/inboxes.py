@@ -13,8 +13,8 @@ from notifier.domain.inbox_rows import InboxRow, range_of
 from notifier.domain.subject import BurstKey, Member, Subject
 from notifier.ports.timeline import Place
 
-NAMES = 100
-"""Subjects in one question."""
+NAMES = 16
+"""Subjects in one question: some operators forbid more than 20."""
 ROWS = 512
 """In one answer; at most 300 kB. Where there are more, each subject is asked for alone."""
 FIRST = 64

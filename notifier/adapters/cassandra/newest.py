@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.inboxes import LAST
+from notifier.adapters.cassandra.inboxes import LAST, NAMES
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import batches
@@ -18,8 +18,6 @@ from notifier.ports.timeline import Place
 
 SUBJECTS_AT_ONCE = 128
 """What the newest of these leave over bounds how far back the others are read."""
-NAMES = 16
-"""Subjects in one question: the node reads their partitions side by side, and some operators forbid more than 20."""
 RUNS_AT_ONCE = 16
 FIRST = 4
 """Bursts of each subject that are read first. Most subjects have not even one on the page."""

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.inboxes import Inboxes
+from notifier.adapters.cassandra.inboxes import NAMES, Inboxes
 from notifier.adapters.cassandra.inboxes import Wanted as WantedRows
-from notifier.adapters.cassandra.newest import NAMES, Newest, Wanted
+from notifier.adapters.cassandra.newest import Newest, Wanted
 from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.codec import unpack
