@@ -176,6 +176,7 @@ class Clustered:
             CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
         )
         log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
+        bursts = CassandraBursts(cluster, clock)
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):
             self._closing.callback(closing)
@@ -184,7 +185,7 @@ class Clustered:
             directory=RememberedDirectory(CassandraDirectory(cluster)),
             sets=CassandraMemberSets(cluster),
             heads=CassandraHeads(cluster),
-            bursts=CassandraBursts(cluster, clock),
+            bursts=bursts,
             recent_bursts=CassandraRecentBursts(cluster, clock),
             viewer_lapses=CassandraViewerLapses(cluster, clock, nonces),
             ledger=ledger,
@@ -210,7 +211,7 @@ class Clustered:
             sent=CassandraSent(cluster),
             spared=CassandraSpared(cluster),
             leases=CassandraLeases(cluster),
-            archive=CassandraArchive(cluster, ledger),
+            archive=CassandraArchive(cluster, ledger, bursts),
             pull=RedisPullIndex(cache, nonces),
             recent=RedisRecent(cache),
             buckets=RedisBuckets(cache),

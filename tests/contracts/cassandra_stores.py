@@ -66,7 +66,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         lane_tallies=CassandraLaneTallies(cluster),
         sent=CassandraSent(cluster),
         leases=CassandraLeases(cluster),
-        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock)),
+        archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
         seals=CassandraSeals(cluster, clock),
         inbox=CassandraInbox(cluster, clock),

@@ -112,6 +112,24 @@ def test_rows_of_one_burst_are_told_without_the_others(backend: Backend) -> None
     assert found == [one for one in told(backend.archive.rows()) if one[1] == str(wanted)]
 
 
+def test_rows_of_a_burst_that_moved_while_it_was_written_are_all_told(backend: Backend) -> None:
+    """Two coordinators publish it: one has planned it when the other gives it a later moment, past the window's end."""
+    key, other = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
+    moved = START + INBOX_WINDOW + timedelta(seconds=2)
+    backend.ledger.plan([plan(key)])
+    backend.bursts.write([burst(NOVA, 1, opened_at=moved), burst(NOVA, 2, opened_at=moved)], [])
+    bits = from_offsets([5, RANGE_MEMBERS])
+    for of, moment, tier in ((key, START, Tier.P0), (key, moved, Tier.P1), (other, moved, Tier.P1)):
+        backend.inbox.write([cut(bits, burst=of, opened_at=moment, tier=tier, shard=1)])
+    found = told(backend.archive.rows(key))
+    assert [(at, tier) for at, _, tier, _ in found] == [
+        (SHARD_RANGES, "p0"),
+        (SHARD_RANGES, "p1"),
+        (SHARD_RANGES + 1, "p0"),
+        (SHARD_RANGES + 1, "p1"),
+    ]
+
+
 def test_many_rows_of_one_range_fill_several_pages_without_loss_or_repeat(backend: Backend) -> None:
     """Three of each moment, each in two tiers: a page may end between them."""
     rows: list[InboxRows] = []

@@ -16,7 +16,7 @@ from notifier.testing.world import World
 from services.fleet import Standing
 from tests.services.own import own
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(480)
 
 COLLAPSE = 5.0
 """Seconds: the storm waits until the windows of its rehearsal are over."""
@@ -44,7 +44,7 @@ def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
         assert "succeeded" in (data / "logs" / f"{second}.log").read_text(), "it had its part"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_storm_in_which_engines_die_are_cut_off_and_refuse_reaches_everybody(tmp_path: Path) -> None:
     """On engines of its own, as people try it; with all the faults there are, and for longer, it is left to them."""
     words = ["demo", "--headless", "--profile", "cluster", "--faults", ",".join(ENGINES_FAIL), *SMALL]

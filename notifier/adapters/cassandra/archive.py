@@ -17,6 +17,7 @@ from notifier.domain.plan import Plan
 from notifier.domain.seal import Seal
 from notifier.domain.subject import BurstKey, Subject
 from notifier.ports.archive import StoredRow
+from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger
 
 T = TypeVar("T")
@@ -34,9 +35,10 @@ _OF_BURST = statement("archive_burst")
 
 
 class CassandraArchive:
-    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, ledger: Ledger, stored: Bursts) -> None:
         self._cluster = cluster
         self._ledger = ledger
+        self._stored = stored
 
     def bursts(self) -> Iterator[Burst]:
         return (unpack(Burst, stored.blob) for stored in self._cluster.each(_BURSTS, page=PAGE))
@@ -56,10 +58,14 @@ class CassandraArchive:
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
-            place = window_of(plan.opened_at), str(burst.subject), to_ms(plan.opened_at), burst.seq
-            for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
-                for found in self._cluster.ask_each(_OF_BURST, [(each, *place) for each in ranges]):
-                    yield from found
+            # A burst that is published slowly may get a later moment after it was planned and written in part.
+            moments = plan.opened_at, *(stored.opened_at for stored in self._stored.read([burst]).values())
+            first, last = min(moments), max(moments)
+            for window in range(window_of(first), window_of(last) + 1):
+                place = window, str(burst.subject), to_ms(first), to_ms(last)
+                for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
+                    for found in self._cluster.ask_each(_OF_BURST, [(each, *place) for each in ranges]):
+                        yield from (row for row in found if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
         """Nothing of a burst is sealed or written outside the shards of its plan. None: not planned yet."""

@@ -64,10 +64,15 @@ class SqliteArchive:
         return map(_stored, chain.from_iterable(found))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[Found]:
+        # A burst that is published slowly may get a later moment after it was planned and written in part.
+        moments = [account.plan.opened_at for account in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
-        for (blob,) in _all(self._core, _BURST, *key):
-            opened_at = unpack(Burst, blob).opened_at
-            place = window_of(opened_at), str(burst.subject), to_ms(opened_at), burst.seq
+        moments += [unpack(Burst, blob).opened_at for (blob,) in _all(self._core, _BURST, *key)]
+        if not moments:
+            return
+        first, last = min(moments), max(moments)
+        for window in range(window_of(first), window_of(last) + 1):
+            place = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
             for member_range in _ranges(inbox):
                 yield from _all(inbox, _OF_BURST, member_range, *place)
 

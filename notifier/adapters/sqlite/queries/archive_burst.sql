@@ -1,5 +1,5 @@
--- One burst's rows in one range.
+-- One burst's rows in one range, if it opened between two moments.
 SELECT member_range, inbox_window, subject, opened_at, seq, tier, members
 FROM inbox
-WHERE member_range = ? AND inbox_window = ? AND subject = ? AND opened_at = ? AND seq = ?
-ORDER BY tier
+WHERE member_range = ? AND inbox_window = ? AND subject = ? AND opened_at BETWEEN ? AND ? AND seq = ?
+ORDER BY opened_at, tier
