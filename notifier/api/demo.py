@@ -23,7 +23,7 @@ from notifier.api.identity import issue
 from notifier.api.problems import described
 from notifier.api.ringing import ALERTS, Phones, Ringing
 from notifier.api.roles import Roles
-from notifier.api.storming import LASTING, STAR, STORM, Storming
+from notifier.api.storming import LASTING, STARS, STORM, Storming
 from notifier.domain.audience import Tier
 from notifier.domain.budget import Budget, affords, window_over
 from notifier.domain.errors import CacheUnavailable, NotFound
@@ -38,8 +38,6 @@ KINDS = ("vip", "active", "occasional", "away")
 TOKENS_LAST = timedelta(hours=1)
 TOKEN_PLACE = b"{{token}}"
 
-_STAR = Subject(Kind.MENTION, STAR)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backstage:
@@ -52,6 +50,7 @@ class Backstage:
 
 
 After = Annotated[int, QueryParameter(ge=0)]
+Mentioned = Annotated[str, QueryParameter(max_length=64)]
 Staged = NamedDependency[SkipValidation[Backstage]]
 
 
@@ -103,8 +102,15 @@ class Person(msgspec.Struct, kw_only=True):
     token: str
 
 
+class Star(msgspec.Struct, kw_only=True):
+    user: str
+    followers: int
+
+
 class People(msgspec.Struct, kw_only=True):
     people: list[Person]
+    stars: list[Star]
+    """The celebrities that a storm may mention; the second one is missing while she is being loaded."""
 
 
 @get("/", media_type="text/html", responses=described(403, 404))
@@ -119,13 +125,14 @@ async def page(edge: Wired) -> Response[bytes]:
 
 @get("/people", responses=described(401, 403))
 async def people(edge: Wired) -> Response[People]:
-    """The four people, each with a token that opens the inbox for an hour."""
+    """The four people, each with a token that opens the inbox for an hour, and the celebrities."""
     now = edge.clock.now()
     found = [
         Person(kind=kind, user=user, token=issue(edge.keys, user, now, TOKENS_LAST))
         for kind, user in zip(KINDS, _people(edge), strict=True)
     ]
-    return Response(People(people=found), headers={"Cache-Control": "no-store"})
+    stars = await edge.in_thread(_stars, edge)
+    return Response(People(people=found, stars=stars), headers={"Cache-Control": "no-store"})
 
 
 @get("/phones", responses=described(400, 401, 403, 503))
@@ -137,14 +144,17 @@ async def phones(edge: Wired, after: After = 0) -> Response[Phones]:
     return Response(found, headers={"Cache-Control": "no-store"})
 
 
-@post("/storm", status_code=202, responses=described(401, 403, 503))
-async def storm(request: Call, edge: Wired, backstage: Staged) -> Done:
-    """A hundred times the usual rate for @nova, for some seconds."""
-    says = await edge.in_thread(_coming, edge)
-    if not await backstage.storming.storm():
+@post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))
+async def storm(request: Call, edge: Wired, backstage: Staged, of: Mentioned = STARS[0]) -> Done:
+    """A hundred times the usual rate for one celebrity, for some seconds."""
+    star = UserId(of)
+    if star not in [each.user for each in await edge.in_thread(_stars, edge)]:
+        raise NotFound(f"There is no celebrity @{of} in this demo, or she is still being loaded.")
+    says = await edge.in_thread(_coming, edge, Subject(Kind.MENTION, star))
+    if not await backstage.storming.storm(star):
         says = "The storm is still going on."
-    cli = _ours(edge, f"storm --of {STAR} --rate {STORM} --for {LASTING}s")
-    return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, "POST /demo/storm"))
+    cli = _ours(edge, f"storm --of {star} --rate {STORM} --for {LASTING}s")
+    return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, f"POST /demo/storm?of={star}"))
 
 
 @post("/pause", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 415, 503))
@@ -222,10 +232,18 @@ def _people(edge: Edge) -> list[UserId]:
     return [UserId(user) for user in edge.system.settings.demo.split(",")]
 
 
-def _coming(edge: Edge) -> str:
+def _stars(edge: Edge) -> list[Star]:
+    """Those of the demo's celebrities whom the directory knows: their names are written once they are loaded."""
+    ports = edge.system.ports
+    known = ports.directory.accounts(STARS)
+    sizes = {star: ports.sets.head(Subject(Kind.MENTION, star)).total for star in STARS if star in known}
+    return [Star(user=star, followers=followers) for star, followers in sizes.items()]
+
+
+def _coming(edge: Edge, subject: Subject) -> str:
     """What the mentions of a storm that begins now will be."""
     now = edge.clock.now()
-    head = edge.system.ports.heads.load([_STAR])[_STAR]
+    head = edge.system.ports.heads.load([subject])[subject]
     policy = POLICIES[Kind.MENTION].refilled_every(edge.system.settings.refill)
     budget = (head.budget or Budget.full(policy, now)).refilled(policy, now)
     collapse = edge.system.settings.collapse or policy.collapse

@@ -16,7 +16,8 @@ from notifier.domain.errors import NotifierError
 from notifier.domain.event import EVENT_TYPE
 from notifier.domain.subject import UserId
 
-STAR = UserId("nova")
+STARS = (UserId("nova"), UserId("orion"))
+"""Whom a storm mentions: one whom everybody follows, and one whom a part of them follows."""
 USUAL = 1
 """Mentions a second of an ordinary day."""
 STORM = 100 * USUAL
@@ -54,12 +55,12 @@ class Storming:
     running: "asyncio.Task[None] | None" = None
     trickling: "asyncio.Task[None] | None" = None
 
-    async def storm(self) -> bool:
+    async def storm(self, star: UserId) -> bool:
         """False while one is going on, in whichever process. Raises StoreUnavailable or Full."""
         # Whether it rages here is asked again after the wait: two requests of this process hold the same lease.
         if self._rages() or not await self.leases.hold(STORM_LEASE, timedelta(seconds=LASTING)) or self._rages():
             return False
-        self.running = asyncio.create_task(self._all(STORM * LASTING))
+        self.running = asyncio.create_task(self._all(star, STORM * LASTING))
         return True
 
     def trickle(self) -> None:
@@ -74,14 +75,14 @@ class Storming:
     def _rages(self) -> bool:
         return self.running is not None and not self.running.done()
 
-    async def _all(self, mentions: int) -> None:
+    async def _all(self, star: UserId, mentions: int) -> None:
         """Fewer where the gateway is slow: it ends in time."""
         ends = self.now() + timedelta(seconds=LASTING)
-        await self._letter([STAR], author=self.chance.choice(AUTHORS))
+        await self._letter([star], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // TOGETHER):
             if self.now() >= ends:
                 return
-            await self._letter([STAR] * TOGETHER)
+            await self._letter([star] * TOGETHER)
             await self.pause(TOGETHER / STORM)
 
     async def _for_ever(self) -> None:

@@ -86,7 +86,13 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     help="People in all.  [default: as many as followers; twice as many with --headless]",
 )
 @click.option(
-    "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 1; 12 with --headless]"
+    "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 2; 12 with --headless]"
+)
+@click.option(
+    "--second-followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
 @click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
 @click.option("--collapse", type=Between(0, 86400), default=None, help=COLLAPSE_HELP)
@@ -116,6 +122,7 @@ def demo(
     followers: int | None,
     universe: int | None,
     celebrities: int | None,
+    second_followers: int | None,
     mentions: int,
     collapse: float | None,
     threshold: int,
@@ -141,7 +148,11 @@ def demo(
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)
-        world = World(universe=people, followers=count, celebrities=celebrities or (12 if headless else 1), seed=seed)
+        stars = celebrities or (12 if headless else 2)
+        if second_followers is None and not headless and stars > 1:
+            # One celebrity is followed by everybody, and one by a part of them: what most celebrities are like.
+            second_followers = max(1, count // 10)
+        world = World(universe=people, followers=count, celebrities=stars, seed=seed, second_followers=second_followers)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not headless:

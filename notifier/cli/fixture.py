@@ -28,11 +28,24 @@ from notifier.cli.verbs import example
     show_default=True,
     help="How many; each takes up to a second.",
 )
+@click.option(
+    "--second-followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity orion.  [default: a quarter of nova's]",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, another world.")
 @data_option
 @json_option
 def fixture(
-    *, followers: int, universe: int | None, celebrities: int, seed: int, data: Path | None, as_json: bool
+    *,
+    followers: int,
+    universe: int | None,
+    celebrities: int,
+    second_followers: int | None,
+    seed: int,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
@@ -47,7 +60,13 @@ def fixture(
     from notifier.testing.world import World
 
     try:
-        world = World(universe=universe or 2 * followers, followers=followers, celebrities=celebrities, seed=seed)
+        world = World(
+            universe=universe or 2 * followers,
+            followers=followers,
+            celebrities=celebrities,
+            seed=seed,
+            second_followers=second_followers,
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     settings = settings_for(data)

@@ -38,6 +38,9 @@ COLLAPSE = 20
 REFILL = 60
 """Seconds until @nova may be fanned out once more, after six that may follow one another: elsewhere an hour. Whoever
 watches for ten minutes sees the budget at work, and never long a storm that only makes a count grow."""
+UNDISTURBED = 40e-9
+"""Seconds for each follower of the first celebrity, in which her first burst has the machine for itself before the
+second celebrity is loaded: 8 s for 200 million."""
 LOOKED_AMONG = 1 << 20
 """Members, for the four people: there is a VIP who was here within a week among each 100,000."""
 
@@ -91,9 +94,6 @@ class Loading:
 
         try:
             self._load()
-            self.served.wait()
-            if not self.ending.is_set():
-                self.afterwards()
         except Cut:
             pass
         except BaseException as error:
@@ -108,22 +108,30 @@ class Loading:
         from notifier.testing.loaded import DEMO, DEMO_BEGUN
 
         ports, file = self.profile.ports(), loading_file(self.data)
-        whole, done, told = steps(self.world), 0, -1
+        first = replace(self.world, celebrities=1, second_followers=None)
+        whole, done, told = steps(first), 0, -1
 
         def advance(by: int) -> None:
             nonlocal done, told
             if self.ending.is_set():
                 raise Cut
             done += by
-            if (percent := 100 * done // whole) != told:
+            if done <= whole and (percent := 100 * done // whole) != told:
                 told = percent
                 file.write_text(str(percent))
 
+        def first_stands() -> None:
+            """The visitor watches the first celebrity's first burst meanwhile, and isn't to wait for it."""
+            file.unlink(missing_ok=True)
+            self.served.wait()
+            advance(0)
+            self.afterwards()
+            self.ending.wait(UNDISTURBED * self.world.followers)
+
         advance(0)
-        Load.into(ports)(self.world, advance)
+        Load.into(ports)(self.world, advance, first_stands)
         # Last: a load that was cut off is done again, to the same effect.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
-        file.unlink(missing_ok=True)
 
 
 class Cut(Exception):
@@ -196,7 +204,8 @@ class Show:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        threshold = min(settings.threshold, self.world.followers)
+        # The page shows bursts of celebrities, which both are in a small world, too.
+        threshold = min(settings.threshold, *(self.world.size(star) for star in range(min(2, self.world.celebrities))))
         own = {
             "DEMO": ",".join(people(self.world)),
             "COMMAND": command(),
@@ -251,17 +260,17 @@ class Show:
 
     def _begin(self, ready: Ready) -> None:
         """A first mention of the star, and one of each of the people: neither the map nor an inbox is empty."""
-        from notifier.api.storming import AUTHORS, STAR, letter
+        from notifier.api.storming import AUTHORS, STARS, letter
 
-        names = [STAR, *people(self.world)]
+        names = [STARS[0], *people(self.world)]
         events = letter(names, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=AUTHORS[0])
         with suppress(NotifierError):
             ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
 
 
 def people(world: "World") -> list[str]:
-    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova, of
-    those whose phones can ring if there are any, and in English, as the page is, before other languages.
+    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova, and
+    orion if there are any, of those whose phones can ring, and in English, as the page is, before other languages.
 
     In a small world, where there is no such person, the first follower.
     """
@@ -275,6 +284,7 @@ def people(world: "World") -> list[str]:
     ringing = world.reachable()[:LOOKED_AMONG]
     m = np.concatenate([ringing[ringing % len(LOCALES) == LOCALES.index(ENGLISH)], ringing, everybody])
     seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
+    both: Flags = seeing & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else seeing
     idle, vip = world.idleness(m), world.vip(m)
     wanted: list[Flags] = [
         vip & (idle < ACTIVE_7D),
@@ -282,6 +292,6 @@ def people(world: "World") -> list[str]:
         ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
         ~vip & (idle >= ACTIVE_30D),
     ]
-    found = [m[seeing & kind] for kind in wanted]
+    found = [m[both & kind] if (both & kind).any() else m[seeing & kind] for kind in wanted]
     fallback = [*m[seeing].tolist(), 0]
     return [user(int(each[0]) if len(each) else fallback[0]) for each in found]

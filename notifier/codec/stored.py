@@ -91,9 +91,10 @@ class _PackedSeal(msgspec.Struct, array_like=True):
     facts: Facts
 
 
-def pack_seal(seal: Seal) -> bytes:
+def pack_seal(seal: Seal, facts: Facts | None = None) -> bytes:
+    """Pack the seal with its facts, which are counted unless the caller has them."""
     p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
-    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=Facts.of(seal)))
+    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=facts or Facts.of(seal)))
 
 
 def unpack_seal(shard: int, blob: bytes) -> Seal:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from notifier.api.storming import STAR
+from notifier.api.storming import STARS
 from notifier.config import environment_without_settings
 from notifier.domain.errors import NotRunning
 from notifier.domain.subject import BurstKey, Kind, Subject
@@ -22,8 +22,7 @@ STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
 and took more than 40 s on two cores with a load of 20."""
 LOOKS_EVERY = 0.01
 GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|as you left them)$", re.MULTILINE)
-STARS = Subject(Kind.MENTION, STAR)
-"""The subject of the celebrity's bursts."""
+FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
 TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
 
 
@@ -113,12 +112,14 @@ class Demo:
         """
         system = self._ask(self.token, "/v1/system")
         running = system.body["running"] if system.status == 200 else None
-        return running is not None and running["settled"] and BurstKey.parse(running["burst"]).subject == STARS
+        return (
+            running is not None and running["settled"] and BurstKey.parse(running["burst"]).subject == FIRST_CELEBRITY
+        )
 
     def _shown(self) -> bool:
         page = self._inbox()
         # A list may lack a burst for two seconds after it opened, and the first burst of a small world settles sooner.
-        return page.status == 200 and any(item["subject"] == str(STARS) for item in page.body["items"])
+        return page.status == 200 and any(item["subject"] == str(FIRST_CELEBRITY) for item in page.body["items"])
 
     def _inbox(self) -> Answer:
         people = self._ask(self.token, "/demo/people")

@@ -1,6 +1,6 @@
 """Loads a world through the ports: as a platform with numeric ids would, by ranges and bitmaps and no person named."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -69,26 +69,40 @@ class Load:
             clock=ports.clock,
         )
 
-    def __call__(self, world: World, advance: Advance = lambda _: None) -> None:
+    def __call__(
+        self, world: World, advance: Advance = lambda _: None, first_stands: Callable[[], None] = lambda: None
+    ) -> None:
         """The world is loaded when it returns; loading it again changes nothing, but that devices are registered anew
         with every full hour: what isn't registered again ends one day.
 
-        A celebrity's head stands before its shards, so that no plan overlooks one; the names come last, so that nobody
-        is mentioned or opens a tab before all of it stands.
+        `first_stands` is called once the people and the first celebrity are there, before the others are loaded.
         """
         crowd = Crowd(world)
-        for star in range(world.celebrities):
-            self.sets.put_heads({world.subject(star): head(crowd, star)})
-            advance(1)
+        # The first one's head before everything, by which a store that somebody began to load is known.
+        self._put_heads(crowd, [0], advance)
         self.stays.put(_stays(crowd))
-        self.sets.put(bitmaps(crowd, advance))
-        self.wants.write_mutes(_mutes(crowd))
-        self.follows.write_blocks(_follows(crowd, advance))
+        self.sets.put(_everybody(crowd, advance))
         self._register(world, advance)
-        self.directory.enrol(
-            [Account(user=name, member=world.star_member(star)) for star, name in enumerate(world.names)]
-        )
+        self._load_celebrities(crowd, [0], advance)
         self.directory.enrol_range(IdRange(prefix="u", first=0, count=world.universe, member=Member(0)))
+        first_stands()
+        if others := range(1, world.celebrities):
+            self._put_heads(crowd, others, advance)
+            self._load_celebrities(crowd, others, advance)
+
+    def _put_heads(self, crowd: Crowd, stars: Sequence[int], advance: Advance) -> None:
+        for star in stars:
+            self.sets.put_heads({crowd.world.subject(star): head(crowd, star)})
+            advance(1)
+
+    def _load_celebrities(self, crowd: Crowd, stars: Sequence[int], advance: Advance) -> None:
+        """Behind their heads, so that no plan overlooks a shard; their names last, so that nobody is mentioned before
+        all of it stands."""
+        world = crowd.world
+        self.sets.put(of_celebrities(crowd, stars, advance))
+        self.wants.write_mutes(_mutes(crowd, stars))
+        self.follows.write_blocks(_follows(crowd, stars, advance))
+        self.directory.enrol([Account(user=world.names[star], member=world.star_member(star)) for star in stars])
 
     def _register(self, world: World, advance: Advance) -> None:
         hour = self.clock.now().replace(minute=0, second=0, microsecond=0)
@@ -103,10 +117,10 @@ def head(crowd: Crowd, star: int) -> SetHead:
     return SetHead(total=sum(counts), counts=counts)
 
 
-def bitmaps(crowd: Crowd, advance: Advance = lambda _: None) -> Iterator[ShardBlob]:
+def bitmaps(crowd: Crowd) -> Iterator[ShardBlob]:
     """All that fan-out reads of people."""
-    yield from _everybody(crowd, advance)
-    yield from of_celebrities(crowd, advance)
+    yield from _everybody(crowd, lambda _: None)
+    yield from of_celebrities(crowd, range(crowd.world.celebrities), lambda _: None)
 
 
 def _everybody(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
@@ -123,8 +137,8 @@ def _stays(crowd: Crowd) -> Iterator[Stay]:
             yield Stay(kind=kind, until=FOREVER, shard=shard, bits=crowd.everybody(kind, shard))
 
 
-def of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
-    for star, shard in _places(crowd.world):
+def of_celebrities(crowd: Crowd, stars: Sequence[int], advance: Advance) -> Iterator[ShardBlob]:
+    for star, shard in _places(crowd.world, stars):
         owner = crowd.world.subject(star)
         if (followers := crowd.followers(star, shard)).any():
             yield ShardBlob(kind=SetKind.FOLLOWERS, owner=owner, shard=shard, bits=followers)
@@ -133,19 +147,19 @@ def of_celebrities(crowd: Crowd, advance: Advance) -> Iterator[ShardBlob]:
         advance(1)
 
 
-def _follows(crowd: Crowd, advance: Advance) -> Iterator[BlockFollows]:
+def _follows(crowd: Crowd, stars: Sequence[int], advance: Advance) -> Iterator[BlockFollows]:
     for shard in range(crowd.world.shards):
-        for star in range(crowd.world.celebrities):
+        for star in stars:
             subject = crowd.world.subject(star)
             for block, members in _blocks(shard, crowd.followers(star, shard)):
                 yield BlockFollows(subject=subject, block=block, visible_from=SINCE, members=members)
             advance(1)
 
 
-def _mutes(crowd: Crowd) -> Iterator[BlockMute]:
+def _mutes(crowd: Crowd, stars: Sequence[int]) -> Iterator[BlockMute]:
     """The predicate says the same as the sets."""
     for shard in range(crowd.world.shards):
-        for star in range(crowd.world.celebrities):
+        for star in stars:
             for block, members in _blocks(shard, crowd.muting(star, shard)):
                 yield BlockMute(subject=crowd.world.subject(star), block=block, members=members)
 
@@ -157,8 +171,8 @@ def _blocks(shard: int, some: Bits) -> Iterator[tuple[int, bytes]]:
         yield shard * SHARD_BLOCKS + block, bitmaps[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
 
 
-def _places(world: World) -> Iterator[tuple[int, int]]:
+def _places(world: World, stars: Sequence[int]) -> Iterator[tuple[int, int]]:
     """By name, as the store sorts them."""
-    for name in sorted(world.names):
+    for star in sorted(stars, key=world.names.__getitem__):
         for shard in range(world.shards):
-            yield world.stars[name], shard
+            yield star, shard

@@ -1,4 +1,4 @@
-"""Which world a data folder holds: the four numbers of its formulas, in a file beside the stores."""
+"""Which world a data folder holds: the numbers of its formulas, in a file beside the stores."""
 
 import json
 from dataclasses import asdict, fields
@@ -73,4 +73,4 @@ def _told(found: object) -> str:
     """As one writes it for the command line."""
     if not isinstance(found, dict):
         return "one that can't be read"
-    return " ".join(f"--{name} {number}" for name, number in found.items())
+    return " ".join(f"--{name.replace('_', '-')} {number}" for name, number in found.items() if number is not None)

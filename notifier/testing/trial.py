@@ -36,7 +36,7 @@ from services.cassandra.node import Sync
 PACE = 20.0
 """Mentions a second, and more when the storm would last longer than LONGEST."""
 LONGEST = 25.0
-DRAINED_WITHIN = 150.0
+DRAINED_WITHIN = 300.0
 """Seconds after the storm; a slice that was lost with its worker is back within a minute."""
 TOKENS_LAST = timedelta(hours=1)
 AFTER_OUTAGE = 5.0

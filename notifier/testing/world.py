@@ -54,6 +54,8 @@ class World:
     """Of the first celebrity."""
     celebrities: int
     seed: int
+    second_followers: int | None = None
+    """Of the second celebrity, where they aren't a quarter of the first one's."""
 
     def __post_init__(self) -> None:
         """Raises ValueError with the sentence that says what doesn't fit."""
@@ -61,6 +63,10 @@ class World:
             raise ValueError("A world has at least one person, one follower and one celebrity.")
         if self.followers > self.universe:
             raise ValueError(f"{self.followers:,} followers don't fit into {self.universe:,} people.")
+        if self.second_followers is not None and not (
+            self.celebrities > 1 and 1 <= self.second_followers <= self.universe
+        ):
+            raise ValueError("The second celebrity's followers need a second celebrity, and fit into the people.")
         if not 0 <= self.seed < 2**31 or self.universe > 2**31 or self.celebrities > 2**17:
             raise ValueError("Seed and universe end at 2^31, celebrities at 131,072.")
 
@@ -94,6 +100,8 @@ class World:
 
     def size(self, star: int) -> int:
         """Followers of the celebrity, those who muted it included."""
+        if star == 1 and self.second_followers is not None:
+            return self.second_followers
         return max(1, self.followers >> (2 * (star % SIZES)))
 
     def place(self, star: int, m: int) -> int:

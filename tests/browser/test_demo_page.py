@@ -55,7 +55,7 @@ def storm(page: Page) -> None:
     opened = next(datetime.fromisoformat(item["opened_at"]) for item in tab["items"] if item["subject"] == NOVA)
     over = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=LASTING))
     page.wait_for_timeout(max(0.0, (over - datetime.now(UTC)).total_seconds()) * 1_000)
-    with page.expect_response("**/demo/storm") as answered:
+    with page.expect_response("**/demo/storm?of=nova") as answered:
         page.click("#storm")
     PRESSED.append(datetime.now(UTC))
     assert "a new burst" in answered.value.json()["says"]
@@ -83,6 +83,24 @@ def test_a_storm_fills_the_map_and_is_one_notification(page: Page, picture: Call
     assert TOOK.fullmatch(page.locator(".tier").nth(1).locator(".reached").inner_text())  # as the bench reads it
     assert "notifier storm --of nova" in page.locator("#log code").first.inner_text()
     assert page.locator("#log code").nth(1).inner_text().startswith("curl -X POST")
+
+
+def test_storm_of_second_celebrity_reaches_a_tenth_of_the_people(page: Page) -> None:
+    option = page.locator('#star option[value="orion"]')
+    expect(option).to_have_text(re.compile(r"@orion, \S+ followers"), timeout=SLOW)
+    page.locator("#star").select_option("orion")
+    over = PRESSED[-1] + timedelta(seconds=LASTING + 1)
+    page.wait_for_timeout(max(0.0, (over - datetime.now(UTC)).total_seconds()) * 1_000)
+    with page.expect_response("**/demo/storm?of=orion") as answered:
+        page.click("#storm")
+    PRESSED.append(datetime.now(UTC))
+    done = answered.value.json()
+    assert "a new burst" in done["says"]
+    assert "--of orion" in done["cli"]
+    expect(page.locator("#burst")).to_have_text(re.compile(r"\d+ mentions of @orion"), timeout=SLOW)
+    expect(page.locator("#named")).to_have_text("@orion")
+    expect(page.locator("#followers")).to_have_text(f"{FOLLOWERS // 10:,}")
+    expect(page.locator("notifier-inbox").get_by_text("@orion").first).to_be_visible()
 
 
 def test_a_pause_parks_p2_and_the_ramp_delivers_it(page: Page) -> None:

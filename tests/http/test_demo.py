@@ -93,6 +93,17 @@ def test_the_four_people_come_with_tokens_that_open_their_inboxes(tmp_path: Path
             assert opened.status_code == 200
 
 
+def test_celebrities_that_are_loaded_come_with_their_followers(tmp_path: Path) -> None:
+    with visited(tmp_path) as visitor:
+        stars = visitor.client.get("/demo/people", headers=visitor.key).json()["stars"]
+        assert stars == [{"user": "nova", "followers": 3}]
+
+
+def test_storm_is_refused_for_a_celebrity_that_is_not_there(tmp_path: Path) -> None:
+    with visited(tmp_path) as visitor:
+        assert_problem(visitor.post("/demo/storm?of=orion"), 404, "not_found")
+
+
 def test_a_storm_is_accepted_as_the_tweet_service_s_events_are(tmp_path: Path) -> None:
     with visited(tmp_path) as visitor:
         done = visitor.post("/demo/storm").json()

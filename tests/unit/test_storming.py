@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from notifier.api.storming import LASTING, NEIGHBOURS, STAR, STORM, TRICKLE_TERM, Storming
+from notifier.api.storming import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
 from notifier.domain.errors import StoreUnavailable
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.leases import MemoryLeases
@@ -61,23 +61,23 @@ def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
     async def run() -> list[str]:
         one = Process("api-1", Store(), at_once)
         storming = one.storming()
-        assert await storming.storm()
+        assert await storming.storm(STARS[1])
         assert storming.running
         await storming.running
         return one.mentioned
 
-    assert asyncio.run(run()) == [STAR] * (STORM * LASTING + 1)
+    assert asyncio.run(run()) == [STARS[1]] * (STORM * LASTING + 1)
 
 
 def test_storm_of_another_process_is_still_going_on() -> None:
     async def run() -> None:
         store = Store()
         first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
-        assert await first.storm()
-        assert not await first.storm()
-        assert not await second.storm()
+        assert await first.storm(STARS[1])
+        assert not await first.storm(STARS[1])
+        assert not await second.storm(STARS[1])
         store.clock.advance(timedelta(seconds=LASTING))
-        assert await second.storm()
+        assert await second.storm(STARS[1])
         first.stop()
         second.stop()
 
@@ -87,7 +87,7 @@ def test_storm_of_another_process_is_still_going_on() -> None:
 def test_two_requests_at_once_begin_one_storm() -> None:
     async def run() -> list[bool]:
         storming = Process("api-1", Store(), never).storming()
-        begun = await asyncio.gather(storming.storm(), storming.storm())
+        begun = await asyncio.gather(storming.storm(STARS[1]), storming.storm(STARS[1]))
         storming.stop()
         return [*begun]
 
@@ -97,7 +97,7 @@ def test_two_requests_at_once_begin_one_storm() -> None:
 def test_storm_without_a_store_says_so() -> None:
     storming = Process("api-1", Store(away=True), never).storming()
     with pytest.raises(StoreUnavailable):
-        asyncio.run(storming.storm())
+        asyncio.run(storming.storm(STARS[1]))
 
 
 def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:

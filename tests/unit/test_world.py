@@ -3,6 +3,8 @@
 import asyncio
 from base64 import urlsafe_b64encode
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2s
@@ -155,7 +157,12 @@ def test_a_browser_s_keys_are_the_documented_ones() -> None:
     assert web(found.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(found.secret).decode()) == found
 
 
-def loaded(world: World, store: "Store", advance: Advance = lambda _: None) -> None:
+def loaded(
+    world: World,
+    store: "Store",
+    advance: Advance = lambda _: None,
+    first_stands: Callable[[], None] = lambda: None,
+) -> None:
     Load(
         directory=store.directory,
         sets=store.sets,
@@ -164,7 +171,7 @@ def loaded(world: World, store: "Store", advance: Advance = lambda _: None) -> N
         wants=MemoryWants(store.people),
         devices=store.devices,
         clock=store.clock,
-    )(world, advance)
+    )(world, advance, first_stands)
 
 
 class Store:
@@ -190,6 +197,29 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
         }
         assert set(viewer.heard) == expected
     assert sum(seen) == steps(SMALL)
+
+
+def test_second_celebrity_has_the_followers_that_are_asked_for() -> None:
+    world, store = replace(SMALL, second_followers=77_777), Store()
+    loaded(world, store)
+    assert [world.size(star) for star in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
+    assert store.sets.head(world.subject(1)).total == 77_777
+
+
+def test_second_celebritys_followers_need_a_second_celebrity() -> None:
+    with pytest.raises(ValueError, match="need a second celebrity"):
+        World(universe=10, followers=5, celebrities=1, seed=1, second_followers=5)
+
+
+def test_first_celebrity_stands_before_the_others_are_loaded() -> None:
+    store, known = Store(), list[list[str]]()
+
+    def first_stands() -> None:
+        known.append(sorted(store.directory.accounts(SMALL.names)))
+        assert user(0) in store.directory.accounts([user(0)])
+
+    loaded(SMALL, store, first_stands=first_stands)
+    assert known == [[SMALL.names[0]]]
 
 
 def test_who_has_a_device_is_who_the_sets_say() -> None:

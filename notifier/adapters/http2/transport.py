@@ -42,7 +42,8 @@ class Http2Transport:
     ) -> None:
         """Raises BadSetting when the file can't be read."""
         self._limits, self._clear, self._monotonic = limits, clear, monotonic
-        self._tls = _tls(authorities)
+        # Where clear text is allowed it is mostly all there is, and reading the system's authorities takes 0.1 s.
+        self._tls = None if clear and authorities is None else _tls(authorities)
         self._lookups = Lookups(resolver)
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._found: deque[tuple[Post, Reply | Silence]] = deque()
@@ -114,6 +115,11 @@ class Http2Transport:
         self._lanes[post.origin, post.suspect] = lane
         return lane
 
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = _tls(None)
+        return self._tls
+
     def _turn(self, *, wait: bool) -> None:
         now = self._monotonic()
         for lane in self._lanes.values():
@@ -126,7 +132,7 @@ class Http2Transport:
 
     def _open(self, lane: Lane, now: float) -> None:
         if lane.wants(now) and self._makes_room(lane):
-            tls = self._tls if lane.origin.secure else None
+            tls = self._context() if lane.origin.secure else None
             due = now + self._limits.opening.total_seconds()
             lane.opening = Opening(lane.origin, tls, self._lookups, due=due)
         if lane.opening:

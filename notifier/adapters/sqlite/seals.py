@@ -68,7 +68,8 @@ class SqliteSeals:
 
 
 def _packed(seal: Seal) -> tuple[bytes, bytes]:
-    return pack(Facts.of(seal)), pack_seal(seal)
+    facts = Facts.of(seal)
+    return pack(facts), pack_seal(seal, facts)
 
 
 def _read(db: Database, sql: str, burst: BurstKey, shards: Sequence[int]) -> Sequence[tuple[int, bytes]]:

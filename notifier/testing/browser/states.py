@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from playwright.sync_api import Page, Route, expect
 
-from notifier.api.storming import STAR
+from notifier.api.storming import STARS
 from notifier.testing.browser.chromium import PATIENCE
 from notifier.testing.browser.fake_inbox import item, items
 from notifier.testing.browser.opened import Opened
@@ -23,7 +23,7 @@ ARRIVED = (
     {"kind": "vip", "place": "2", "language": "en", "text": "ada mentioned you"},
     {"kind": "active", "place": "1", "language": "ar", "text": "أشار \u2068ada\u2069 إلى \u2068@nova\u2069"},
 )
-STAR_DELIVERED = re.compile(rf"Burst mention:{STAR}#\d+: .*Delivered;")
+STAR_DELIVERED = re.compile(rf"Burst mention:(?:{'|'.join(STARS)})#\d+: .*Delivered;")
 PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
 
 
@@ -54,9 +54,9 @@ class MadeUp:
 
 
 def delivered(page: Page) -> None:
-    """Return when the demo's page says that a burst of the star is delivered.
+    """Return when the demo's page says that a burst of a celebrity is delivered.
 
-    Before the star's first burst the page shows those of the small accounts that the API mentions once a second.
+    Before their first burst the page shows those of the small accounts that the API mentions once a second.
     """
     expect(page.locator("#grown")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
     expect(page.locator("#sum")).to_contain_text("the books balance", timeout=PATIENCE)

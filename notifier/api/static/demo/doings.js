@@ -8,7 +8,7 @@ const $ = (id) => document.getElementById(id);
 
 export function controls() {
   const dialog = $("pausing");
-  $("storm").addEventListener("click", () => act($("storm"), "POST", "/demo/storm"));
+  $("storm").addEventListener("click", () => act($("storm"), "POST", `/demo/storm?of=${$("star").value}`));
   $("kill").addEventListener("click", () => act($("kill"), "POST", "/demo/kill", { role: $("role").value }));
   $("empty").addEventListener("click", () => act($("empty"), "POST", "/demo/empty"));
   $("pause").addEventListener("click", () => ($("pause").dataset.held ? act($("pause"), "DELETE", "/demo/pause") : dialog.showModal()));

@@ -43,6 +43,7 @@ function loading(percent) {
 
 function running({ running, behind, throttles }, throttle) {
   const [, name] = running.burst.match(/:(.*)#/);
+  $("named").textContent = `@${name}`;
   $("followers").textContent = number(running.followers);
   $("burst").textContent = `${number(running.count)} ${running.count === 1 ? "mention" : "mentions"} of @${name}`;
   $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.settled ? "Delivered; whoever was away sees it by pull." : "On its way."}`;

@@ -1,15 +1,36 @@
 // Whose inbox the phone shows: four people, one after another in the same element.
 
 import { ask } from "./service.js";
-import { PEOPLE } from "./words.js";
+import { brief, make, PEOPLE } from "./words.js";
 
 const phone = document.querySelector("notifier-inbox");
 const $ = (id) => document.getElementById(id);
+const CELEBRITIES = 2;
+const AGAIN = 5_000;
+const ASKED = 24; // two minutes: in a demo with one celebrity the second never comes
 let people = {};
 
 async function known() {
   const found = await ask("GET", "/demo/people");
   people = Object.fromEntries(found.people.map((person) => [person.kind, person]));
+  celebrities(found.stars);
+}
+
+// Whom a storm may mention; what is chosen stays chosen.
+function celebrities(stars) {
+  for (const { user, followers } of stars) {
+    const old = $("star").querySelector(`[value="${user}"]`);
+    const option = old ?? $("star").appendChild(make("option", { value: user }));
+    option.textContent = `@${user}, ${brief(followers)} followers`;
+  }
+}
+
+// The second celebrity is loaded while the visitor watches the first one's burst.
+async function allCelebrities() {
+  for (let times = 0; times < ASKED && $("star").options.length < CELEBRITIES; times++) {
+    await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    await known().catch(() => {});
+  }
 }
 
 const chosen = () => document.querySelector("#people :checked").value;
@@ -33,4 +54,5 @@ export async function inbox() {
     await known().catch(() => new Promise((resolve) => setTimeout(resolve, 1_000)));
   }
   show();
+  allCelebrities();
 }
