@@ -11,6 +11,7 @@ from bench.plot import TOP, WIDTH, drawn
 DENSITY = re.compile(r"density_gain\{([\d.]+)%\}")
 LEFT, END, HEIGHT, BOTTOM = 100, 190, 300, 50
 """Pixels: for the scale, for the names behind the curves, of the area, and below it."""
+LINE = 17
 CURVES = (
     ("ours", "ours", "density_gain", 'class="ours"'),
     ("baseline", "leanest writer", "density_lean", 'style="fill:#8c959f;stroke:#8c959f"'),
@@ -49,6 +50,7 @@ def density_plot(envelope: Mapping[str, Any]) -> str:
         shares=(log10(min(shares)), log10(max(shares))), rates=(floor(log10(min(rates))), ceil(log10(max(rates))))
     )
     lines = [*_grid(scale, sorted({*shares})), *(line for curve in found for line in _line(curve, scale))]
+    lines += _labels(found, scale)
     title = "People reached in a second, by the share of everybody whom a burst reaches (both logarithmic)"
     return drawn(title, TOP + HEIGHT + BOTTOM, lines)
 
@@ -93,8 +95,15 @@ def _line(curve: Curve, scale: _Scale) -> Iterable[str]:
     # A group, so that the line isn't filled and its dots are.
     yield f'<g {curve.style}><polyline fill-opacity="0" stroke-width="2" points="{path}"/>'
     yield "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places) + "</g>"
-    (x, y), (_, rate) = places[-1], curve.points[-1]
-    yield f'<text x="{x + 12:.1f}" y="{y + 4:.1f}">{curve.name} {_short(rate)}</text>'
+
+
+def _labels(curves: Sequence[Curve], scale: _Scale) -> Iterable[str]:
+    """The curves' names behind their ends, the highest first, each a line below the one before at least."""
+    lowest = 0.0
+    for curve in sorted(curves, key=lambda each: -each.points[-1][1]):
+        share, rate = curve.points[-1]
+        y = lowest = max(scale.y(rate) + 4, lowest + LINE)
+        yield f'<text x="{scale.x(share) + 12:.1f}" y="{y:.1f}">{curve.name} {_short(rate)}</text>'
 
 
 def _short(rate: float) -> str:

@@ -26,8 +26,8 @@ export const PEOPLE = {
 export const RINGS = {
   vip: "Rings first, within seconds.",
   active: "Rings right behind the VIPs.",
-  occasional: "Rings for one’s own mentions. @nova’s are bulk here, and wake no phone.",
-  away: "Rings for one’s own mentions. @nova’s have no row here, and wake no phone.",
+  occasional: "Rings for one’s own mentions. A celebrity’s are bulk here, and wake no phone.",
+  away: "Rings for one’s own mentions. A celebrity’s have no row here, and wake no phone.",
 };
 export const PLATFORMS = { apns: "APNs", fcm: "FCM", web: "Web Push" };
 
