@@ -1,18 +1,24 @@
 """The engines of a trial in the cluster profile: started in its folder, struck by its faults, gone with it."""
 
 import shutil
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from notifier.config import Settings
+from notifier.domain.errors import Unavailable
+from notifier.profiles import Profile
 from notifier.profiles.folder import locked, writable
 from notifier.testing.proxy import Proxy
 from notifier.testing.refusing import CqlProxy
 from services.cassandra.node import Sync
 from services.fleet import Fleet
 from services.watch import watched
+
+SERVE_WITHIN = 90.0
+"""Seconds from when they listen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +86,16 @@ def _forget(data: Path, fleet: Fleet) -> None:
     with locked(data / "run" / "lock"):
         fleet.down()
         shutil.rmtree(fleet.folder, ignore_errors=True)
+
+
+def migrate_patiently(profile: Profile) -> None:
+    """Migrate once the engines serve: on a busy machine a broker that listens refuses its first clients for a while."""
+    deadline = time.monotonic() + SERVE_WITHIN
+    while True:
+        try:
+            profile.migrate()
+            return
+        except Unavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)

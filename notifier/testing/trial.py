@@ -18,7 +18,7 @@ from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people
 from notifier.testing.alerted import Promised, rang
-from notifier.testing.engines import Engines, engines
+from notifier.testing.engines import Engines, engines, migrate_patiently
 from notifier.testing.faults import EARLY, OUTAGE, STORE_OUTAGE, TIMES, Fault, Saboteur, proxied, schedule
 from notifier.testing.finding import Finding, agreement, at_most
 from notifier.testing.instance import Instance
@@ -272,7 +272,7 @@ def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
     script.data.mkdir(parents=True, exist_ok=True)
     standing = engines(script.data, script.profile, script.sync, proxied=proxied(script.faults))
     with standing as struck, closing(choose(script.settings())) as profile:
-        profile.migrate()
+        migrate_patiently(profile)
         written: Sequence[Tweet] = tweets(script.world, script.mentions, script.seed)
         instance = Instance(data=script.data, environment=script.environment())
         batch = max(5, script.mentions // 500)

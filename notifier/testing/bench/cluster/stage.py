@@ -20,7 +20,7 @@ from notifier.testing.alerted import Promised, rang
 from notifier.testing.bench.cluster.looking import wrong_tabs
 from notifier.testing.bench.cluster.once import Once
 from notifier.testing.bench.cluster.role import Role
-from notifier.testing.engines import Engines, engines
+from notifier.testing.engines import Engines, engines, migrate_patiently
 from notifier.testing.instance import Instance
 from notifier.testing.load import ONE_API_PROCESS, STANDS_STILL, Load
 from notifier.testing.loaded import claim
@@ -230,7 +230,7 @@ def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterato
     settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
     instance = Instance(data=data, environment=ENVIRONMENT)
     with closing(choose(settings)) as profile:
-        profile.migrate()
+        migrate_patiently(profile)
         ports = profile.ports()
         claim(data, WORLD)
         Load.into(ports)(WORLD)
