@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from notifier.domain.audience import SetKind, ShardSets, Tier
-from notifier.domain.bits import Bits
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.tiers import SetKind, ShardSets, Tier
 
 
 def generous(live: ShardSets) -> Mapping[Tier, Bits]:

@@ -1,7 +1,7 @@
 """The log's streams: names, keys and numbers of partitions."""
 
-from notifier.domain.slice import Pool
-from notifier.domain.subject import Lane, Subject
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Lane, Subject
 
 MENTIONS = "mentions"
 """Events as they were accepted; key: the event's id."""

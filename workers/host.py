@@ -11,7 +11,7 @@ from celery import Celery
 from celery.exceptions import Reject
 from celery.worker import WorkController, state
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from workers.acknowledging import Acknowledging
 from workers.consuming import Consuming
 from workers.garbage import seldom

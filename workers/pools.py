@@ -5,7 +5,7 @@ A host runs one slice at a time, in its own process; how many hosts a machine ha
 
 from dataclasses import dataclass
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

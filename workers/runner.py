@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from notifier.domain.delivery.result import Again, Dead, Outcome
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
-from notifier.domain.outcome import Again, Dead, Outcome
-from notifier.domain.slice import Slice
 
 Handler = Callable[[Slice], Outcome]
 """Counts a failure of the slice's own in the ledger before it returns; what it raises was not counted."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account, Directory
 
 REMEMBERED = 131_072

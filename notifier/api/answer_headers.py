@@ -7,7 +7,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from notifier.api.guards import LEFT
-from notifier.domain.allowance import Allowance, seconds
+from notifier.domain.token_bucket import Allowance, seconds
 
 NO_PAGE = {
     "X-Content-Type-Options": "nosniff",

@@ -10,11 +10,11 @@ from litestar.params import JSONBody
 from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
+from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.errors import BadPreference
-from notifier.domain.overall import Overall, OverallWish
-from notifier.domain.quiet import NO_HOURS, Hours, known
-from notifier.domain.reach import MentionsAllowed
-from notifier.domain.want import Volume
+from notifier.domain.users.account_preferences import Overall, OverallWish
+from notifier.domain.users.quiet_hours import NO_HOURS, Hours, known
+from notifier.domain.users.subject_preferences import Volume
 
 LARGEST_BODY = 4 * 1024
 VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)

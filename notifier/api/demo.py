@@ -24,12 +24,12 @@ from notifier.api.problems import described
 from notifier.api.ringing import ALERTS, Phones, Ringing
 from notifier.api.roles import Roles
 from notifier.api.storming import LASTING, STARS, STORM, Storming
-from notifier.domain.audience import Tier
-from notifier.domain.budget import Budget, affords, window_over
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.fanout_budget import Budget, affords, window_over
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import RAMP, Throttle, checked
 from notifier.domain.errors import CacheUnavailable, NotFound
-from notifier.domain.slice import Pool
-from notifier.domain.subject import POLICIES, Kind, Subject, UserId
-from notifier.domain.throttle import RAMP, Throttle, checked
+from notifier.domain.ids import POLICIES, Kind, Subject, UserId
 from notifier.flow.leadership import Leadership
 
 VISITOR = "the demo's visitor"

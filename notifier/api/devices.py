@@ -13,8 +13,9 @@ from notifier.api.edge import Call, Wired
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
 from notifier.config import Push
-from notifier.domain import address as forms
-from notifier.domain.device import (
+from notifier.domain.errors import BadDevice, NotFound
+from notifier.domain.push import device_address as forms
+from notifier.domain.push.device import (
     Address,
     AppleToken,
     Device,
@@ -24,8 +25,7 @@ from notifier.domain.device import (
     Platform,
     WebSubscription,
 )
-from notifier.domain.errors import BadDevice, NotFound
-from notifier.domain.quiet import UTC_ZONE
+from notifier.domain.users.quiet_hours import UTC_ZONE
 
 PRIVATE = {"Cache-Control": "private, no-store"}
 LARGEST_BODY = 8 * 1024

@@ -32,11 +32,11 @@ from notifier.api.timing import LATELY, Timing
 from notifier.api.turns import Turns
 from notifier.api.watching import Watchers
 from notifier.config.version import installed_version
-from notifier.domain.allowance import Limit
-from notifier.domain.burst import Burst
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.retraction import Retraction
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.retraction import Retraction
+from notifier.domain.ids import UserId
+from notifier.domain.token_bucket import Limit
+from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.fate import Fates
 from notifier.flow.gateway import Gateway, Receipt
 from notifier.flow.hub import Hub

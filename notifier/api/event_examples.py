@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from notifier.domain.event import (
+from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,

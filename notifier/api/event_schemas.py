@@ -7,8 +7,8 @@ import msgspec
 
 from notifier.api.event_examples import EXAMPLES
 from notifier.codec.written import Written
-from notifier.domain.account import Flag
-from notifier.domain.event import CHANGED_TYPE, EVENT_TYPE, HIGHEST_SEQUENCE, LONGEST_ID, MOST_MENTIONED
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.upstream.validation import CHANGED_TYPE, EVENT_TYPE, HIGHEST_SEQUENCE, LONGEST_ID, MOST_MENTIONED
 
 Json = dict[str, Any]
 

@@ -18,8 +18,9 @@ from notifier.api.problems import Problem, described, problem
 from notifier.api.scopes import Caller, Scope
 from notifier.codec import read_events, speaks_of
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
-from notifier.domain.event import (
+from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
@@ -33,7 +34,6 @@ from notifier.domain.event import (
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.domain.mention import Event
 from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate, note_of
 from notifier.flow.gateway import Answer, Receipt
 

@@ -16,9 +16,9 @@ from notifier.api.guards import PREPAID
 from notifier.api.identity import Identity
 from notifier.api.inbox import FAILED, PAGE_HEADERS, UNREAD_HEADERS, matches
 from notifier.api.rendering import RenderedPage, badge_json
-from notifier.domain.allowance import Allowance
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.token_bucket import Allowance
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 LIMIT = 20

@@ -15,8 +15,8 @@ from notifier.api.identity import Identity
 from notifier.api.insecure import Insecure
 from notifier.api.keys import Keys
 from notifier.api.scopes import Scope
-from notifier.domain.allowance import Limit, seconds
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
+from notifier.domain.token_bucket import Limit, seconds
 
 READING = ("GET", "HEAD")
 PREPAID = "notifier.prepaid"

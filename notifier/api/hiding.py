@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from notifier.domain.retraction import Retraction
+from notifier.domain.bursts.retraction import Retraction
 
 AT_ONCE = 8
 """Of the edge's threads; the others are for the log, which mustn't wait for a store that is slow."""

@@ -13,7 +13,7 @@ from notifier.api.guards import takes_json
 from notifier.api.items import ItemBody
 from notifier.api.problems import described
 from notifier.domain.errors import BadMark
-from notifier.domain.marks import Mark
+from notifier.domain.users.marks import Mark
 from notifier.flow.page import Badge
 
 POLL_EVERY = timedelta(seconds=30)

@@ -7,8 +7,8 @@ from notifier.api.identity import Identity
 from notifier.api.scopes import Caller, Scope
 from notifier.api.tokens import Holder
 from notifier.domain.errors import BadToken, Forbidden
-from notifier.domain.event import fault
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import fault
 
 LETS_IN = (
     "INSECURE: whoever asks at this machine is let in without a key, as any service and any person."

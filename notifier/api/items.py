@@ -6,7 +6,7 @@ from typing import TypedDict
 import msgspec
 
 from notifier.api.wording import digest_sentence, sentence
-from notifier.domain.digest import date_in
+from notifier.domain.users.digest import date_in
 from notifier.flow.inbox.gap_fetch import opening_second, seq_of
 from notifier.flow.page import DigestItem, Item, Shown
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from notifier.api.noting import Pause
 from notifier.config import Limits
-from notifier.domain.allowance import Allowance, Limit
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.token_bucket import Allowance, Limit
 from notifier.ports.clock import Clock
 from notifier.telemetry import Metrics
 

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from notifier.domain.activity import hour_of
-from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, shard_of
+from notifier.domain.audience.activity import hour_of
+from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.flow.page import Opened
 from notifier.ports.activity import Activity
 from notifier.telemetry import Metrics

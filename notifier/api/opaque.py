@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from notifier.api.keys import Keys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
-from notifier.domain.marks import SeenToken
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.domain.users.marks import SeenToken
 from notifier.flow.live import Told
 from notifier.ports.timeline import Place
 

@@ -13,7 +13,7 @@ from notifier.api.edge import Wired
 from notifier.api.openapi import Description
 from notifier.api.problems import described
 from notifier.api.roles import shared
-from notifier.domain.activity import Published, published
+from notifier.domain.audience.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.system import System

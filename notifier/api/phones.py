@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.flow.phonebook import PhoneBook
 
 T = TypeVar("T")

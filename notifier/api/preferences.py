@@ -11,8 +11,8 @@ from notifier.api.edge import Call, Wired, written
 from notifier.api.guards import takes_json
 from notifier.api.problems import described
 from notifier.domain.errors import BadPreference
-from notifier.domain.subject import Kind, Subject
-from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish
+from notifier.domain.ids import Kind, Subject
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish
 
 PREFIX = "/v1/preferences/"
 PRIVATE = {"Cache-Control": "private, no-store"}

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from notifier.domain.burst import Burst
-from notifier.domain.forecast import Reach
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.forecast import Reach
 from notifier.flow.fate import note_of
 from notifier.flow.preview import Previewed
 

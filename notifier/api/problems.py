@@ -11,8 +11,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ExceptionHandlersMap
 
 from notifier.domain import errors
-from notifier.domain.allowance import seconds
 from notifier.domain.errors import NotifierError
+from notifier.domain.token_bucket import seconds
 
 LOGGER = logging.getLogger("notifier.api")
 

@@ -11,10 +11,10 @@ import msgspec
 from notifier.api.items import CommonBody, common_body, item_body
 from notifier.api.opaque import Opaque
 from notifier.codec import pack, unpack
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.live import Told

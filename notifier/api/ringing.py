@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from notifier.domain.device import (
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import (
     Address,
     AppleToken,
     Device,
@@ -18,8 +19,7 @@ from notifier.domain.device import (
     Platform,
     WebSubscription,
 )
-from notifier.domain.phrases import language_of
-from notifier.domain.subject import UserId
+from notifier.domain.push.translations import language_of
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
 

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.errors import NotifierError
-from notifier.domain.event import EVENT_TYPE
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import EVENT_TYPE
 
 STARS = (UserId("nova"), UserId("orion"))
 """Whom a storm mentions: one whom everybody follows, and one whom a part of them follows."""

@@ -17,7 +17,7 @@ from notifier.api.edge import Call, Edge, Wired
 from notifier.api.inbox import BadgeBody, badge_body
 from notifier.api.items import ItemBody, item_body
 from notifier.api.problems import described
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.flow.hub import HEARTBEAT
 from notifier.flow.live import Event, Listener, News, Stream, Told
 

@@ -16,7 +16,7 @@ from notifier.api.items import ItemBody, item_body
 from notifier.api.problems import described
 from notifier.api.rendering import tag_of
 from notifier.domain.errors import Refused
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.flow.inbox.gap_fetch import LARGEST_SEQ, SeqRange
 
 PREFIX = "/v1/subjects/"

@@ -6,12 +6,12 @@ from datetime import datetime
 import msgspec
 
 from notifier.api.roles import Roles
-from notifier.domain.books import Books
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.dead_letter_limit import LaneStop
-from notifier.domain.filling import Filling
-from notifier.domain.slice import Pool
-from notifier.domain.throttle import Throttle
+from notifier.domain.delivery.accounting import Books
+from notifier.domain.delivery.dead_letter_limit import LaneStop
+from notifier.domain.delivery.progress import Filling
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.flow.overview import Cache, Running, Snapshot
 
 

@@ -18,8 +18,8 @@ from notifier.api.keyring import Fetched, Held, Keyring
 from notifier.api.keys import Keys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
-from notifier.domain.event import LONGEST_ID
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import LONGEST_ID
 from notifier.telemetry import Metrics
 
 ALGORITHM = "HS256"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest
-from notifier.domain.subject import Kind, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, UserId
+from notifier.domain.users.digest import Digest
 
 
 def sentence(burst: Burst, names: Sequence[UserId]) -> str:

@@ -13,9 +13,9 @@ from notifier.cli.progress import progress
 from notifier.cli.screen import watched
 from notifier.cli.verbs import Family, example
 from notifier.config import Settings
-from notifier.domain.activity import Published
+from notifier.domain.audience.activity import Published
 from notifier.domain.errors import NotFound
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.census import Counted
 from notifier.flow.freshness import COUNTED, Fresh, freshness
 from notifier.flow.verification import Compared

@@ -8,8 +8,8 @@ import click
 from notifier.cli.glance import DEAD_COUNTED, Bar, Glance, behind, clock, tiers
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_sentence, print_table
 from notifier.cli.screen import distance, facts_grid, harmless, lasting, styled, table
-from notifier.domain.slice import Pool
-from notifier.domain.throttle import Throttle
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import Throttle
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -9,7 +9,7 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
 from notifier.cli.throttle import who_option
 from notifier.cli.verbs import Family, example
-from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
 from notifier.topics import LANES
 
 

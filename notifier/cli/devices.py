@@ -9,11 +9,11 @@ import click
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import example
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import holds, shard_of
-from notifier.domain.device import Device, DeviceId
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import Device, DeviceId
 from notifier.flow.bitmaps import stored
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.chosen import Ports

@@ -8,12 +8,12 @@ import click
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.output import maybe_stamp, print_lines, stamp
 from notifier.cli.verbs import example
-from notifier.domain.audience import TIERS
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
-from notifier.domain.ledger import Account, Standing
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.ids import BurstKey
 from notifier.ports.archive import StoredRow
 from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
@@ -125,7 +125,7 @@ def seal_lines(ports: Ports, wanted: BurstKey | None, *, members: bool) -> Itera
 
 
 def seal_line(burst: BurstKey, seal: Seal, *, members: bool) -> Line:
-    from notifier.domain.bits import count
+    from notifier.domain.audience.bitmap import count
 
     line: dict[str, object] = {"burst": str(burst), "shard": seal.shard}
     line |= {str(tier): seal.reached(tier) for tier in TIERS}

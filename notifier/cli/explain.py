@@ -11,20 +11,20 @@ from notifier.cli.explain_words import alert_facts
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
 from notifier.cli.verbs import example
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import holds, shard_of
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
-from notifier.domain.digest import Schedule, gathered, named
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.inbox_rows import InboxRow, range_of
+from notifier.domain.audience.snapshot import PUSHED, Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import NotFound
-from notifier.domain.inbox_rows import InboxRow, range_of
-from notifier.domain.ledger import Account
-from notifier.domain.seal import PUSHED, Seal
-from notifier.domain.sending import Window
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Kind, Member, UserId
-from notifier.domain.visible import Denied, Viewer, denied, unread
-from notifier.domain.want import NEVER
+from notifier.domain.ids import BurstKey, Kind, Member, UserId
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Window
+from notifier.domain.users.digest import Schedule, gathered, named
+from notifier.domain.users.subject_preferences import NEVER
+from notifier.domain.users.visibility import Denied, Viewer, denied, unread
 from notifier.flow.fate import note_of
 from notifier.ports.chosen import Ports
 from notifier.ports.timeline import Place

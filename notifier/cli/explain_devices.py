@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from notifier.domain.device import DeviceId
-from notifier.domain.sending import WORTH, Fate, Missed, Try, Window
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import DeviceId
+from notifier.domain.push.send_log import WORTH, Fate, Missed, Try, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

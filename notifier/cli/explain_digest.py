@@ -7,11 +7,11 @@ import click
 
 from notifier.cli.output import maybe_stamp, print_facts, print_sentence, stamp
 from notifier.cli.tab import digest_facts
-from notifier.domain.burst import expires_at
-from notifier.domain.digest import Digest, Schedule, date_in
+from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
-from notifier.domain.subject import BurstKey, UserId
-from notifier.domain.visible import unread
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.digest import Digest, Schedule, date_in
+from notifier.domain.users.visibility import unread
 from notifier.flow.digests import digests_by
 from notifier.flow.page import Look
 from notifier.ports.clock import Clock

@@ -7,17 +7,17 @@ from datetime import datetime
 from enum import StrEnum
 
 from notifier.cli.explain_devices import Noted, named, noted, over
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import holds, shard_of
-from notifier.domain.burst import Burst
-from notifier.domain.device import Device, Platform
-from notifier.domain.ledger import Account, Fact, Standing, State
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import PUSHED, Seal
-from notifier.domain.sending import Fate, Why, Window
-from notifier.domain.slice import PHONES
-from notifier.domain.subject import Member
-from notifier.domain.visible import Denied, Unpushed, Viewer, denied, unpushed
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.snapshot import PUSHED, Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.ledger import Account, Fact, Standing, State
+from notifier.domain.delivery.slice import PHONES
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.send_log import Fate, Why, Window
+from notifier.domain.users.visibility import Denied, Unpushed, Viewer, denied, unpushed
 
 
 class Told(StrEnum):

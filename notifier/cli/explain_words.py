@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from notifier.cli.explain_devices import Noted
 from notifier.cli.explain_push import Alerting, Rule, Told
 from notifier.cli.output import SHOWN_OF_ID, maybe_stamp
-from notifier.domain.sending import Fate, Why
-from notifier.domain.visible import Denied, Unpushed
+from notifier.domain.push.send_log import Fate, Why
+from notifier.domain.users.visibility import Denied, Unpushed
 
 Facts = Mapping[str, object]
 

@@ -11,8 +11,8 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.playing import Playing, behaviour, playing_at
 from notifier.cli.roles import beating, begin, parent_option, sign, told_to_stop
 from notifier.cli.verbs import Family, example
-from notifier.domain.device import Platform
 from notifier.domain.errors import Environment
+from notifier.domain.push.device import Platform
 
 ROLE = "fakes"
 BEATS_EVERY = 1.0

@@ -11,8 +11,8 @@ import click
 from notifier.cli.playing import behaviour
 from notifier.cli.ready import read_ready, replace_file
 from notifier.config import OF_PUSH, Push, Settings, variable
-from notifier.domain.device import Platform
 from notifier.domain.errors import BadSetting, NotRunning
+from notifier.domain.push.device import Platform
 
 HOST = "127.0.0.1"
 

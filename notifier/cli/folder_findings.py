@@ -6,8 +6,8 @@ from datetime import timedelta
 from notifier.cli.findings import Finding, Level
 from notifier.cli.ready import alive, read_ready
 from notifier.config import Settings
-from notifier.domain.activity import Published
-from notifier.domain.burst import RETENTION
+from notifier.domain.audience.activity import Published
+from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.flow.freshness import rolled_up
 from notifier.flow.lane_guard import stopped_lanes

@@ -10,7 +10,7 @@ import click
 from notifier.cli.options import data_option, json_option
 from notifier.cli.sending import deliver, key_option, print_receipt, url_option, where
 from notifier.cli.verbs import example
-from notifier.domain.event import FOLLOWED_TYPE, HIGHEST_SEQUENCE, UNFOLLOWED_TYPE
+from notifier.domain.upstream.validation import FOLLOWED_TYPE, HIGHEST_SEQUENCE, UNFOLLOWED_TYPE
 
 
 @click.command(

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from notifier import topics
 from notifier.cli.loading import Freight
-from notifier.domain.imported import AccountRow, PreferenceRow
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.import_accounts import Accounts
 from notifier.flow.import_followers import Followers
 from notifier.flow.import_preferences import Preferences

@@ -9,11 +9,11 @@ from notifier.cli.ready import Ready, alive, read_ready
 from notifier.cli.roster import roster
 from notifier.cli.throttle import facts as throttle_facts
 from notifier.config import Settings
-from notifier.domain.audience import TIERS
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.delivery.ledger import State
+from notifier.domain.delivery.progress import Filling, filling
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotRunning
-from notifier.domain.filling import Filling, filling
-from notifier.domain.ledger import State
-from notifier.domain.slice import Pool
 from notifier.flow.overview import Overview, Snapshot
 from notifier.ports.chosen import Ports
 

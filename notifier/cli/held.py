@@ -13,9 +13,9 @@ from notifier.cli.output import SHOWN_OF_ID, print_json, print_sentence, print_t
 from notifier.cli.throttle import SHORTEST, who_option
 from notifier.cli.verbs import example
 from notifier.config import Settings
+from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.errors import NotFound
-from notifier.domain.hold import WAITS, Decision, Hold
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.chosen import Ports
 
 if TYPE_CHECKING:

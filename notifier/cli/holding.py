@@ -1,6 +1,6 @@
 """The throttles that hold work back at this moment, ramps included."""
 
-from notifier.domain.throttle import RAMP
+from notifier.domain.delivery.throttle import RAMP
 from notifier.ports.chosen import Ports
 
 

@@ -11,7 +11,7 @@ import click
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_facts, print_json, print_sentence
 from notifier.cli.verbs import Family, example
-from notifier.domain.want import ALWAYS
+from notifier.domain.users.subject_preferences import ALWAYS
 
 if TYPE_CHECKING:
     from notifier.cli.loading import Freight, Loaded

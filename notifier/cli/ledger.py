@@ -11,11 +11,11 @@ import click
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import example
-from notifier.domain.books import Books, books
+from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.ledger import Account, State
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import NotFound
-from notifier.domain.ledger import Account, State
-from notifier.domain.slice import Slice
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.chosen import Ports
 
 

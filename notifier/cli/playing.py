@@ -16,8 +16,8 @@ import click
 from notifier.cli.output import print_json
 from notifier.cli.ready import replace_file
 from notifier.config import variable
-from notifier.domain.device import Platform
 from notifier.domain.errors import Environment, FileUnwritable, NotifierError, PortTaken
+from notifier.domain.push.device import Platform
 
 if TYPE_CHECKING:
     from notifier.testing.providers.behaviour import Behaviour

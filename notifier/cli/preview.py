@@ -13,9 +13,9 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table
 from notifier.cli.progress import progress
 from notifier.cli.verbs import example
-from notifier.domain.event import fault
-from notifier.domain.mention import Event, EventId
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import fault
 
 SOMEBODY = ""
 """Of whom nothing is known: no verdict, no followers."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from notifier.api.port import SHARED_EVENLY
 from notifier.cli.roles import numbered
 from notifier.config import Settings, variable
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.domain.slice import Pool
 
 API = "api"
 ROLES: Mapping[str, tuple[str, ...]] = {

@@ -11,10 +11,10 @@ from notifier.cli.devices import facts
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import maybe_stamp, print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import Family, example
-from notifier.domain.alert import Alert, trial
-from notifier.domain.device import Device, Platform
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.alert import Alert, trial
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.providers import Provider
 

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from notifier.cli.findings import Finding, Level
 from notifier.config import Push, variable
-from notifier.domain.device import Platform
 from notifier.domain.errors import BadSetting
+from notifier.domain.push.device import Platform
 from notifier.profiles.providers import CREDENTIALS, credentials, require_credentials
 
 CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}

@@ -9,10 +9,10 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
 from notifier.cli.throttle import who_option
 from notifier.cli.verbs import Family, example
+from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import NotFound
-from notifier.domain.event import fault
-from notifier.domain.reach import ReachWord, Verdict, checked
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import fault
 from notifier.ports.chosen import Ports
 
 

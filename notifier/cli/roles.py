@@ -15,8 +15,8 @@ from notifier.cli.beats import Beat, alone, beat_file
 from notifier.cli.options import data_option, settings_for
 from notifier.cli.verbs import example
 from notifier.config import Settings
-from notifier.domain.device import Platform
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.push.device import Platform
 
 CHATTY = ("cassandra", "kafka")
 """Clients that tell of each connection that comes and goes; at `debug` they may."""

@@ -276,7 +276,7 @@ def people(world: "World") -> list[str]:
     """
     import numpy as np
 
-    from notifier.domain.phrases import ENGLISH
+    from notifier.domain.push.translations import ENGLISH
     from notifier.testing.devices import LOCALES
     from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
 

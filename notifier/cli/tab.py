@@ -12,8 +12,8 @@ from notifier.cli.output import cell, print_json, print_sentence, stamp
 from notifier.cli.screen import console, distance, grid, styled, watched
 from notifier.cli.verbs import example
 from notifier.config import Settings
-from notifier.domain.digest import Digest, date_in
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.users.digest import Digest, date_in
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.page import Badge, DigestItem, Page, Shown
 from notifier.system import Reads

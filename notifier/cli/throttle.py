@@ -11,9 +11,9 @@ import click
 from notifier.cli.options import Rate, Span, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.cli.verbs import Family, example
-from notifier.domain.audience import TIERS, Tier
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.throttle import RAMP, Throttle, checked
 from notifier.domain.errors import NotFound
-from notifier.domain.throttle import RAMP, Throttle, checked
 
 SHORTEST = 6
 """Characters of an id: nobody lifts another's throttle by a slip of the finger."""

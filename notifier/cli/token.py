@@ -10,7 +10,7 @@ from notifier.cli.output import print_json, stamp
 from notifier.cli.verbs import example
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 
 SHORTEST = timedelta(seconds=1)
 """A token counts in seconds."""

@@ -31,7 +31,7 @@ from notifier.cli.supervisor import Supervisor
 from notifier.cli.verbs import example
 from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
 from notifier.config.version import installed_version
-from notifier.domain.device import Platform
+from notifier.domain.push.device import Platform
 
 if TYPE_CHECKING:
     from prometheus_client import Counter

@@ -12,10 +12,10 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence
 from notifier.cli.sending import deliver_all, key_option, url_option, where
 from notifier.cli.verbs import Family, example
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, members
-from notifier.domain.event import CHANGED_TYPE, fault
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, UserId
+from notifier.domain.upstream.validation import CHANGED_TYPE, fault
 from notifier.ports.chosen import Ports
 
 AT_ONCE = 64

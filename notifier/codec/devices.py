@@ -4,7 +4,8 @@ import msgspec
 
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.stored import pack, unpack
-from notifier.domain.device import (
+from notifier.domain.ids import Member
+from notifier.domain.push.device import (
     Address,
     AppleToken,
     Device,
@@ -18,7 +19,6 @@ from notifier.domain.device import (
     Platform,
     WebSubscription,
 )
-from notifier.domain.subject import Member
 
 
 class _Apple(msgspec.Struct, array_like=True, tag="apns"):

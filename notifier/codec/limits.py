@@ -5,9 +5,9 @@ from math import isfinite
 from struct import Struct, error
 
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.caps import Cause, History, Rung
 from notifier.domain.errors import Poison
-from notifier.domain.pace import Pace
+from notifier.domain.push.frequency_cap import Cause, History, Rung
+from notifier.domain.push.rate_limit import Pace
 
 _PACE = Struct("<ddqqq")
 _RUNG = Struct("<q8s8s")

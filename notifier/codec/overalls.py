@@ -5,12 +5,12 @@ from datetime import datetime, time
 from typing import Any
 
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.burst import Burst
-from notifier.domain.overall import THINGS, Asleep, Overall, OverallWord, Unwanted, spares
-from notifier.domain.quiet import Hours
-from notifier.domain.reach import MentionsAllowed
-from notifier.domain.subject import Member
-from notifier.domain.want import ALWAYS, Volume
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import MentionsAllowed
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import THINGS, Asleep, Overall, OverallWord, Unwanted, spares
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import ALWAYS, Volume
 
 Told = tuple[tuple[str, str], ...]
 """Things and texts of one member, in the order of the things."""

@@ -10,10 +10,10 @@ from datetime import datetime
 import msgspec
 
 from notifier.codec.stored import pack, unpack
-from notifier.domain.bits import Bits, decode, encode, nobody
-from notifier.domain.device import DeviceId
-from notifier.domain.sending import Fate, Missed, Olders, Try, Why, Window
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
+from notifier.domain.ids import Member
+from notifier.domain.push.device import DeviceId
+from notifier.domain.push.send_log import Fate, Missed, Olders, Try, Why, Window
 
 
 class _Try(msgspec.Struct, array_like=True):

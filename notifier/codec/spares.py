@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets, nobody, shard_of
-from notifier.domain.overall import Asleep, Unwanted
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, nobody, shard_of
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import Asleep, Unwanted
 from notifier.ports.push import Spare
 
 

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import msgspec
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import decode as decode_bits
-from notifier.domain.bits import encode as encode_bits
+from notifier.domain.audience.bitmap import decode as decode_bits
+from notifier.domain.audience.bitmap import encode as encode_bits
+from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
-from notifier.domain.seal import Part, Seal, Tally
 
 T = TypeVar("T")
 

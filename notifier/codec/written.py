@@ -5,9 +5,12 @@ from typing import Literal
 
 import msgspec
 
-from notifier.domain.account import AccountChange, Flag
-from notifier.domain.activity import Sighting
-from notifier.domain.event import (
+from notifier.domain.audience.account_flags import AccountChange, Flag
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.upstream.graph_changes import Deed, GraphChange
+from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
@@ -28,10 +31,7 @@ from notifier.domain.event import (
     checked_sighting,
     checked_tweet,
 )
-from notifier.domain.graph import Deed, GraphChange
-from notifier.domain.mention import Event
-from notifier.domain.parting import PartingChange
-from notifier.domain.retraction import Cause, Retraction
+from notifier.domain.users.user_blocks import PartingChange
 
 Told = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
 """What may be said by an event."""

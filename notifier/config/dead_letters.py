@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from notifier.config.rule import setting
-from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 
 MOST_DEATHS = 1_000
 """The store keeps each death of the window, and rewrites them with each death: 1,000 are about 40 kB."""

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from notifier.config.issuer import is_loopback
 from notifier.config.rule import Named, named, setting, variable
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.caps import Caps
-from notifier.domain.device import Platform
-from notifier.domain.endpoint import KNOWN, PushServices
+from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
-from notifier.domain.pace import TERMS, Terms
+from notifier.domain.push.device import Platform
+from notifier.domain.push.device_address import KNOWN, PushServices
+from notifier.domain.push.frequency_cap import Caps
+from notifier.domain.push.rate_limit import TERMS, Terms
 
 MOST = 1_000_000_000
 """Beyond it nobody means a number."""

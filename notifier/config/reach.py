@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.config.rule import setting
-from notifier.domain.reach import RateCap
+from notifier.domain.bursts.moderation import RateCap
 
 MOST = 1_000_000
 LONGEST = timedelta(days=1)

@@ -16,7 +16,7 @@ from notifier.config.push import Push
 from notifier.config.reach import Reach
 from notifier.config.reading import read
 from notifier.config.rule import Hides, setting, variable
-from notifier.domain.activity import REACHES
+from notifier.domain.audience.activity import REACHES
 from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from notifier.codec import unpack
-from notifier.domain.activity import Sighting, hour_of
+from notifier.domain.audience.activity import Sighting, hour_of
 from notifier.ports.activity import ActiveHours
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory

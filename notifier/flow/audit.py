@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest, Schedule, digest_of, named
-from notifier.domain.marks import SETTLED_AFTER, Mark
-from notifier.domain.subject import BurstKey, Kind
-from notifier.domain.visible import unread
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind
+from notifier.domain.users.digest import Digest, Schedule, digest_of, named
+from notifier.domain.users.marks import SETTLED_AFTER, Mark
+from notifier.domain.users.visibility import unread
 from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
 from notifier.flow.walk import RUN, place_of

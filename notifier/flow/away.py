@@ -13,16 +13,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.bits import Bits, nobody
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
+from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import Poison
-from notifier.domain.lateness import REACH, SOON, Lot, Shards, coming, covered, owing, pause, stale
-from notifier.domain.ledger import Account
-from notifier.domain.seal import Seal
-from notifier.domain.sending import Olders, Window, progress
-from notifier.domain.slice import Slice
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.catch_up import REACH, SOON, Lot, Shards, coming, covered, owing, pause, stale
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Olders, Window, progress
 from notifier.flow.neighbours import Neighbours
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sent, Spared

@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import with_counts
 from notifier.domain.errors import Poison
-from notifier.domain.overall import OF_OVERALLS, Overall
-from notifier.domain.plan import with_counts
-from notifier.domain.stamp import Stamp
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import OF_WANTS, Want
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.account_preferences import OF_OVERALLS, Overall
+from notifier.domain.users.subject_preferences import OF_WANTS, Want
 from notifier.ports.follows import Follows
 from notifier.ports.overalls import Overalls
 from notifier.ports.sets import MemberSets, ShardBlob

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from notifier.domain.breaker import (
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
     Closed,
@@ -24,10 +25,9 @@ from notifier.domain.breaker import (
     room,
     told,
 )
-from notifier.domain.device import AppleToken, Device, Environment, Platform, WebSubscription
-from notifier.domain.due import due
-from notifier.domain.errors import CacheUnavailable
-from notifier.domain.receipt import ConfigError, Receipt, RetryAt, Unknown
+from notifier.domain.push.device import AppleToken, Device, Environment, Platform, WebSubscription
+from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
+from notifier.domain.timing import due
 from notifier.ports.clock import Clock
 from notifier.ports.pacing import LineReport
 from notifier.telemetry import Metrics

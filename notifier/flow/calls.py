@@ -6,13 +6,13 @@ from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobody
-from notifier.domain.burst import Burst
-from notifier.domain.caps import Ruling
-from notifier.domain.device import Device
-from notifier.domain.lateness import stale
-from notifier.domain.sending import Missed, Olders, Progress, Sending, Try, Why, Window, in_doubt, is_over
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member
+from notifier.domain.push.catch_up import stale
+from notifier.domain.push.device import Device
+from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.send_log import Missed, Olders, Progress, Sending, Try, Why, Window, in_doubt, is_over
 from notifier.flow.away import IN_TIME, Summed
 from notifier.flow.capping import Capping
 from notifier.ports.devices import Devices

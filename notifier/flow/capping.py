@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.caps import Caps as Terms
-from notifier.domain.caps import Cause, History, Ruling, judged, spent
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.frequency_cap import Caps as Terms
+from notifier.domain.push.frequency_cap import Cause, History, Ruling, judged, spent
 from notifier.ports.pacing import Caps
 from notifier.telemetry import Metrics
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from notifier.domain.audience import ShardSets, Tier, TierRule, by_activity, divide
-from notifier.domain.bits import count
-from notifier.domain.subject import Lane, Subject
+from notifier.domain.audience.bitmap import count
+from notifier.domain.audience.tiers import ShardSets, Tier, TierRule, by_activity, divide
+from notifier.domain.ids import Lane, Subject
 from notifier.flow.lives import lives
 from notifier.ports.sets import MemberSets
 

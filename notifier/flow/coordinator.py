@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from notifier.codec import unpack
-from notifier.domain.head import Head, Numbered, advance
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import Subject
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Head, Numbered, advance
+from notifier.domain.ids import Subject
 from notifier.flow.publisher import Publisher
 from notifier.flow.settling import Settling
 from notifier.ports.bursts import Bursts, Outcome

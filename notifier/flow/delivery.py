@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from notifier.domain.audience import Tier, TierRule, by_activity
-from notifier.domain.bits import count
-from notifier.domain.burst import Burst
+from notifier.domain.audience.bitmap import count
+from notifier.domain.audience.inbox_rows import cut
+from notifier.domain.audience.snapshot import PUSHED, Part, Seal, seal
+from notifier.domain.audience.tiers import Tier, TierRule, by_activity
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import RuleFailed
-from notifier.domain.inbox_rows import cut
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.seal import PUSHED, Part, Seal, seal
-from notifier.domain.slice import Slice
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock

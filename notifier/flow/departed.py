@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from notifier.domain.device import Device, Gone, gone
-from notifier.domain.retraction import erased_trail
+from notifier.domain.bursts.retraction import erased_trail
+from notifier.domain.push.device import Device, Gone, gone
 from notifier.ports.directory import Directory
 from notifier.ports.retractions import Retractions
 

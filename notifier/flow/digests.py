@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import groupby
 
-from notifier.domain.burst import Burst, expires_at
-from notifier.domain.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
-from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.domain.bursts.burst import Burst, expires_at
+from notifier.domain.ids import BurstKey, Kind, Subject
+from notifier.domain.users.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
 from notifier.flow.page import Look
 from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.timeline import Place, Timeline

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.backlog import Backlog
-from notifier.domain.dispatch import CREDITS, Decision, decide, expected_people, expired
-from notifier.domain.due import due
+from notifier.domain.delivery.backlog import Backlog
+from notifier.domain.delivery.ledger import Account, Entry, Fact
+from notifier.domain.delivery.scheduling import CREDITS, Decision, decide, expected_people, expired
+from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
-from notifier.domain.ledger import Account, Entry, Fact
-from notifier.domain.slice import Pool, Slice, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.timing import due
 from notifier.flow.leadership import Leadership
 from notifier.flow.rates import Rates
 from notifier.ports.cache import BacklogReport

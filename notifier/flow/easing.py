@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.due import due
-from notifier.domain.ease import ease
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.push.rate_limit import ease
+from notifier.domain.timing import due
 from notifier.ports.cache import Pressure
 from notifier.ports.pacing import TabReport
 from notifier.telemetry import Metrics

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from notifier.domain.account import Flag, Flagged, Place
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.account_flags import Flag, Flagged, Place
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account, Directory
 from notifier.ports.flags import Flags
 

@@ -12,9 +12,9 @@ from operator import attrgetter
 from typing import TypeVar
 
 from notifier.codec import names
-from notifier.domain.hold import Hold
-from notifier.domain.retraction import Cause, Retraction, erased_trail, tweet_trail
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.retraction import Cause, Retraction, erased_trail, tweet_trail
+from notifier.domain.ids import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory

@@ -8,15 +8,15 @@ from enum import StrEnum
 
 from notifier import topics
 from notifier.codec import pack, unpack
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.burst import Burst
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.delivery.ledger import Account, Standing, State
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
-from notifier.domain.hold import Hold
-from notifier.domain.ledger import Account, Standing, State
-from notifier.domain.mention import Event, EventId, Mention
-from notifier.domain.reach import Refusal
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier import topics
-from notifier.domain.activity import Published, published
+from notifier.domain.audience.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.activity import ActiveHours
 from notifier.ports.clock import Clock

@@ -9,14 +9,14 @@ from hashlib import blake2b
 
 from notifier import topics
 from notifier.codec import Told, pack, read_events
-from notifier.domain.account import AccountChange, AccountRecord
-from notifier.domain.activity import Sighting
+from notifier.domain.audience.account_flags import AccountChange, AccountRecord
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
-from notifier.domain.graph import GraphChange, GraphRecord
-from notifier.domain.mention import Event, EventId
-from notifier.domain.parting import PartingChange
-from notifier.domain.retraction import Retraction
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
+from notifier.domain.users.user_blocks import PartingChange
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record

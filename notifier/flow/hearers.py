@@ -5,12 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest, Schedule, named
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import BurstKey, Subject, UserId
-from notifier.domain.visible import Viewer, unread
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.domain.users.digest import Digest, Schedule, named
+from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.domain.users.visibility import Viewer, unread
 from notifier.flow.digests import digests_by, due_next, moved_inside, told_at
 from notifier.flow.live import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
 from notifier.flow.page import Entry, Look

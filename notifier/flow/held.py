@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from notifier.domain.hold import Hold
-from notifier.domain.mention import Event, Mention
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.settling import Settling
 
 

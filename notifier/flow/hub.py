@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import (
     CacheUnavailable,
     NotFound,
@@ -22,9 +23,8 @@ from notifier.domain.errors import (
     TooManyStreams,
     Unavailable,
 )
-from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.hearers import OVERLAP, Hearers
 from notifier.flow.live import LONG_AGO, Listener, Memory, Stream
 from notifier.flow.page import Opened

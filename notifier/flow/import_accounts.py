@@ -6,13 +6,13 @@ from functools import partial
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.account import AccountRecord, Flag
-from notifier.domain.bits import shard_of
-from notifier.domain.edges import EVERYBODY, Keys, by_account, touched
-from notifier.domain.graph import few, shard_key
-from notifier.domain.imported import AccountRow
-from notifier.domain.numbers import IdRange, successive
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.account_flags import AccountRecord, Flag
+from notifier.domain.audience.bitmap import shard_of
+from notifier.domain.audience.follow_import import EVERYBODY, Keys, by_account, touched
+from notifier.domain.audience.id_ranges import IdRange, successive
+from notifier.domain.ids import Member, UserId
+from notifier.domain.upstream.graph_changes import few, shard_key
+from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.entries import OF_ENTRIES, enter
 from notifier.ports.directory import LEASED, Directory
 from notifier.ports.edges import Batch

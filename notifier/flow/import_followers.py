@@ -7,12 +7,12 @@ from functools import partial
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.edges import Crowds, Ids, Keys, Located, cut, keyed, paired
-from notifier.domain.follow import BlockFollows, Follow
-from notifier.domain.graph import GraphRecord, Rebuild, rebuilds
-from notifier.domain.imported import IMPORTED
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.follow_import import Crowds, Ids, Keys, Located, cut, keyed, paired
+from notifier.domain.audience.follows import BlockFollows, Follow
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.upstream.graph_changes import GraphRecord, Rebuild, rebuilds
+from notifier.domain.users.import_rows import IMPORTED
 from notifier.ports.directory import Directory
 from notifier.ports.edges import Numbers, Rows
 from notifier.ports.follows import Follows

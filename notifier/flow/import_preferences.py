@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.bits import shard_of
-from notifier.domain.edges import EVERYBODY, Keys, by_account, touched
-from notifier.domain.graph import GraphRecord, rebuilds, shard_key
-from notifier.domain.imported import PreferenceRow, as_if_said, as_if_said_of_everything
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWord
-from notifier.domain.subject import Member
-from notifier.domain.want import ALWAYS, Volume, Want, Word
+from notifier.domain.audience.bitmap import shard_of
+from notifier.domain.audience.follow_import import EVERYBODY, Keys, by_account, touched
+from notifier.domain.ids import Member
+from notifier.domain.upstream.graph_changes import GraphRecord, rebuilds, shard_key
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord
+from notifier.domain.users.import_rows import PreferenceRow, as_if_said, as_if_said_of_everything
+from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, Word
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory
 from notifier.ports.edges import Batch

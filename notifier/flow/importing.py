@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from notifier.domain.edges import Keys
+from notifier.domain.audience.follow_import import Keys
 from notifier.ports.edges import Edges, Some
 
 Advance = Callable[[int], object]

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.graph import GraphChange, GraphRecord, Rebuild
-from notifier.domain.overall import OverallWord
-from notifier.domain.parting import PartingChange
-from notifier.domain.stamp import Stamp, stamp
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Word
+from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.ids import Member, Subject
+from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord, Rebuild
+from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.subject_preferences import Word
+from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.bitmaps import Bitmaps, Followed, Wanted
 from notifier.ports.directory import Directory
 from notifier.ports.epochs import Epochs

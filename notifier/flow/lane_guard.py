@@ -6,9 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, count_death, count_successes
-from notifier.domain.due import due
+from notifier.domain.delivery.dead_letter_limit import (
+    DeadLetterLimit,
+    LaneStop,
+    LaneTally,
+    count_death,
+    count_successes,
+)
 from notifier.domain.errors import OUTAGES, StoreUnavailable
+from notifier.domain.timing import due
 from notifier.ports.clock import Clock
 from notifier.ports.lane_tallies import LaneTallies
 from notifier.telemetry import Metrics

@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.burst import Burst
-from notifier.domain.marks import Mark, Marks, SeenToken
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.marks import Mark, Marks, SeenToken
 from notifier.flow.page import DigestItem, Entry, Look, Page, Shown
 
 KEPT = timedelta(minutes=15)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.flow.digests import Digests
 from notifier.flow.page import Entry
 from notifier.flow.walk import place_of

@@ -10,11 +10,11 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Self
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest
-from notifier.domain.marks import SETTLED_AFTER, Mark
-from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.visible import Viewer, unread, visible
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.digest import Digest
+from notifier.domain.users.marks import SETTLED_AFTER, Mark
+from notifier.domain.users.visibility import Viewer, unread, visible
 from notifier.flow.digests import moved_inside, told_at
 from notifier.flow.page import Badge, Entry, Look, Shown, badge_of
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from notifier.domain.audience import ShardSets
+from notifier.domain.audience.tiers import ShardSets
 from notifier.domain.errors import Poison, Unavailable
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.ids import Subject, UserId
 from notifier.ports.sets import MemberSets
 
 AT_ONCE = 32

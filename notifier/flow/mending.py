@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.graph import GraphRecord, rebuilds, shard_key
-from notifier.domain.overall import OF_OVERALLS
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import OF_WANTS
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.upstream.graph_changes import GraphRecord, rebuilds, shard_key
+from notifier.domain.users.account_preferences import OF_OVERALLS
+from notifier.domain.users.subject_preferences import OF_WANTS
 from notifier.flow.bitmaps import stored
 from notifier.ports.clock import Clock
 from notifier.ports.log import EventLog, Record

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.device import Platform
-from notifier.domain.pressure import Readings, pressure
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.backpressure import Readings, pressure
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.push.device import Platform
 from notifier.flow.breakers import line_class
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.lateness import rings
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Subject
+from notifier.domain.push.catch_up import rings
 from notifier.ports.bursts import Bursts
 
 AT_FIRST = 16

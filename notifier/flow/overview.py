@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.backlog import Behind
-from notifier.domain.books import Books, books
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.burst import Burst
-from notifier.domain.dead_letter_limit import LaneStop
-from notifier.domain.due import due
+from notifier.domain.audience.snapshot import Tally
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.dead_letter_limit import LaneStop
+from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.progress import Filling, Pace, filling, pace
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import RAMP, Throttle
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.filling import Filling, Pace, filling, pace
-from notifier.domain.ledger import Account, Standing
-from notifier.domain.seal import Tally
-from notifier.domain.slice import Pool
-from notifier.domain.subject import BurstKey, Kind, Lane
-from notifier.domain.throttle import RAMP, Throttle
+from notifier.domain.ids import BurstKey, Kind, Lane
+from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.timing import due
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
+from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.pace import TERMS, Pace, Terms, drawn, told
+from notifier.domain.push.device import Platform
+from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 from notifier.flow.easing import Easing
 from notifier.ports.pacing import Paces
 from notifier.telemetry import Metrics

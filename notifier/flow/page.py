@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import Digest
-from notifier.domain.marks import SeenToken
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Viewer, unread, visible
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.digest import Digest
+from notifier.domain.users.marks import SeenToken
+from notifier.domain.users.visibility import Viewer, unread, visible
 from notifier.ports.timeline import Place
 
 BADGE_MOST = 100

@@ -6,8 +6,10 @@ from datetime import datetime
 
 from notifier import topics
 from notifier.codec.devices import pack_device_record
-from notifier.domain.bits import shard_of
-from notifier.domain.device import (
+from notifier.domain.audience.bitmap import shard_of
+from notifier.domain.errors import NotFound
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import (
     Address,
     Device,
     DeviceId,
@@ -23,9 +25,7 @@ from notifier.domain.device import (
     taken,
     too_many,
 )
-from notifier.domain.errors import NotFound
-from notifier.domain.graph import shard_key
-from notifier.domain.subject import Member, UserId
+from notifier.domain.upstream.graph_changes import shard_key
 from notifier.ports.clock import Clock
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
-from notifier.domain.plan import NO_FOLLOWERS, Plan, narrowed, plan
-from notifier.domain.subject import Kind, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, narrowed, plan
+from notifier.domain.ids import Kind, Subject
+from notifier.domain.push.device import Platform
 from notifier.ports.sets import MemberSets
 
 

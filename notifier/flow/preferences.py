@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.bits import shard_of
+from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.graph import GraphRecord, shard_key
-from notifier.domain.overall import Overall, OverallWish, OverallWord
-from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.want import ALWAYS, Want, Wish, Word
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
+from notifier.domain.users.account_preferences import Overall, OverallWish, OverallWord
+from notifier.domain.users.subject_preferences import ALWAYS, Want, Wish, Word
 from notifier.ports.clock import Clock
 from notifier.ports.log import Record
 from notifier.ports.people import People

@@ -5,15 +5,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from notifier.domain.audience import TIERS, Tier, TierRule, by_activity
-from notifier.domain.burst import Burst
-from notifier.domain.forecast import Forecast, Reach, speeds
-from notifier.domain.head import Head, Numbered, advance, published
-from notifier.domain.mention import Event, Mention
-from notifier.domain.reach import Refusal, Verdict
-from notifier.domain.seal import PUSHED, seal
-from notifier.domain.subject import Kind, Lane, Subject, UserId
-from notifier.domain.throttle import RAMP, allowance
+from notifier.domain.audience.snapshot import PUSHED, seal
+from notifier.domain.audience.tiers import TIERS, Tier, TierRule, by_activity
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.delivery.forecast import Forecast, Reach, speeds
+from notifier.domain.delivery.throttle import RAMP, allowance
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.lives import Advance, lives
 from notifier.flow.planning import planned
 from notifier.flow.reaching import Known, Reaching

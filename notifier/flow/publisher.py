@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, published, restamped
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.head import VISIBLE_WITHIN, Head, published, restamped
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
+from notifier.domain.push.device import Platform
 from notifier.flow.planning import planned
 from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.bits import count
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.sending import NOTHING_SENT, Sending, Window, progress
-from notifier.domain.slice import Slice
+from notifier.domain.audience.bitmap import count
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Slice
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import NOTHING_SENT, Sending, Window, progress
 from notifier.flow.away import IN_TIME, Away
 from notifier.flow.breakers import Breakers
 from notifier.flow.calls import AT_ONCE, Calls, Part, Shard

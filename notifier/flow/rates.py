@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, Credit
-from notifier.domain.due import due
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.scheduling import CREDITS, Credit
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import RAMP, Allowance, allowance
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.slice import Pool
-from notifier.domain.throttle import RAMP, Allowance, allowance
+from notifier.domain.timing import due
 from notifier.ports.cache import Pressure
 from notifier.ports.lane_tallies import LaneTallies
 from notifier.ports.throttles import Throttles

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.flow.breakers import Breakers, line_of
 from notifier.flow.calls import Call, Part
 

@@ -3,11 +3,20 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from notifier.domain.hold import Hold
-from notifier.domain.mention import Event, EventId
-from notifier.domain.overall import NOTHING_SAID, Overall
-from notifier.domain.reach import Mentioner, MentionsAllowed, ReachWord, Refusal, Rule, Verdict, by_standing, verdict
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.moderation import (
+    Mentioner,
+    MentionsAllowed,
+    ReachWord,
+    Refusal,
+    Rule,
+    Verdict,
+    by_standing,
+    verdict,
+)
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.ports.directory import Account, Directory
 from notifier.ports.follows import Follows, Pair
 from notifier.ports.holds import Holds

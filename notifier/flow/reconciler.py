@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from notifier.domain.books import Books, books
-from notifier.domain.burst import Burst
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW
+from notifier.domain.audience.snapshot import Tally
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
-from notifier.domain.inbox_rows import INBOX_WINDOW
-from notifier.domain.ledger import Account
-from notifier.domain.seal import Tally
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
 from notifier.flow.publisher import Publisher
 from notifier.ports.bursts import RecentBursts

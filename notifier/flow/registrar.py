@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from notifier.codec import unpack
-from notifier.domain.account import AccountChange, AccountRecord, Flag
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.audience.account_flags import AccountChange, AccountRecord, Flag
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, count, nobody, shard_of
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.stamp import Stamp, stamp
-from notifier.domain.subject import Member, UserId
+from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.ids import Member, UserId
 from notifier.flow.bitmaps import stored
 from notifier.flow.entries import enter
 from notifier.flow.phonebook import PhoneBook

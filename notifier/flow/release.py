@@ -6,8 +6,8 @@ from typing import Self
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.hold import Decision, Hold
-from notifier.domain.mention import Arrival
+from notifier.domain.bursts.held_mention import Decision, Hold
+from notifier.domain.bursts.mention import Arrival
 from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
 from notifier.ports.holds import Holds

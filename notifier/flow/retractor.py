@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from notifier.codec import unpack
+from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import Poison
-from notifier.domain.retraction import Retraction
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.flow.erasing import Erasing
 from notifier.flow.settling import Settling, Then
 from notifier.flow.voice import Voice

@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.alert import Alert, alert, summary, told_late
-from notifier.domain.audience import Tier
-from notifier.domain.burst import Burst
-from notifier.domain.device import Device, DeviceId, Platform
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import OUTAGES
-from notifier.domain.lateness import stale
-from notifier.domain.receipt import DropToken, Receipt, RetryAt
-from notifier.domain.sending import Fate, Missed, Window, is_over, later, missed
+from notifier.domain.push.alert import Alert, alert, summary, told_late
+from notifier.domain.push.catch_up import stale
+from notifier.domain.push.device import Device, DeviceId, Platform
+from notifier.domain.push.receipt import DropToken, Receipt, RetryAt
+from notifier.domain.push.send_log import Fate, Missed, Window, is_over, later, missed
 from notifier.flow.breakers import Breakers, line_of
 from notifier.flow.calls import Call, Part
 from notifier.flow.pacing import Pacing

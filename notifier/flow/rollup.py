@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.domain.activity import OF_THE_ACTIVE, asked_hour, grown, hour_of, stays_until, turned
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, joined, nobody, same
+from notifier.domain.audience.activity import OF_THE_ACTIVE, asked_hour, grown, hour_of, stays_until, turned
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, joined, nobody, same
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
-from notifier.domain.stamp import Stamp, stamp
+from notifier.domain.fencing import Stamp, stamp
 from notifier.flow.leadership import Leadership
 from notifier.ports.activity import KEPT, ActiveHours
 from notifier.ports.clock import Clock

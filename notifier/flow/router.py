@@ -9,11 +9,11 @@ from functools import partial
 from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Arrival, Mention
+from notifier.domain.bursts.moderation import RateCap, Refusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
-from notifier.domain.hold import Hold
-from notifier.domain.mention import Arrival, Mention
-from notifier.domain.reach import RateCap, Refusal, Verdict
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.erasing import Erasing
 from notifier.flow.reaching import Known, Reaching
 from notifier.ports.bursts import Bursts, Outcome

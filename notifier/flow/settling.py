@@ -12,11 +12,9 @@ from datetime import timedelta
 from itertools import islice
 from operator import attrgetter
 
-from notifier.domain.burst import Burst
-from notifier.domain.errors import OUTAGES
-from notifier.domain.head import Head, Sequenced, taken_back
-from notifier.domain.mention import Mention
-from notifier.domain.retraction import (
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.retraction import (
     Change,
     Trail,
     amended,
@@ -26,7 +24,9 @@ from notifier.domain.retraction import (
     stands_under,
     tweet_trail,
 )
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.bursts.sequencer import Head, Sequenced, taken_back
+from notifier.domain.errors import OUTAGES
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.publisher import Publisher
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Nonces

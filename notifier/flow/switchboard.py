@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from notifier.codec.devices import unpack_device_record
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, changed, count, holds, nobody, shard_of
-from notifier.domain.device import Device, DeviceRecord, Gone, too_many
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, count, holds, nobody, shard_of
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.stamp import Stamp, stamp
-from notifier.domain.subject import Member
+from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, DeviceRecord, Gone, too_many
 from notifier.flow.bitmaps import stored
 from notifier.flow.departed import Departed
 from notifier.ports.devices import Devices

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.marks import Mark, SeenToken
-from notifier.domain.subject import BurstKey, Kind, UserId
+from notifier.domain.ids import BurstKey, Kind, UserId
+from notifier.domain.users.marks import Mark, SeenToken
 from notifier.flow.digests import Digests, digests_by
 from notifier.flow.inbox.evaluation import Evaluation
 from notifier.flow.lately import Lately

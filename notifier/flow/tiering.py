@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-from notifier.domain.audience import ShardSets, Tier, TierRule, by_activity
-from notifier.domain.bits import Bits, nobody
+from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.tiers import ShardSets, Tier, TierRule, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
 
 

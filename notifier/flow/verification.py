@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, count, nobody
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, count, nobody
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
 from notifier.flow.mending import repairs, unreadable
 from notifier.ports.directory import Directory

@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Listed
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.visibility import Listed
 from notifier.ports.pull import Pulled, PullReader
 from notifier.ports.timeline import Place, Timeline
 

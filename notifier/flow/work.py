@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
+from notifier.domain.delivery.result import Again, Dead, Done, Outcome
+from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.errors import OUTAGES, Poison
-from notifier.domain.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
-from notifier.domain.outcome import Again, Dead, Done, Outcome
-from notifier.domain.slice import Slice, Step
 from notifier.flow.lane_guard import LaneGuards
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock

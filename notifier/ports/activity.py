@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.domain.bits import Bits
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.ids import Member
 
 KEPT = timedelta(hours=8)
 """For so long an hour can be read after it was told of: a roll-up that is away for longer loses what was between.

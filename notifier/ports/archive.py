@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import InboxRow
-from notifier.domain.ledger import Account
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.inbox_rows import InboxRow
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 
 MOST = 5_000
 """Changed bursts in one answer. Reading more of them costs more than to fill a cache again."""

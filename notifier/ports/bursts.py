@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.timeline import Place
 
 

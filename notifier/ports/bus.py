@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, UserId
 
 CAUGHT_UP_EVERY = timedelta(seconds=1)
 """A reader that was not told for twice as long that it has caught up can be taken for deaf."""

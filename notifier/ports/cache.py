@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Protocol
 
-from notifier.domain.backlog import Behind
-from notifier.domain.mention import EventId
-from notifier.domain.slice import Pool
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
 
 
 class Recent(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from notifier.domain.device import Platform
+from notifier.domain.push.device import Platform
 from notifier.ports.activity import ActiveHours
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts, RecentBursts

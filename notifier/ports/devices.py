@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from notifier.domain.bits import Bits
-from notifier.domain.device import Device, DeviceId, DeviceWord, Holding, Platform
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, DeviceId, DeviceWord, Holding, Platform
 
 
 class Devices(Protocol):

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import Member, UserId
 
 LEASED = 1_024
 """Numbers that a process takes at a time, at least; those that it hasn't given when it ends are nobody's."""

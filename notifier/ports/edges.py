@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from notifier.domain.edges import Ids, Keys
-from notifier.domain.subject import UserId
+from notifier.domain.audience.follow_import import Ids, Keys
+from notifier.domain.ids import UserId
 
 T = TypeVar("T")
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from notifier.domain.account import Flag, Flagged, Place
-from notifier.domain.bits import Bits
+from notifier.domain.audience.account_flags import Flag, Flagged, Place
+from notifier.domain.audience.bitmap import Bits
 
 
 class Flags(Protocol):

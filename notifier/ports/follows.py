@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from notifier.domain.bits import Bits
-from notifier.domain.follow import BlockFollows, Follow, Place
-from notifier.domain.subject import Member, Subject
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, Place
+from notifier.domain.ids import Member, Subject
 
 Pair = tuple[Subject, Member]
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from notifier.domain.head import Head
-from notifier.domain.subject import Subject
+from notifier.domain.bursts.sequencer import Head
+from notifier.domain.ids import Subject
 
 
 class Heads(Protocol):

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.hold import Decision, Hold
-from notifier.domain.mention import EventId
+from notifier.domain.bursts.held_mention import Decision, Hold
+from notifier.domain.bursts.mention import EventId
 
 
 class Holds(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.inbox_rows import InboxRows
+from notifier.domain.audience.inbox_rows import InboxRows
 
 
 class Inbox(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally
 
 
 class LaneTallies(Protocol):

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.ledger import Account, Claim, Entry
-from notifier.domain.plan import Plan
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.slice import Slice
-from notifier.domain.subject import BurstKey
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.ledger import Account, Claim, Entry
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice
+from notifier.domain.ids import BurstKey
 
 
 class Ledger(Protocol):

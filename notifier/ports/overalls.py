@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits
-from notifier.domain.overall import Overall, OverallWord
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import Overall, OverallWord
 
 
 class Overalls(Protocol):

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.caps import Ruling
-from notifier.domain.device import Platform
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.device import Platform
+from notifier.domain.push.frequency_cap import Ruling
 
 
 class Paces(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Protocol
 
-from notifier.domain.parting import Parting
+from notifier.domain.users.user_blocks import Parting
 
 
 class Partings(Protocol):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

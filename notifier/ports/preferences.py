@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from notifier.domain.overall import Overall, OverallWord
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want, Word
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.account_preferences import Overall, OverallWord
+from notifier.domain.users.subject_preferences import Want, Word
 
 
 class Preferences(Protocol):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device
-from notifier.domain.receipt import Receipt
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import Receipt
 
 
 class Provider(Protocol):

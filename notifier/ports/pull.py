@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.timeline import Place
 
 FRESH_FOR = timedelta(seconds=3)

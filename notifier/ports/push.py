@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.bits import Bits, nobody
-from notifier.domain.burst import Burst
-from notifier.domain.device import Platform
-from notifier.domain.sending import Sending, Window
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

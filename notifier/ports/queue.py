@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from notifier.domain.slice import Pool, Slice
+from notifier.domain.delivery.slice import Pool, Slice
 
 
 class Queue(Protocol):

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from notifier.domain.reach import ReachWord
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.moderation import ReachWord
+from notifier.domain.ids import UserId
 
 
 class Reaches(Protocol):

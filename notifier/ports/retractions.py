@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.retraction import Retraction, Trail
-from notifier.domain.subject import BurstKey
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.retraction import Retraction, Trail
+from notifier.domain.ids import BurstKey
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits
-from notifier.domain.seal import Part, Seal, Tally
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey
 
 
 class Seals(Protocol):

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.audience import SetKind, ShardSets
-from notifier.domain.bits import Bits
-from notifier.domain.plan import SetHead
-from notifier.domain.stamp import Stamp
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Subject, UserId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

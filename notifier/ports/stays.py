@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits
-from notifier.domain.stamp import Stamp
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.fencing import Stamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.throttle import Throttle
+from notifier.domain.delivery.throttle import Throttle
 
 
 class Throttles(Protocol):

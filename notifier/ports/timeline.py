@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import InboxRow
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.audience.inbox_rows import InboxRow
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 
 @dataclass(frozen=True, slots=True, order=True)

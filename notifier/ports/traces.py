@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from notifier.domain.hold import Hold
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.ids import UserId
 from notifier.ports.deadletters import DeadLetter
 
 

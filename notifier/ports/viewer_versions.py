@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import Member, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member, UserId
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.timeline import Place
 
 Scope = NewType("Scope", str)

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Want, Word
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.subject_preferences import BlockMute, Want, Word
 
 Pair = tuple[Subject, Member]
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
 from notifier.config.urls import split
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.domain.slice import Pool
 from notifier.profiles.rediss import checked
 
 

@@ -75,8 +75,8 @@ from notifier.adapters.remembered_directory import RememberedDirectory
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.config.urls import split
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
-from notifier.domain.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.profiles import judging

@@ -68,7 +68,7 @@ from notifier.adapters.sqlite import (
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.profiles.brokers import brokers

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.ports.chosen import Ports
 from notifier.profiles.inspection import Inspection
 from notifier.system import Reads

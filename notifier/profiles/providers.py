@@ -16,9 +16,9 @@ from notifier.adapters.push.rerouted import Rerouted
 from notifier.adapters.push.unconfigured import Unconfigured
 from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
 from notifier.config import Push, Settings, variable
-from notifier.domain.device import Environment, Platform
-from notifier.domain.endpoint import PushServices
 from notifier.domain.errors import BadSetting
+from notifier.domain.push.device import Environment, Platform
+from notifier.domain.push.device_address import PushServices
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Transport
 from notifier.ports.providers import Provider

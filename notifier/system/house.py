@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.config import Settings
-from notifier.domain.audience import TierRule
+from notifier.domain.audience.tiers import TierRule
 from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
 from notifier.flow.tiering import tier_rule

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from notifier.domain.device import Platform
-from notifier.domain.slice import PHONES, Step
+from notifier.domain.delivery.slice import PHONES, Step
+from notifier.domain.push.device import Platform
 from notifier.flow.away import Away
 from notifier.flow.breakers import Breakers
 from notifier.flow.calls import Calls

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.domain.alert import alert
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.ledger import Account, Fact
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import PUSHED
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.snapshot import PUSHED
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.alert import alert
 from notifier.testing.devices import platform
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.providers.fixture import member_of

@@ -7,8 +7,8 @@ from operator import or_
 
 import numpy as np
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.audience.tiers import SetKind
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, MUTED_EVERY, PUSH_OF, VIP_EVERY, Flags, World
 from notifier.testing.world import Members as Numbers
 

@@ -13,7 +13,7 @@ from urllib.request import ProxyHandler, build_opener
 from notifier.api.storming import STARS
 from notifier.config import environment_without_settings
 from notifier.domain.errors import NotRunning
-from notifier.domain.subject import BurstKey, Kind, Subject
+from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.testing.instance import end_with_parent
 from notifier.testing.wire import Answer, Wire, patiently
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from notifier.domain.device import Device, Platform
-from notifier.domain.phrases import PHRASES
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.translations import PHRASES
 from notifier.testing.providers.fixture import fixture_address
 from notifier.testing.world import World
 

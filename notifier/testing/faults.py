@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from notifier.adapters.redis.client import connect
-from notifier.domain.slice import PHONES, TERMS, Pool
+from notifier.domain.delivery.slice import PHONES, TERMS, Pool
 from notifier.testing.engines import Engines
 from notifier.testing.instance import Instance
 from services.fleet import ENGINES

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Account, Fact
-from notifier.domain.slice import Step
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.slice import Step
 from notifier.testing.finding import weighted_quantile
 
 

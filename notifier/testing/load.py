@@ -6,14 +6,14 @@ from itertools import islice
 
 import numpy as np
 
-from notifier.domain.activity import FOREVER, OF_THE_ACTIVE
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
-from notifier.domain.follow import BlockFollows
-from notifier.domain.numbers import IdRange
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Member
-from notifier.domain.want import BlockMute
+from notifier.domain.audience.activity import FOREVER, OF_THE_ACTIVE
+from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, Bits, count
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Member
+from notifier.domain.users.subject_preferences import BlockMute
 from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
 from notifier.ports.devices import Devices

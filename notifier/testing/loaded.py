@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from notifier.domain.errors import OtherWorld, Unwritable
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.ports.directory import Directory
 from notifier.ports.sets import MemberSets
 from notifier.testing.world import World

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.instance import Instance
 from notifier.testing.people import Person

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from notifier.domain.audience import TIERS
-from notifier.domain.burst import Burst
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Account, Fact
-from notifier.domain.slice import Step
-from notifier.domain.subject import POLICIES, BurstKey, Kind, Lane, Subject
+from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.archive import Archive
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger, Sleepers

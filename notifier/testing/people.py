@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.ids import Member, UserId
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 
 OF_EACH = 5

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
+from notifier.domain.audience.tiers import Tier
 from notifier.ports.archive import StoredRow
 from notifier.testing.world import Flags
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from notifier.domain.event import EVENT_TYPE
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import EVENT_TYPE
 from notifier.testing.instance import Instance
 from notifier.testing.wire import Wire
 from notifier.testing.world import NAMES, World, user

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.people import Person
 from notifier.testing.truth import Truth

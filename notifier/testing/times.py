@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Account
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account
 from notifier.testing import latency
 from notifier.testing.alerted import Alerts, Rang
 from notifier.testing.finding import Finding, quantile

@@ -10,10 +10,10 @@ from pathlib import Path
 from notifier.api.identity import issue
 from notifier.api.keys import keys_of
 from notifier.config import Settings
-from notifier.domain.device import Platform
+from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import Unavailable
-from notifier.domain.ledger import Account
-from notifier.domain.subject import POLICIES, Kind, UserId
+from notifier.domain.ids import POLICIES, Kind, UserId
+from notifier.domain.push.device import Platform
 from notifier.ports.chosen import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people

@@ -10,10 +10,10 @@ from datetime import datetime
 
 import numpy as np
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.testing.people import Person
 from notifier.testing.storm import Tweet
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World

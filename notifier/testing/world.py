@@ -11,8 +11,8 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.ids import Kind, Member, Subject, UserId
 
 Members = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

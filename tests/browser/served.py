@@ -22,7 +22,7 @@ from notifier.api.keys import keys_of
 from notifier.api.storming import letter
 from notifier.cli.ready import Ready, read_ready
 from notifier.config import Settings
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.testing.browser.opened import Shown
 
 FOLLOWERS = 100_000

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from notifier.api.storming import LASTING
-from notifier.domain.bits import SHARD_MEMBERS
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.testing.browser.axe import violations
 from notifier.testing.browser.opened import Shown
 from notifier.testing.browser.states import delivered

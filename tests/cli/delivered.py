@@ -9,8 +9,8 @@ from pathlib import Path
 from notifier import topics
 from notifier.cli.mention import event
 from notifier.config import Settings
-from notifier.domain.ledger import Account
-from notifier.domain.slice import Slice
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.slice import Slice
 from notifier.profiles import choose
 from notifier.pump import pump
 from notifier.system import System

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notifier.domain.audience import SetKind, Tier
-from notifier.domain.bits import from_offsets
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.ids import Member
 from notifier.ports.sets import ShardBlob
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.stage import Stage, staged

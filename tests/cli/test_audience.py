@@ -14,10 +14,10 @@ from notifier.adapters.system_clock import SystemClock
 from notifier.cli.audience import ages
 from notifier.cli.opening import opened
 from notifier.config import Settings
-from notifier.domain.activity import Published
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction
-from notifier.domain.subject import UserId
+from notifier.domain.audience.activity import Published
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.ids import UserId
 from notifier.flow.freshness import COUNTED, Fresh
 from notifier.ports.log import Record
 from notifier.testing.memory.clock import START

@@ -16,9 +16,9 @@ from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
 from notifier.cli.indexing import Waiting, index
 from notifier.cli.patience import Patience
 from notifier.config import Settings
-from notifier.domain.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped
-from notifier.domain.event import FOLLOWED_TYPE
+from notifier.domain.upstream.validation import FOLLOWED_TYPE
 from notifier.testing.memory.clock import START
 from notifier.topics import LANES
 from tests.cli.conftest import Notifier

@@ -7,8 +7,8 @@ import pytest
 
 from notifier.cli.opening import opened
 from notifier.config import Settings
-from notifier.domain.device import AppleToken, FirebaseToken
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import AppleToken, FirebaseToken
 from notifier.flow.phonebook import PhoneBook
 from tests.cli.conftest import Notifier
 

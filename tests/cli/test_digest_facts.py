@@ -10,12 +10,12 @@ import pytest
 from notifier.api.items import item_body
 from notifier.cli.explain_digest import digest_explanation
 from notifier.cli.tab import facts
-from notifier.domain.digest import Schedule, date_in, named
 from notifier.domain.errors import NotFound
-from notifier.domain.marks import Mark
-from notifier.domain.overall import NOTHING_SAID
-from notifier.domain.subject import BurstKey, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID
+from notifier.domain.users.digest import Schedule, date_in, named
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of

@@ -18,9 +18,9 @@ from notifier.cli.follow import event as follow_event
 from notifier.cli.mention import event as mention_event
 from notifier.cli.pumping import run
 from notifier.config import Settings
-from notifier.domain.burst import RETENTION
-from notifier.domain.dead_letter_limit import DeadLetterLimit
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.chosen import Ports
 from notifier.ports.log import Logged
 from notifier.profiles import choose

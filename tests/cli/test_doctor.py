@@ -18,9 +18,9 @@ from notifier.cli.folder_findings import activity_finding, bursts_finding
 from notifier.cli.push_findings import push_findings
 from notifier.config import Push
 from notifier.config.push import Apns, Web
-from notifier.domain.device import Platform
+from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.sleeper import Sleeper
+from notifier.domain.push.device import Platform
 from notifier.ports.deadletters import DeadLetter
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
 from notifier.testing.providers.hosting import hosted

@@ -11,11 +11,11 @@ import pytest
 
 from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
 from notifier.cli.explain import explanation
-from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
-from notifier.domain.overall import OverallWord
-from notifier.domain.seal import KEPT_FOR
-from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.want import Volume
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.subject_preferences import Volume
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier

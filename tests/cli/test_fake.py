@@ -14,10 +14,10 @@ import pytest
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Push
-from notifier.domain.alert import trial
-from notifier.domain.device import Device, Platform
-from notifier.domain.receipt import Accepted, DropToken
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.alert import trial
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.receipt import Accepted, DropToken
 from notifier.profiles.providers import providers
 from notifier.testing.providers.fixture import fixture_address, member_of
 from tests.cli.conftest import Notifier

@@ -17,9 +17,9 @@ import pytest
 
 from notifier.cli.copies import Copies
 from notifier.config import Settings
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import members
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
 from tests.cli.copied import copied, template

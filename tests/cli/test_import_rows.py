@@ -15,10 +15,10 @@ from time import sleep
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.account import Flag
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits, members
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import Bits, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.chosen import Ports
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier

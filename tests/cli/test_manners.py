@@ -17,8 +17,8 @@ from click.testing import Result
 from notifier.cli import main
 from notifier.cli.throttle import meant
 from notifier.cli.verbs import Family
-from notifier.domain.audience import Tier
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.terminal import drawn, drawn_by_each, plain

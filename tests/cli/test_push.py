@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.device import Device, Platform
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import Device, Platform
 from notifier.profiles import choose
 from notifier.testing.providers.behaviour import Behaviour
 from notifier.testing.providers.fixture import fixture_address

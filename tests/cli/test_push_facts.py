@@ -10,20 +10,20 @@ import pytest
 from notifier.cli.explain import explanation
 from notifier.cli.explain_push import Alerting, Case, Rule, Told, alertings
 from notifier.cli.explain_words import WORDS, alert_facts, alert_words
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import Bits, from_offsets, nobody
-from notifier.domain.device import AppleToken, Device, FirebaseToken, Platform
-from notifier.domain.ledger import Entry, Fact, State, account
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.overall import NOTHING_SAID, Overall
-from notifier.domain.quiet import Hours
-from notifier.domain.reach import Verdict
-from notifier.domain.receipt import RetryAt
-from notifier.domain.seal import Seal
-from notifier.domain.sending import Fate, Missed, Try, Why, Window
-from notifier.domain.slice import Step
-from notifier.domain.subject import Member, UserId
-from notifier.domain.visible import Denied, Unpushed
+from notifier.domain.audience.bitmap import Bits, from_offsets, nobody
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.ledger import Entry, Fact, State, account
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import AppleToken, Device, FirebaseToken, Platform
+from notifier.domain.push.receipt import RetryAt
+from notifier.domain.push.send_log import Fate, Missed, Try, Why, Window
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.visibility import Denied, Unpushed
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.stage import Stage

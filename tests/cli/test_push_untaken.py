@@ -5,11 +5,11 @@ from datetime import time
 
 from notifier.cli.explain_push import Rule, Told
 from notifier.cli.explain_words import WORDS, alert_words
-from notifier.domain.ledger import Fact
-from notifier.domain.overall import Overall
-from notifier.domain.quiet import Hours
-from notifier.domain.sending import Fate
-from notifier.domain.visible import Unpushed
+from notifier.domain.delivery.ledger import Fact
+from notifier.domain.push.send_log import Fate
+from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.visibility import Unpushed
 from tests.cli.test_push_facts import (
     LATER,
     NIGHT,

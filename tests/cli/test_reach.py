@@ -16,10 +16,10 @@ from notifier.adapters.sqlite.log import SqliteLog
 from notifier.adapters.sqlite.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
-from notifier.domain.hold import Hold
-from notifier.domain.mention import Arrival, Event, EventId
-from notifier.domain.retraction import Cause, Retraction
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Arrival, Event, EventId
+from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
 
 FLOOD = ("--verdict", "hold", "--reason", "a flood", "--who", "grace")

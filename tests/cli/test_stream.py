@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.client import TIMEOUT
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.testing.storm import ONE, Tweet
 from notifier.testing.world import user
 from tests.cli.caller import Caller, calling

@@ -16,8 +16,8 @@ from notifier.cli.ready import Ready, ready_path, write_ready
 from notifier.cli.roster import roster
 from notifier.cli.screen import console, harmless
 from notifier.config import Settings
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.dead_letter_limit import LaneStop, LimitKind
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind
+from notifier.domain.push.circuit_breaker import LeftAlone
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.terminal import drawn

@@ -10,7 +10,7 @@ from notifier.client import BadSetting, Client, Event, Receipt, Status
 from notifier.client.batches import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
-from notifier.domain.event import EVENT_TYPE, LONGEST_TEXT
+from notifier.domain.upstream.validation import EVENT_TYPE, LONGEST_TEXT
 from tests.client.scripted import Pauses, Request, accepted, client_of, event, serving, whole
 
 

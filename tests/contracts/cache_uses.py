@@ -30,14 +30,14 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.redis.client import AsyncClient, Client
-from notifier.domain.backlog import Behind
-from notifier.domain.bits import SHARD_MEMBERS, members
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.device import Platform
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.mention import EventId
-from notifier.domain.slice import Pool
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.device import Platform
 from notifier.ports.bus import Marked
 from notifier.ports.viewer_versions import member_scope
 from notifier.telemetry import Metrics

@@ -37,9 +37,9 @@ from notifier.adapters.cassandra.traces import CassandraTraces
 from notifier.adapters.cassandra.wants import CassandraWants
 from notifier.adapters.system_clock import UuidNonces
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, shard_of
-from notifier.domain.follow import LEFT
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.ids import Subject, UserId
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend

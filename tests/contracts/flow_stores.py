@@ -32,11 +32,11 @@ from notifier.adapters.sqlite.spared import SqliteSpared
 from notifier.adapters.sqlite.timeline import SqliteTimeline
 from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.follow import LEFT
-from notifier.domain.parting import Parting
-from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.want import NEVER, Volume, Word
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.users.subject_preferences import NEVER, Volume, Word
+from notifier.domain.users.user_blocks import Parting
 from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.ports.directory import Directory

@@ -2,7 +2,7 @@
 
 from asyncio import run
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.ports.burst_changes import BurstChanges, Position
 
 

@@ -2,15 +2,15 @@
 
 from datetime import datetime, timedelta
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import Bits, from_offsets, nobody
-from notifier.domain.burst import Burst
-from notifier.domain.mention import Event, EventId, Mention
-from notifier.domain.plan import Plan
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import Seal
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
+from notifier.domain.audience.bitmap import Bits, from_offsets, nobody
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.testing.memory.clock import START
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

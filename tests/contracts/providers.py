@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from notifier.domain.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.ports.providers import Provider
 from notifier.testing.memory.clock import ManualClock

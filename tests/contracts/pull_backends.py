@@ -11,9 +11,9 @@ import pytest
 from notifier.adapters.redis.client import connect_async
 from notifier.adapters.redis.pull import RedisPullIndex
 from notifier.adapters.redis.reader import RedisPullReader
-from notifier.domain.burst import Burst
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import BurstKey, Lane, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.ports.pull import Pulled, PullIndex
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.pull import MemoryPullIndex

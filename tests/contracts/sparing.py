@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from notifier.domain.bits import SHARD_MEMBERS, members
-from notifier.domain.burst import Burst
-from notifier.domain.marks import Mark
-from notifier.domain.overall import OverallWord
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store

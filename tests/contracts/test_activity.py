@@ -10,9 +10,9 @@ import pytest
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.redis.client import connect, connect_async
-from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, members
+from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.ports.activity import KEPT, ActiveHours, Activity
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.clock import START, ManualClock

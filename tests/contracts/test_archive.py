@@ -7,9 +7,8 @@ from itertools import count
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets
-from notifier.domain.inbox_rows import (
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
+from notifier.domain.audience.inbox_rows import (
     BITMAP_FROM,
     INBOX_WINDOW,
     RANGE_BYTES,
@@ -19,8 +18,9 @@ from notifier.domain.inbox_rows import (
     InboxRows,
     cut,
 )
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.archive import StoredRow
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend, in_memory

@@ -10,9 +10,9 @@ import pytest
 from notifier.adapters.redis.cache import RedisBacklogReport
 from notifier.adapters.redis.client import connect
 from notifier.codec import pack
-from notifier.domain.backlog import Behind
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.slice import Pool
 from notifier.ports.cache import BacklogReport
 from notifier.testing.memory.cache import MemoryBacklogReport
 from notifier.testing.memory.clock import START, ManualClock

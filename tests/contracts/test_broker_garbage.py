@@ -12,8 +12,8 @@ from notifier.adapters.celery.application import on_redis, queue_names
 from notifier.adapters.celery.breaker import REST
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.celery.transport import MUTEX, BrokerKeys
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import Pool
 from notifier.telemetry import Metrics
 from tests.contracts.garbage import whole
 from tests.contracts.test_queue import EVERYWHERE, take

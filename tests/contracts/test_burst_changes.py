@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.burst_changes import MOST, Position
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

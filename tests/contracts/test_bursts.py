@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.walk import place_of
 from notifier.ports.bursts import Outcome
 from notifier.testing.memory.clock import START

@@ -9,7 +9,7 @@ from redis.client import PubSub
 from notifier.adapters.redis.bus import CHANNEL, RedisBus
 from notifier.adapters.redis.client import connect
 from notifier.codec import unpack
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.bus import LiveBus
 from notifier.testing.memory.bus import MemoryBus

@@ -9,11 +9,11 @@ import pytest
 
 from notifier.adapters.redis.client import connect
 from notifier.adapters.redis.pacing import RedisCaps
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.caps import Caps as Terms
-from notifier.domain.caps import Ruling
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.domain.ids import BurstKey, Member, Subject
+from notifier.domain.push.frequency_cap import Caps as Terms
+from notifier.domain.push.frequency_cap import Ruling
 from notifier.ports.pacing import Caps
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.pacing import MemoryCaps

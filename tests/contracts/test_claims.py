@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Claim
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, piece
 

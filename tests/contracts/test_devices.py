@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, from_offsets, members
-from notifier.domain.device import (
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, from_offsets, members
+from notifier.domain.ids import Member
+from notifier.domain.push.device import (
     KEPT,
     Address,
     AppleToken,
@@ -25,7 +26,6 @@ from notifier.domain.device import (
     WebSubscription,
     gone,
 )
-from notifier.domain.subject import Member
 from notifier.ports.devices import Devices
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend

@@ -1,7 +1,7 @@
 """The directory: outside ids and member numbers, both ways, one by one or by range."""
 
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 from tests.contracts.backends import Backend
 

@@ -5,9 +5,9 @@ from itertools import permutations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.bits import SHARD_MEMBERS, members
-from notifier.domain.subject import Member
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.ids import Member
 from notifier.ports.flags import Flags
 from tests.contracts.backends import Backend
 

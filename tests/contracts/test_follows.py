@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.follow import LEFT, BlockFollows, Follow
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
+from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from notifier.domain.budget import Budget
-from notifier.domain.head import Head, Sequenced
+from notifier.domain.bursts.fanout_budget import Budget
+from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst, mention

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
-from notifier.domain.mention import EventId
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 from tests.contracts.made import event

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
-from notifier.domain.burst import RETENTION
-from notifier.domain.inbox_rows import INBOX_WINDOW, RANGE_BYTES, RANGE_MEMBERS, InboxRow, InboxRows, cut
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_BYTES, RANGE_MEMBERS, InboxRow, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.ids import BurstKey, Member
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA

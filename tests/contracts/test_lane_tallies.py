@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, piece, plan

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NumberTaken
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import LEASED, Account
 from tests.contracts.backends import Backend
 

@@ -8,7 +8,7 @@ import pytest
 from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.directory import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import LEASED
 
 ADA, BEA = UserId("ada"), UserId("bea")

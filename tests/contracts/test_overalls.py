@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.bits import SHARD_MEMBERS, members
-from notifier.domain.overall import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
-from notifier.domain.quiet import Hours
-from notifier.domain.reach import MentionsAllowed
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS, NEVER, Volume
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.bursts.moderation import MentionsAllowed
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

@@ -9,9 +9,9 @@ import pytest
 
 from notifier.adapters.redis.client import connect
 from notifier.adapters.redis.pacing import RedisPaces
-from notifier.domain.device import Platform
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.pace import Terms
+from notifier.domain.push.device import Platform
+from notifier.domain.push.rate_limit import Terms
 from notifier.ports.pacing import Paces
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.pacing import MemoryPaces

@@ -7,11 +7,11 @@ from itertools import permutations
 
 import pytest
 
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.mention import EventId
-from notifier.domain.parting import Parting, PartingChange
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import NEVER
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.subject_preferences import NEVER
+from notifier.domain.users.user_blocks import Parting, PartingChange
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, parting, reopened

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.digest import named
-from notifier.domain.follow import BlockFollows
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.digest import named
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.directory import Account
 from notifier.ports.people import Facts
 from notifier.testing.memory.clock import START

@@ -8,10 +8,10 @@ from itertools import cycle, islice
 
 import pytest
 
-from notifier.domain.alert import Alert, alert, summary
-from notifier.domain.device import Device
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.alert import Alert, alert, summary
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.ports.http2 import Reply, Silence
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA, ORION, burst

@@ -14,7 +14,7 @@ from notifier.adapters.redis.cache import RedisBuckets, RedisPressure, RedisRece
 from notifier.adapters.redis.client import TIMEOUT, Breaker, connect
 from notifier.adapters.redis.layout import PARTS, key
 from notifier.adapters.redis.pull import SWEPT_EVERY, RedisPullIndex
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.pull import FRESH_FOR, Pulled
 from notifier.testing.memory.clock import CountedNonces

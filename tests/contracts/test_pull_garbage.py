@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.redis.layout import AS_OF, EPOCH, SINCE, key, part_of
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from tests.contracts.garbage import STRINGS
 from tests.contracts.pull_backends import BEFORE, NOON, NOVA, SUBJECTS, burst, on_valkey, seqs
 from tests.contracts.test_pull_races import ACTIONS, World

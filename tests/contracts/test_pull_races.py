@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from notifier.adapters.redis.client import Breaker, connect
 from notifier.adapters.redis.pull import RedisPullIndex
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.testing.memory.clock import CountedNonces
 from tests.contracts.pull_backends import (
     ADA,

@@ -12,10 +12,10 @@ from notifier.adapters.celery.application import ANSWER_WITHIN, application, on_
 from notifier.adapters.celery.breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.celery.transport import TASK
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import PHONES, Pool, Slice, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.queue import Queue
 from notifier.testing.memory.queue import MemoryQueue
 from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server

@@ -7,8 +7,8 @@ from itertools import permutations
 
 from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.reach import ReachWord, Verdict
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.moderation import ReachWord, Verdict
+from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 

@@ -11,8 +11,8 @@ import pytest
 from notifier.adapters.sqlite import Files, SqlitePeople
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.marks import Mark
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA
 

@@ -8,8 +8,8 @@ import pytest
 
 from notifier.adapters.redis.cache import REMEMBERED, RedisRecent
 from notifier.adapters.redis.client import connect
+from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.mention import EventId
 from notifier.ports.cache import Recent
 from notifier.testing.memory.cache import MemoryRecent
 from notifier.testing.memory.clock import ManualClock

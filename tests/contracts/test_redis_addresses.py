@@ -15,9 +15,9 @@ from notifier.adapters.redis.checksum import unwrap
 from notifier.adapters.redis.client import TIMEOUT, connect, connect_async
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
 from notifier.adapters.redis.inspection import look
+from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable
-from notifier.domain.mention import EventId
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from services.engine import free_port
 from services.valkey.cluster import replica, sentinel
 from services.valkey.server import server

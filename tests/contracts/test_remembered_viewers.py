@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.viewer_versions import (
     REMEMBERED_FOR,
     InboxVersions,

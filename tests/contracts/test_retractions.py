@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction, author_trail, day_trails, erased_trail, tweet_trail
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import Cause, Retraction, author_trail, day_trails, erased_trail, tweet_trail
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.retractions import Place
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

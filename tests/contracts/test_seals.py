@@ -6,10 +6,10 @@ from datetime import timedelta
 import numpy as np
 
 from notifier.codec import pack_seal
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import everybody, from_offsets, nobody, offsets
-from notifier.domain.seal import KEPT_FOR, Seal
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import everybody, from_offsets, nobody, offsets
+from notifier.domain.audience.snapshot import KEPT_FOR, Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, seal
 

@@ -10,11 +10,11 @@ import pytest
 
 from notifier.adapters.sqlite.sent import KEPT
 from notifier.codec.sendings import pack_intent, pack_outcome
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits, everybody, from_offsets, nobody
-from notifier.domain.device import DeviceId, Platform
-from notifier.domain.sending import Fate, Missed, Sending, Try, Why, Window
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.bitmap import Bits, everybody, from_offsets, nobody
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.device import DeviceId, Platform
+from notifier.domain.push.send_log import Fate, Missed, Sending, Try, Why, Window
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 from tests.contracts.made import NOVA, ORION

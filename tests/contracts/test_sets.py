@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.bits import SHARD_MEMBERS, Bits, everybody, from_flags, from_offsets, members
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, everybody, from_flags, from_offsets, members
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.errors import Poison
-from notifier.domain.numbers import IdRange
-from notifier.domain.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from tests.contracts.backends import Backend, in_memory

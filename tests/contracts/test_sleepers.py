@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, plan

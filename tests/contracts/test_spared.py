@@ -8,13 +8,13 @@ import pytest
 
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.statements import statement
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.burst import Burst
-from notifier.domain.follow import BlockFollows
-from notifier.domain.overall import OverallWord
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.visible import pushable, pushable_awake
-from notifier.domain.want import Volume
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, members
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import pushable, pushable_awake
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

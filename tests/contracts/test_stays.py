@@ -3,12 +3,12 @@
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.activity import FOREVER, hour_of
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.audience.activity import FOREVER, hour_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
-from notifier.domain.stamp import Stamp, stamp
-from notifier.domain.subject import Member
+from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.ids import Member
 from notifier.ports.stays import Stay
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend

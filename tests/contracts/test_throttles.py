@@ -8,8 +8,8 @@ import pytest
 
 from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.audience import Tier
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 

@@ -8,8 +8,8 @@ from itertools import count
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.timeline import Place
 from notifier.testing.memory.clock import START

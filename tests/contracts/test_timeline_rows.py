@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets
-from notifier.domain.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.timeline import Place
 from notifier.testing.memory.clock import START

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.codec import names, pack
-from notifier.domain.hold import WAITS, Decision, Hold
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.ids import UserId
 from notifier.ports.deadletters import DeadLetter
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.ports.viewer_versions import (
     EVERYBODY,
     MOST_SCOPES,

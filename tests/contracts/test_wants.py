@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
+from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION

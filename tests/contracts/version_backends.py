@@ -12,7 +12,7 @@ import pytest
 from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.client import connect_async
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.ports.bus import LiveBus
 from notifier.ports.viewer_versions import (
     CHANGE_LASTS,

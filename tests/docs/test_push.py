@@ -6,9 +6,9 @@ import pytest
 
 from notifier.adapters.push import apns_answers, fcm_answers
 from notifier.cli.explain_push import Rule, Told
-from notifier.domain.phrases import PHRASES
-from notifier.domain.sending import Fate, Why
-from notifier.domain.visible import Unpushed
+from notifier.domain.push.send_log import Fate, Why
+from notifier.domain.push.translations import PHRASES
+from notifier.domain.users.visibility import Unpushed
 from tests.docs.pages import Page
 
 PUSH = Page("docs/push.md")

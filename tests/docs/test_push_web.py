@@ -6,10 +6,10 @@ from notifier.adapters.push.webpush.answers import BAD_TOKEN, NO_KEY, OTHER_KEY,
 from notifier.adapters.push.webpush.encryption import OVERHEAD
 from notifier.adapters.push.webpush.payload import MOST, STEP
 from notifier.adapters.push.webpush.standing import Standing
-from notifier.domain.breaker import Terms
-from notifier.domain.device import MOST_DEVICES
-from notifier.domain.endpoint import KNOWN
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.circuit_breaker import Terms
+from notifier.domain.push.device import MOST_DEVICES
+from notifier.domain.push.device_address import KNOWN
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 from tests.docs.pages import Page
 from tests.unit.examples import NOON

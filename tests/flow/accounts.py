@@ -5,11 +5,11 @@ from typing import Any
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.account import AccountChange, AccountRecord, Flag
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import members
-from notifier.domain.mention import EventId
-from notifier.domain.subject import UserId
+from notifier.domain.audience.account_flags import AccountChange, AccountRecord, Flag
+from notifier.domain.audience.bitmap import members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.ids import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.flow.registrar import Registrar
 from notifier.ports.log import Logged, Record

@@ -7,11 +7,11 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from notifier.domain.activity import FOREVER, OF_THE_ACTIVE, hour_of
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.audience.activity import FOREVER, OF_THE_ACTIVE, hour_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.flow.leadership import Leadership
 from notifier.flow.rollup import RollUp
 from notifier.ports.directory import Account

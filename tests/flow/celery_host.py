@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from notifier.adapters.celery.queue import CeleryQueue
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import Pool, Slice, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 
 ROOT = Path(__file__).parents[2]
 GATE = ".open"

@@ -11,9 +11,9 @@ import numpy
 
 from notifier.adapters.celery.application import application
 from notifier.cli.beats import Beat
+from notifier.domain.delivery.result import Done, Outcome
+from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.outcome import Done, Outcome
-from notifier.domain.slice import Pool, Slice
 from tests.flow.celery_host import GATE
 from workers.host import run
 from workers.parent import end_with

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
-from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
+from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.gateway import Answer
 from notifier.flow.router import Router
 from notifier.ports.chosen import Ports

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.domain.audience import SetKind, ShardSets
+from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.errors import Poison
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.ids import Subject, UserId
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.stage import NOVA

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import NotifierError, Poison, StoreUnavailable
-from notifier.domain.head import Head
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.ports.heads import Heads
 
 

@@ -1,6 +1,6 @@
 """What became of events, in few words: for tests of how far mentions carry."""
 
-from notifier.domain.reach import Refusal
+from notifier.domain.bursts.moderation import Refusal
 from notifier.flow.fate import Fates
 from tests.flow.stage import Stage
 

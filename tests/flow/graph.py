@@ -7,15 +7,15 @@ from typing import Any
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets, members
+from notifier.domain.audience.bitmap import from_offsets, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.graph import Deed, GraphChange, GraphRecord, Rebuild, shard_key
-from notifier.domain.mention import EventId
-from notifier.domain.overall import OF_OVERALLS, OverallWord
-from notifier.domain.parting import PartingChange
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecord, Rebuild, shard_key
+from notifier.domain.users.account_preferences import OF_OVERALLS, OverallWord
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
+from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.indexer import Indexer
 from notifier.flow.preferences import overall_record

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from notifier import topics
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, members
-from notifier.domain.device import Address, Device, DeviceRecord, FirebaseToken
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
 from notifier.flow.departed import Departed
 from notifier.flow.phonebook import PhoneBook, record
 from notifier.flow.switchboard import Switchboard

@@ -3,9 +3,9 @@
 from collections import Counter
 from datetime import timedelta
 
-from notifier.domain.device import Device, Platform
-from notifier.domain.sending import Fate
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.send_log import Fate
 from tests.flow.stage import NOVA, Stage
 
 SOON = timedelta(seconds=12)

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import time, timedelta
 
-from notifier.domain.alert import Mentioned, WhileAway
-from notifier.domain.bits import holds
-from notifier.domain.device import AppleToken, Device, Platform
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.sending import Window
-from notifier.domain.slice import PHONES, Pool
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import holds
+from notifier.domain.delivery.slice import PHONES, Pool
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.push.alert import Mentioned, WhileAway
+from notifier.domain.push.device import AppleToken, Device, Platform
+from notifier.domain.push.send_log import Window
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.quiet_hours import Hours
 from tests.flow.stage import NOVA, Stage
 
 KIM = UserId("kim")

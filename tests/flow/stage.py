@@ -8,16 +8,16 @@ from typing import Any
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
-from notifier.domain.event import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
-from notifier.domain.hold import Hold
-from notifier.domain.inbox_rows import RANGE_MEMBERS
-from notifier.domain.outcome import Outcome
-from notifier.domain.reach import ReachWord, Verdict, checked
-from notifier.domain.slice import Pool, Slice
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
+from notifier.domain.delivery.result import Outcome
+from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.push.device import Platform
+from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.dispatcher import Dispatcher
 from notifier.flow.gateway import Answer, Receipt
 from notifier.flow.inbox.versioned_ports import versioned

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device, Platform
-from notifier.domain.receipt import Receipt, Unknown
-from notifier.domain.sending import TRIES, Fate
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.receipt import Receipt, Unknown
+from notifier.domain.push.send_log import TRIES, Fate
 from notifier.ports.providers import Provider
 from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import KIM, by, heard, member, with_apple

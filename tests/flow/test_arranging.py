@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.want import Volume
+from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import Fuse, Graph, Spoilt

@@ -8,10 +8,10 @@ import pytest
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.activity import Sighting
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.mention import EventId
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.flow.attendant import Attendant
 from notifier.ports.directory import Account
 from notifier.ports.log import Logged, Record

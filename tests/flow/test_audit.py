@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import DELETED_TYPE, PROTECTED_TYPE
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.upstream.validation import DELETED_TYPE, PROTECTED_TYPE
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.audit import Audit
 from notifier.flow.page import Badge, Opened, Page
 from notifier.telemetry import Metrics

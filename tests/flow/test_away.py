@@ -5,16 +5,16 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 
 from notifier.codec.spares import spares
-from notifier.domain.alert import Mentioned, WhileAway
-from notifier.domain.audience import Tier
-from notifier.domain.burst import Burst
-from notifier.domain.lateness import STALE
-from notifier.domain.marks import Mark
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.receipt import RetryAt
-from notifier.domain.slice import Pool
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.alert import Mentioned, WhileAway
+from notifier.domain.push.catch_up import STALE
+from notifier.domain.push.receipt import RetryAt
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.quiet_hours import Hours
 from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.dispatch import CREDITS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.scheduling import CREDITS
+from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
-from notifier.domain.ledger import Account
-from notifier.domain.slice import Pool, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.flow.dispatcher import Dispatcher
 from tests.flow.stage import LYRA, NOVA, Stage
 

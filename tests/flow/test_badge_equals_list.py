@@ -3,8 +3,8 @@
 from datetime import timedelta
 from random import Random
 
-from notifier.domain.burst import RETENTION
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
 from tests.flow.stage import Stage

@@ -11,7 +11,7 @@ from redis import Redis
 from notifier.adapters.celery.application import on_redis, queue_names
 from notifier.adapters.celery.transport import BrokerKeys
 from notifier.adapters.valkey.server import ValkeyServer
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from tests.contracts.garbage import STRINGS, whole
 from tests.flow.celery_host import GATE, Host, enqueue, hosting, piece, until
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.head import VISIBLE_WITHIN
 from tests.flow.failing import Unplanned
 from tests.flow.stage import LYRA, NOVA, Stage, members_of
 from tests.flow.stalling import Stalling

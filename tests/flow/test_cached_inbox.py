@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.page import Badge

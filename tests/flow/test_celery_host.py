@@ -12,8 +12,8 @@ import pytest
 
 from notifier.adapters.celery.application import on_redis
 from notifier.adapters.valkey.server import ValkeyServer
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import Pool
 from tests.flow.celery_host import ROOT, Host, enqueue, hosting, passes_a_crowd, piece, until
 from tests.flow.celery_worker import FAILS
 from workers.watch import EXIT_CODE

@@ -2,10 +2,10 @@
 
 import pytest
 
-from notifier.domain.audience import TIERS, SetKind, Tier
-from notifier.domain.bits import count
+from notifier.domain.audience.bitmap import count
+from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.census import Census
 from tests.flow.damaged import Damaged
 from tests.flow.stage import LYRA, NOVA, Stage

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox import change_times
 from notifier.flow.inbox.change_times import LEARNED_WITHIN, ChangeTimes
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, TICK

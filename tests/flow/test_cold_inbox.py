@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
+from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NotFound
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.directory import Account
 from notifier.ports.timeline import Timeline

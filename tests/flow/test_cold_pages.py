@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox import deadline
 from notifier.flow.inbox.deadline import AT_ONCE, Crowded, NoDeadline, PageDeadline
 from notifier.flow.walk import place_of

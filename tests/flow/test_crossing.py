@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from notifier.config import Settings
+from notifier.domain.delivery.plan import SetHead
 from notifier.domain.errors import Poison
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import BurstKey, Lane, Subject, UserId
+from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.flow.router import Sizes
 from notifier.ports.pull import FRESH_FOR
 from notifier.profiles import Profile, choose

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import TIERS, Tier
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.ledger import ATTEMPTS, Fact
+from notifier.domain.delivery.result import Again
+from notifier.domain.delivery.slice import TERMS, Pool, Step
+from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
-from notifier.domain.ledger import ATTEMPTS, Fact
-from notifier.domain.outcome import Again
-from notifier.domain.slice import TERMS, Pool, Step
-from notifier.domain.subject import BurstKey
-from notifier.domain.throttle import RAMP
+from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
 from tests.flow.failing import Refusing
 from tests.flow.stage import NOVA, Stage

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.burst import Burst
-from notifier.domain.digest import GATHERED, INSIDE, named
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.marks import Mark
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.digest import GATHERED, INSIDE, named
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.digests import digests_by
 from notifier.flow.page import DigestItem, Opened, Page
 from notifier.flow.tab import Tab

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from notifier.codec import pack
+from notifier.domain.bursts.held_mention import Decision
+from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.bursts.retraction import Cause, tweet_trail
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.event import EDITED_TYPE, ERASED_TYPE
-from notifier.domain.hold import Decision
-from notifier.domain.reach import Refusal, Verdict
-from notifier.domain.retraction import Cause, tweet_trail
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.release import Release
 from notifier.ports.deadletters import DeadLetter
 from notifier.testing.memory.clock import START

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size

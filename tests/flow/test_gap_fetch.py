@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.gap_fetch import MOST_READ, NOWHERE, GapFetch, GapPage, SeqRange
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.visits import driven

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.bits import count
-from notifier.domain.breaker import Open, Terms
-from notifier.domain.device import Device, Platform, WebSubscription
-from notifier.domain.receipt import ConfigError, Receipt, RetryAt
-from notifier.domain.sending import TRIES, WORTH, Fate
-from notifier.domain.slice import HAND_BACK_AFTER, Pool, Step
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import count
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool, Step
+from notifier.domain.ids import Member
+from notifier.domain.push.circuit_breaker import Open, Terms
+from notifier.domain.push.device import Device, Platform, WebSubscription
+from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
+from notifier.domain.push.send_log import TRIES, WORTH, Fate
 from notifier.flow.breakers import Breakers
 from notifier.flow.work import Work
 from tests.flow.rings import SOON, fates, phone, rang

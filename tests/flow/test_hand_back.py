@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.domain.audience import Tier
-from notifier.domain.inbox_rows import InboxRows
-from notifier.domain.outcome import Again, Done
-from notifier.domain.slice import HAND_BACK_AFTER, Slice, Step
+from notifier.domain.audience.inbox_rows import InboxRows
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.result import Again, Done
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, Slice, Step
 from notifier.flow.delivery import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
 from notifier.testing.memory.clock import ManualClock

@@ -8,13 +8,13 @@ import pytest
 
 from notifier import topics
 from notifier.codec import pack
+from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.mention import Arrival, EventId
+from notifier.domain.bursts.moderation import MentionsAllowed, Refusal, Verdict
 from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailable
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.hold import WAITS, Decision, Hold
-from notifier.domain.mention import Arrival, EventId
-from notifier.domain.overall import OverallWish
-from notifier.domain.reach import MentionsAllowed, Refusal, Verdict
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.fate import Status
 from notifier.flow.held import as_they_stand
 from notifier.flow.release import Release

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.account import Flag
+from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.imported import AccountRow
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.import_accounts import Accounts
 from notifier.flow.importing import Import
 from notifier.ports.edges import Batch

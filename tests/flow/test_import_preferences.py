@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.imported import PreferenceRow
-from notifier.domain.overall import Overall, visible_from
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import ALWAYS, NEVER, Volume
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.account_preferences import Overall, visible_from
+from notifier.domain.users.import_rows import PreferenceRow
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.import_preferences import Preferences
 from notifier.flow.importing import Import
 from notifier.ports.edges import Batch

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.graph import Deed
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.upstream.graph_changes import Deed
+from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.import_followers import Followers
 from notifier.flow.importing import Import
 from notifier.ports.edges import Numbers, Rows

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.marks import Mark, SeenToken
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.marks import Mark, SeenToken
 from notifier.flow.page import Badge
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.graph import Deed
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import OF_WANTS, Wish
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.upstream.graph_changes import Deed
+from notifier.domain.users.subject_preferences import OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Fuse, Graph, Spoilt

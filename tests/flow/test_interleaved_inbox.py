@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.marks import Mark
 from notifier.system import Reads
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.visits import driven

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.log import Logged, Record

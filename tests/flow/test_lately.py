@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow import lately
 from notifier.flow.lately import KEPT, Lately
 from notifier.flow.page import Page

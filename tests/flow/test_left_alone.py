@@ -9,12 +9,12 @@ from typing import Any
 from notifier.cli.findings import Level
 from notifier.cli.folder_findings import left_alone_finding
 from notifier.cli.ledger import facts
-from notifier.domain.breaker import LeftAlone, Terms
-from notifier.domain.device import AppleToken, Device, Environment, Platform, WebSubscription
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.receipt import Accepted, ConfigError, RetryAt
-from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.circuit_breaker import LeftAlone, Terms
+from notifier.domain.push.device import AppleToken, Device, Environment, Platform, WebSubscription
+from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.breakers import REPORTED_EVERY, Breakers, line_of
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock

@@ -1,6 +1,6 @@
 """Words that the live bus lost: what an open page and its badge show once the hub hears again."""
 
-from notifier.domain.event import DELETED_TYPE
+from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import SetKind
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.ledger import ATTEMPTS, Fact
+from notifier.domain.delivery.result import Again
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.ledger import ATTEMPTS, Fact
-from notifier.domain.outcome import Again
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.ids import Subject, UserId
 from notifier.ports.log import Record
 from tests.flow.damaged import Damaged
 from tests.flow.stage import NOVA, Stage

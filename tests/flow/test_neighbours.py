@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.domain.burst import Burst
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import BurstKey
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import BurstKey
 from notifier.flow.neighbours import AT_FIRST, Neighbours
 from notifier.testing.memory.bursts import MemoryBursts
 from tests.unit.examples import BOB, HOUR, MINUTE, NOON, burst

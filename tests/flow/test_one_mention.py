@@ -3,14 +3,14 @@
 import pytest
 
 from notifier import topics
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.delivery.ledger import ATTEMPTS, Fact
+from notifier.domain.delivery.result import Again, Dead
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.ledger import ATTEMPTS, Fact
-from notifier.domain.marks import Mark
-from notifier.domain.outcome import Again, Dead
-from notifier.domain.reach import Refusal
-from notifier.domain.slice import Pool
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.users.marks import Mark
 from notifier.flow.gateway import Answer
 from notifier.ports.log import Record
 from notifier.testing.simulator.visits import driven

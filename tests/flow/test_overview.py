@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import State
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.domain.ledger import State
-from notifier.domain.slice import Pool
 from notifier.flow.overview import Overview, Running
 from tests.flow.failing import Refusing
 from tests.flow.stage import NOVA, Stage

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
+from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.head import Head
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.ids import Subject, UserId
 from notifier.flow.coordinator import OWN, Coordinator
 from notifier.ports.heads import Heads
 from notifier.ports.log import Logged

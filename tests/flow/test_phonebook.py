@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.device import (
+from notifier.domain.errors import LogUnavailable, StoreUnavailable
+from notifier.domain.push.device import (
     MOST_DEVICES,
     AppleToken,
     DeviceId,
@@ -14,7 +15,6 @@ from notifier.domain.device import (
     FirebaseToken,
     device_id,
 )
-from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.ports.log import Record
 from tests.flow.graph import Fuse
 from tests.flow.phones import PEOPLE, Exchange, phone

@@ -3,10 +3,10 @@
 from typing import Any
 
 from notifier.config.dead_letters import DeadLetterSettings
+from notifier.domain.delivery.ledger import ATTEMPTS, Fact
+from notifier.domain.delivery.result import Again, Dead
+from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import ATTEMPTS, Fact
-from notifier.domain.outcome import Again, Dead
-from notifier.domain.slice import Pool, Slice
 from notifier.flow.work import Work
 from tests.flow.failing import Broken, Refusing
 from tests.flow.stage import LYRA, NOVA, Stage

@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from notifier.config.push import Push
-from notifier.domain import forecast
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import count
-from notifier.domain.event import EDITED_TYPE, PROTECTED_TYPE
-from notifier.domain.mention import Event, EventId
-from notifier.domain.reach import Refusal, Verdict
-from notifier.domain.seal import Seal
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.audience.bitmap import count
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.delivery import forecast
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
 from notifier.flow.preview import Previewed
 from notifier.testing.simulator.script import Changed
 from tests.flow.stage import LYRA, NOVA, Stage

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits, from_offsets
-from notifier.domain.burst import Burst
+from notifier.domain.audience.bitmap import Bits, from_offsets
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.result import Again
+from notifier.domain.delivery.slice import TERMS, Pool, Slice, Step
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.lateness import STALE
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.marks import Mark
-from notifier.domain.outcome import Again
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.slice import TERMS, Pool, Slice, Step
-from notifier.domain.subject import BurstKey, Member, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.push.catch_up import STALE
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.work import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger

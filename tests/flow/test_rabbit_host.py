@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.slice import Pool, Step
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
 from tests.flow.celery_host import Host, enqueue, hosting, passes_a_crowd, piece, until
 

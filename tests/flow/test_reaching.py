@@ -8,11 +8,11 @@ import pytest
 
 from notifier import topics
 from notifier.codec import unpack
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.moderation import MentionsAllowed, Refusal, Verdict
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.mention import Mention
-from notifier.domain.overall import OverallWish
-from notifier.domain.reach import MentionsAllowed, Refusal, Verdict
-from notifier.domain.subject import Lane, UserId
+from notifier.domain.ids import Lane, UserId
+from notifier.domain.users.account_preferences import OverallWish
 from tests.flow.failing import Refusing
 from tests.flow.fates import counts, fate
 from tests.flow.stage import LYRA, Stage

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.domain.burst import Burst
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head
+from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
-from notifier.domain.head import Head
-from notifier.domain.ledger import Account
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import KEPT_FOR
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.reconciler import LOG_KEPT_FOR, Reconciler
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.heads import Heads

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.account import Flag
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import FirebaseToken
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import UserId
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import FirebaseToken
 from notifier.ports.sets import ShardBlob
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse, Spoilt

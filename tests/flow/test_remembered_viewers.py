@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Member, UserId
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.ids import BurstKey, Member, UserId
+from notifier.domain.users.marks import Mark
 from notifier.ports.viewer_versions import REMEMBERED_FOR
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

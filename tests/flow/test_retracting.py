@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
+from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import ERASED_TYPE, PROTECTED_TYPE
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
 from tests.flow.failing import Unswapped, Unwritten
 from tests.flow.stage import Stage
 from tests.flow.stalling import Stalling

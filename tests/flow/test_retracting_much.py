@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from notifier import topics
-from notifier.domain.burst import KEPT_MENTIONERS
-from notifier.domain.event import ERASED_TYPE
-from notifier.domain.retraction import Cause, tweet_trail
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.burst import KEPT_MENTIONERS
+from notifier.domain.bursts.retraction import Cause, tweet_trail
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow import settling
 from tests.flow.failing import Unreadable
 from tests.flow.stage import LYRA, Stage

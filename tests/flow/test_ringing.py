@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from notifier.domain.bits import count
-from notifier.domain.device import Device, DeviceId, FirebaseToken, Platform
-from notifier.domain.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.sending import TRIES, Fate
-from notifier.domain.slice import Step
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import count
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Device, DeviceId, FirebaseToken, Platform
+from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from notifier.domain.push.send_log import TRIES, Fate
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.flow.stage import Stage
 

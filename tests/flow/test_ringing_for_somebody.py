@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.audience import SetKind, Tier
-from notifier.domain.bits import from_offsets
-from notifier.domain.ledger import Account, Fact
-from notifier.domain.plan import SetHead, plan
-from notifier.domain.slice import PHONES, TERMS, Pool, Step
-from notifier.domain.subject import Subject
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.plan import SetHead, plan
+from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Step
+from notifier.domain.ids import Subject
 from notifier.flow.delivery import Delivery
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.receipt import RetryAt
-from notifier.domain.sending import TRIES, Fate, Sending, Window
-from notifier.domain.slice import Pool
-from notifier.domain.subject import UserId
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import UserId
+from notifier.domain.push.receipt import RetryAt
+from notifier.domain.push.send_log import TRIES, Fate, Sending, Window
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.quiet_hours import Hours
 from notifier.ports.push import Sent
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.flow.stage import Stage

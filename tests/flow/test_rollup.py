@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.activity import LASTS, OF_THE_ACTIVE
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, members
+from notifier.domain.audience.activity import LASTS, OF_THE_ACTIVE
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 from tests.flow.around import DAILY, HOUR, MINUTE, MONTHLY, WEEKLY, Asleep, Dying, Spoilt, Unwritable, World
 from tests.flow.failing import Refusing

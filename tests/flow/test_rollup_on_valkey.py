@@ -13,12 +13,12 @@ from notifier.adapters.redis.client import connect_async
 from notifier.adapters.sqlite import SqliteDirectory, SqliteEpochs, SqliteLeases, SqliteMemberSets, SqliteStays
 from notifier.api.noting import Noting
 from notifier.config import Settings
-from notifier.domain.activity import FOREVER
-from notifier.domain.audience import SetKind, Tier, divide
-from notifier.domain.bits import from_offsets, members
-from notifier.domain.marks import Marks
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.audience.activity import FOREVER
+from notifier.domain.audience.bitmap import from_offsets, members
+from notifier.domain.audience.tiers import SetKind, Tier, divide
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.page import Look, Opened
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob

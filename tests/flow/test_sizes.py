@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.router import SIZES_KEPT_FOR, Sizes
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.backlog import FAR, Sleeper
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.plan import Plan
-from notifier.domain.sleeper import FAR, Sleeper
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.flow.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.ledger import MemoryLedger

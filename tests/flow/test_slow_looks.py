@@ -6,7 +6,7 @@ from datetime import timedelta
 from time import monotonic
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.ports.viewer_versions import Scope, VersionLook
 

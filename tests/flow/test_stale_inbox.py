@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.burst_changes import MOST
 from notifier.ports.timeline import Timeline
 from tests.flow.inboxes import KIM, Processes, both_shown

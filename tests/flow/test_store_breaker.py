@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.store_breaker import TERMS, StoreBreaker
 from notifier.ports.burst_changes import BurstChanges
 from tests.flow.inboxes import Processes

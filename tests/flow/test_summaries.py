@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.domain.device import Device, FirebaseToken, Platform, gone
-from notifier.domain.marks import Mark
-from notifier.domain.sending import Why
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.push.device import Device, FirebaseToken, Platform, gone
+from notifier.domain.push.send_log import Why
+from notifier.domain.users.marks import Mark
 from notifier.testing.simulator.script import Changed
 from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import (

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import MOST_DEVICES
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import UserId
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import MOST_DEVICES
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from tests.flow.graph import Fuse, Spoilt

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.audience import TIERS, SetKind, ShardSets, Tier, by_activity
-from notifier.domain.bits import Bits, nobody
+from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
-from notifier.domain.subject import Lane
+from notifier.domain.ids import Lane
 from notifier.flow.census import Census
 from notifier.flow.tiering import tier_rule
 from tests.docs.pages import Page

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.overall import OverallWish
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.verification import Compared, Verification
 from notifier.ports.sets import ShardBlob
 from tests.flow.damaged import Damaged

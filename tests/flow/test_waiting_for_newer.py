@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.alert import WhileAway
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.result import Done
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.lateness import STALE
-from notifier.domain.ledger import Account
-from notifier.domain.outcome import Done
-from notifier.domain.sending import Sending, Why, Window
-from notifier.domain.slice import Pool
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.alert import WhileAway
+from notifier.domain.push.catch_up import STALE
+from notifier.domain.push.send_log import Sending, Why, Window
 from notifier.testing.simulator.script import Changed
 from tests.flow.sleeping import (
     KIM,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.audit import Audit
 from notifier.flow.page import Opened
 from notifier.flow.walk import RUN, YOUNG

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.graph import Deed
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import Kind, Subject
-from notifier.domain.want import ALWAYS, OF_WANTS, Wish
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import Kind, Subject
+from notifier.domain.upstream.graph_changes import Deed
+from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.sets import MemoryMemberSets

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox.store_breaker import TERMS
 from notifier.flow.inbox.warm_up import MOST_WAITING, WarmUp
 from tests.flow.inboxes import KIM, Processes

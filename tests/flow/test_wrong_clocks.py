@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
-from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.ids import UserId
 from notifier.flow.tab import Tab
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.simulator.visits import driven

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, cast
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.page import Page, Shown
 from notifier.ports.people import People

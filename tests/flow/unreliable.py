@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.ports.pull import SubjectLists
 from notifier.ports.viewer_versions import Scope
 from notifier.testing.memory.pull import MemoryPullIndex

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from notifier.domain.burst import Burst
-from notifier.domain.event import DELETED_TYPE, EDITED_TYPE
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.ids import Subject, UserId
+from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE
 from tests.flow.failing import Unswapped
 from tests.flow.stage import NOVA, Stage
 

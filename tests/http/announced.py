@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from notifier.domain.overall import OverallWish, OverallWord
-from notifier.domain.parting import Parting
-from notifier.domain.subject import Subject, UserId
-from notifier.domain.want import Word
+from notifier.domain.ids import Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish, OverallWord
+from notifier.domain.users.subject_preferences import Word
+from notifier.domain.users.user_blocks import Parting
 from notifier.ports.directory import Directory
 from notifier.ports.viewer_versions import EVERYBODY
 from notifier.testing.memory.people import MemoryPeople

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import Member
-from notifier.domain.throttle import Throttle
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.ids import Member
 from notifier.ports.burst_changes import Changes, Position
 from notifier.ports.log import Consumer, Logged, Record
 from notifier.testing.memory.activity import MemoryActivity

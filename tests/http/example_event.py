@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from notifier.domain.event import EVENT_TYPE
+from notifier.domain.upstream.validation import EVENT_TYPE
 from notifier.testing.memory.clock import START
 
 

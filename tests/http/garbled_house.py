@@ -32,11 +32,11 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.redis.client import Client
 from notifier.api.app import create
-from notifier.domain.activity import hour_of
-from notifier.domain.backlog import Behind
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.slice import Pool
-from notifier.domain.subject import Member
+from notifier.domain.audience.activity import hour_of
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Member
+from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.ports.chosen import Ports
 from notifier.system import Reads
 from notifier.testing.memory.clock import CountedNonces

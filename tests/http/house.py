@@ -17,14 +17,14 @@ from notifier.api.identity import Identity, issue
 from notifier.api.keys import Keys
 from notifier.api.noting import Pause
 from notifier.config import InboxLimits, Settings
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import Platform
-from notifier.domain.overall import OverallWish
-from notifier.domain.plan import SetHead
-from notifier.domain.reach import MentionsAllowed
-from notifier.domain.slice import Pool
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.moderation import MentionsAllowed
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.push.device import Platform
+from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.ports.chosen import Ports
 from notifier.ports.directory import Account

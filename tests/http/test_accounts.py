@@ -1,10 +1,10 @@
 """What is said of an account by `/v1/events`: seen in who comes first, who is there, and who is around."""
 
-from notifier.domain.activity import hour_of
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import holds
-from notifier.domain.event import CHANGED_TYPE, SEEN_TYPE
-from notifier.domain.subject import UserId
+from notifier.domain.audience.activity import hour_of
+from notifier.domain.audience.bitmap import holds
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import CHANGED_TYPE, SEEN_TYPE
 from tests.http.example_event import event
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

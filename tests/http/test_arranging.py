@@ -6,10 +6,10 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets, members
+from notifier.domain.audience.bitmap import from_offsets, members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob
 from tests.http.example_event import event

@@ -17,7 +17,7 @@ from notifier.api.keys import Keys
 from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from tests.http.example_event import event
 from tests.http.house import SECRET, SERVICE_KEY, Edge, House
 from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.event import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
+from notifier.domain.upstream.validation import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
 from tests.http.example_event import event
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

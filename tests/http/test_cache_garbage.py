@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.domain.subject import Kind
+from notifier.domain.ids import Kind
 from tests.contracts.garbage import STRINGS, whole
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.http.garbled_house import Garbler, cached_edge, garbling

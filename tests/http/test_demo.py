@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_house import COLLAPSE, HERE, visited
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

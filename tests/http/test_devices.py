@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.phones import Phones
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import members
-from notifier.domain.device import MOST_DEVICES, DeviceWord
+from notifier.domain.audience.bitmap import members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.event import CHANGED_TYPE, ERASED_TYPE
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import MOST_DEVICES, DeviceWord
+from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
 from tests.http.example_event import event
 from tests.http.house import Edge, House
 from tests.http.problems import assert_problem

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from notifier.domain.digest import Schedule
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.digest import Schedule
+from notifier.domain.users.subject_preferences import Volume
 from notifier.testing.memory.clock import START
 from tests.http.example_event import event
 from tests.http.house import Edge

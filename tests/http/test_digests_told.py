@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.hub import FRESH_FOR
 from notifier.testing.memory.clock import START
 from tests.http.listening_client import Studio, events, on_air

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from notifier.domain.event import DELETED_TYPE
+from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.http.example_event import event
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

@@ -15,7 +15,7 @@ from notifier.api.events import NEEDED
 from notifier.codec import read_events
 from notifier.codec.cloudevents import BATCH, ONE
 from notifier.domain.errors import NotifierError
-from notifier.domain.event import CHANGED_TYPE, EDITED_TYPE, EVENT_TYPE
+from notifier.domain.upstream.validation import CHANGED_TYPE, EDITED_TYPE, EVENT_TYPE
 from tests.docs.pages import Page
 from tests.http.house import House
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from httpx import Response
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.held_mention import Decision
+from notifier.domain.bursts.moderation import ReachWord, Verdict
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
-from notifier.domain.hold import Decision
-from notifier.domain.plan import SetHead
-from notifier.domain.reach import ReachWord, Verdict
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.throttle import Throttle
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.fate import LOOKED_THROUGH
 from notifier.flow.release import Release
 from notifier.testing.memory.clock import START

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from notifier.api.gathering import AT_ONCE, MOST, Gathering
+from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
-from notifier.domain.mention import EventId
 from notifier.flow.gateway import Answer, Receipt
 
 

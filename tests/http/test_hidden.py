@@ -10,10 +10,10 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import Device, FirebaseToken
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.sets import ShardBlob
 from tests.http.example_event import event
 from tests.http.house import Edge, House

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from notifier.api.hiding import AT_ONCE, Hiding
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import Cause, Retraction
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START
 
 WORD = Retraction(id=EventId("s", "1"), cause=Cause.ERASE, author=UserId("eve"), at=START)

@@ -14,7 +14,7 @@ from notifier.api.identity import issue
 from notifier.api.keys import FILE, Keys, keys_of, load_or_create
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START
 from tests.http.example_event import event
 from tests.http.house import SECRET, SERVICE_KEY, Edge

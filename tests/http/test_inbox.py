@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

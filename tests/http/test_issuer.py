@@ -16,7 +16,7 @@ from notifier.api.identity import issue
 from notifier.api.keyring import AGAIN, AWAY, FRESH
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from tests.http.house import SERVICE_KEY, Edge, House
 from tests.http.issuing import AUDIENCE, GOOD, NAME, NOW, Issuing, ed, forged, jwk, pem, rsa, signed_with_public_key
 from tests.http.problems import assert_problem

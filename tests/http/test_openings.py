@@ -13,9 +13,9 @@ import pytest
 from notifier.api.auditing import APART, ONE_IN, Auditing
 from notifier.api.noting import Noting, Pause
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.domain.marks import Marks
-from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.page import Look, Opened
 from notifier.ports.pull import Pulled, SubjectList, SubjectLists
 from notifier.telemetry import Metrics

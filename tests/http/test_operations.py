@@ -12,7 +12,7 @@ from notifier.api.ops import readiness
 from notifier.api.problems import STATUSES, problem
 from notifier.config import Settings
 from notifier.domain import errors
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.testing.memory.clock import START
 from tests.http.example_event import event

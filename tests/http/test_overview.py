@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.api.looking import Looking
-from notifier.domain.breaker import LeftAlone
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.slice import Pool
+from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.testing.memory.clock import START
 from tests.http.demo_house import visited
 from tests.http.house import Edge

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import members
+from notifier.domain.audience.bitmap import members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
 from notifier.ports.log import Record
 from notifier.testing.memory.clock import START

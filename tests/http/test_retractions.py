@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from litestar.testing import TestClient
 
-from notifier.domain.burst import Burst
-from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from notifier.domain.retraction import Retraction, erased_trail
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.retraction import Retraction, erased_trail
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from tests.http.example_event import event
 from tests.http.house import SERVICE_KEY, Edge, House
 from tests.http.listening_client import WITHIN, Studio, events, on_air

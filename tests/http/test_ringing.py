@@ -6,8 +6,15 @@ from typing import Any
 
 from notifier.api import ringing
 from notifier.api.ringing import tail
-from notifier.domain.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import (
+    Address,
+    AppleToken,
+    Device,
+    FirebaseInstallation,
+    FirebaseToken,
+    WebSubscription,
+)
 from tests.http.demo_house import Visitor, visited
 from tests.http.problems import assert_problem
 

@@ -20,7 +20,7 @@ from notifier.api.scopes import Scope
 from notifier.api.service_keys import made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.domain.event import (
+from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,

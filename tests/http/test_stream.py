@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.hub import FRESH_FOR
 from notifier.flow.live import MOST_WAITING
 from tests.http.listening_client import Ear, Studio, events, on_air

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
 from notifier.flow.live import MOST_WAITING
 from tests.http.house import SERVICE_KEY

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.hub import FRESH_FOR
 from tests.http.listening_client import Studio, events, on_air
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.flow.hub import RESTS_AFTER
 from tests.http.listening_client import Studio, events, on_air
 

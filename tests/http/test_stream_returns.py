@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from notifier.domain.subject import Member, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.ids import Member, UserId
+from notifier.domain.users.visibility import Viewer
 from notifier.testing.memory.people import MemoryPeople
 from tests.http.house import House
 from tests.http.listening_client import Studio, events, on_air

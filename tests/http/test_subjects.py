@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.subject_preferences import Volume
 from notifier.testing.memory.clock import START
 from tests.http.example_event import event
 from tests.http.house import Edge, House

@@ -4,7 +4,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from notifier.domain.event import SEEN_TYPE
+from notifier.domain.upstream.validation import SEEN_TYPE
 from tests.http.example_event import event
 from tests.http.house import Edge
 

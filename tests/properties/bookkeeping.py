@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS
-from notifier.domain.ledger import Account, Claim, Entry, Fact, account
-from notifier.domain.plan import Plan, SetHead, plan
-from notifier.domain.seal import Tally
-from notifier.domain.slice import Slice
+from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.plan import Plan, SetHead, plan
+from notifier.domain.delivery.slice import Slice
 from tests.unit.examples import NOON, burst, claim, entry, tally
 
 THROTTLES = ("t1", "t2", "t3")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 FOREVER = datetime(9998, 1, 1, tzinfo=UTC)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.marks import SETTLED_AFTER
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.hub import Hub
 from notifier.flow.live import Event, Listener, News, Stream
 from notifier.flow.page import Item

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.event import (
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.upstream.validation import (
     BLOCKED_TYPE,
     DELETED_TYPE,
     FOLLOWED_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.domain.marks import Mark, SeenToken
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.want import Volume, Wish
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.marks import Mark, SeenToken
+from notifier.domain.users.subject_preferences import Volume, Wish
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.page import Badge, Item, Page

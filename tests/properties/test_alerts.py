@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from notifier.adapters.push.apns import payload
 from notifier.adapters.push.bodies import MOST_BYTES
 from notifier.adapters.push.fcm import message
-from notifier.domain.alert import Alert, Mentioned, WhileAway, alert, summary
-from notifier.domain.graphemes import ELLIPSIS, graphemes, shortened
-from notifier.domain.phrases import ENGLISH, PHRASES, language_of
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.push.alert import Alert, Mentioned, WhileAway, alert, summary
+from notifier.domain.push.graphemes import ELLIPSIS, graphemes, shortened
+from notifier.domain.push.translations import ENGLISH, PHRASES, language_of
 from tests.unit.examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)

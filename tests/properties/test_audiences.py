@@ -7,15 +7,15 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS, SetKind, ShardSets
-from notifier.domain.bits import from_offsets, holds
-from notifier.domain.burst import Burst
-from notifier.domain.marks import Marks
-from notifier.domain.overall import Overall
-from notifier.domain.seal import seal
-from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
-from notifier.domain.visible import Viewer, visible
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.audience.bitmap import from_offsets, holds
+from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
+from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.domain.users.visibility import Viewer, visible
 from notifier.testing.oracle import Marked, Oracle, Person, Seen, Tweet
 from tests.unit.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import Tier
-from notifier.domain.backlog import Backlog, Line, Place
-from notifier.domain.dispatch import Credit, Decision, decide
-from notifier.domain.ledger import Account, Entry, Fact, account
-from notifier.domain.sleeper import FAR
-from notifier.domain.slice import Pool, Step
-from notifier.domain.throttle import Allowance
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.backlog import FAR, Backlog, Line, Place
+from notifier.domain.delivery.ledger import Account, Entry, Fact, account
+from notifier.domain.delivery.scheduling import Credit, Decision, decide
+from notifier.domain.delivery.slice import Pool, Step
+from notifier.domain.delivery.throttle import Allowance
 from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
 from tests.unit.examples import NOON, SECOND

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.bits import (
+from notifier.domain.audience.bitmap import (
     SHARD_MEMBERS,
     SUM_BYTES,
     Bits,
@@ -17,7 +17,7 @@ from notifier.domain.bits import (
     offsets,
 )
 from notifier.domain.errors import Poison
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from tests.properties.crowds import BITMAPS, PLACES
 
 

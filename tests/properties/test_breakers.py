@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.breaker import (
+from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
     Closed,

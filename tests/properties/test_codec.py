@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.codec import pack, read_events, unpack, unpack_seal
+from notifier.domain.bursts.mention import Event
+from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.errors import NotifierError, Poison
-from notifier.domain.event import checked_event
-from notifier.domain.head import Head, advance
-from notifier.domain.mention import Event
+from notifier.domain.upstream.validation import checked_event
 from tests.unit.examples import NOON, OF_NOVA, mention, numbered
 
 STORED = pack(advance(Head.fresh(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))

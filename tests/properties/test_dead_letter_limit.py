@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.dead_letter_limit import (
+from notifier.domain.delivery.dead_letter_limit import (
     DeadLetterLimit,
     LaneTally,
     LimitKind,

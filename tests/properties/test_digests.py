@@ -9,11 +9,11 @@ from zoneinfo import available_timezones
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.burst import RETENTION, Burst
-from notifier.domain.digest import Digest, Schedule, date_in, gathered
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, visible_from
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish, volumes
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, visible_from
+from notifier.domain.users.digest import Digest, Schedule, date_in, gathered
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, volumes
 from notifier.flow.audit import Audit
 from notifier.flow.page import Entry, Look, Opened
 from notifier.telemetry import Metrics

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, Credit, Decision, decide, expired, giving_way
-from notifier.domain.ledger import Account, Fact, account
-from notifier.domain.slice import Pool, Slice, Step
-from notifier.domain.throttle import UNLIMITED, Allowance
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.ledger import Account, Fact, account
+from notifier.domain.delivery.scheduling import CREDITS, Credit, Decision, decide, expired, giving_way
+from notifier.domain.delivery.slice import Pool, Slice, Step
+from notifier.domain.delivery.throttle import UNLIMITED, Allowance
 from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.unit.examples import NOON, SECOND, entry, piece, plan_of
 

@@ -8,11 +8,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.burst import RETENTION, Burst
-from notifier.domain.marks import Mark
-from notifier.domain.overall import OverallWish
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.flow.walk import place_of
 from notifier.ports.directory import Account

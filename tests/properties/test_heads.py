@@ -8,11 +8,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.burst import KEPT_MENTIONERS, Burst
-from notifier.domain.head import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped, taken_back
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import POLICIES, UserId
+from notifier.domain.bursts.burst import KEPT_MENTIONERS, Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped, taken_back
+from notifier.domain.ids import POLICIES, UserId
 from tests.unit.examples import MINUTE, NOON, OF_NOVA, mention, numbered
 
 POLICY = POLICIES[OF_NOVA.kind]

@@ -6,9 +6,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.books import books
-from notifier.domain.ledger import Fact, State, account, rank
-from notifier.domain.slice import Step
+from notifier.domain.delivery.accounting import books
+from notifier.domain.delivery.ledger import Fact, State, account, rank
+from notifier.domain.delivery.slice import Step
 from tests.properties.bookkeeping import SECONDS, THROTTLES, Files, files
 from tests.unit.examples import NOON
 

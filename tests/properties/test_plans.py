@@ -5,11 +5,11 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.plan import PUSHED_TIERS, WIDEST, SetHead, plan
-from notifier.domain.reach import Verdict
-from notifier.domain.slice import PHONES, Slice, Step
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.plan import PUSHED_TIERS, WIDEST, SetHead, plan
+from notifier.domain.delivery.slice import PHONES, Slice, Step
 from tests.unit.examples import burst
 
 COUNTS = st.lists(st.sampled_from([0, 0, 1, 700, SHARD_MEMBERS]) | st.integers(0, SHARD_MEMBERS), max_size=400)

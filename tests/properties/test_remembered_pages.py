@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from notifier.api.keys import Keys
 from notifier.api.opaque import Opaque
 from notifier.api.rendering import Renderer
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.marks import Mark
-from notifier.domain.subject import Member
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.ids import Member
+from notifier.domain.upstream.validation import DELETED_TYPE
+from notifier.domain.users.marks import Mark
 from notifier.telemetry import Hits, Metrics
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

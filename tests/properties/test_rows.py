@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import SHARD_MEMBERS, Bits, count, from_offsets, members
-from notifier.domain.inbox_rows import (
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_offsets, members
+from notifier.domain.audience.inbox_rows import (
     BITMAP_FROM,
     RANGE_BYTES,
     RANGE_MEMBERS,
@@ -18,7 +17,8 @@ from notifier.domain.inbox_rows import (
     cut,
     range_of,
 )
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.ids import BurstKey, Member
 from notifier.ports.archive import StoredRow
 from notifier.testing.rows import put_together
 from tests.properties.crowds import BITMAPS

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.codec import Facts, pack, pack_seal, unpack, unpack_seal
-from notifier.domain.audience import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
-from notifier.domain.bits import Bits, count, from_offsets, members
-from notifier.domain.burst import Burst
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import Seal, seal
-from notifier.domain.subject import Lane
+from notifier.domain.audience.bitmap import Bits, count, from_offsets, members
+from notifier.domain.audience.snapshot import Seal, seal
+from notifier.domain.audience.tiers import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import Lane
 from tests.properties.crowds import BITMAPS, CROWDS, SOME, Crowd, shard_sets
 from tests.unit.examples import EVE, burst
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.throttle import RAMP, UNLIMITED, Throttle, allowance
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, allowance
 from tests.unit.examples import HOUR, MINUTE, NOON
 
 

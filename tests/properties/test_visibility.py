@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.burst import RETENTION, Burst
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.overall import Overall
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
-from notifier.domain.visible import Viewer, denied, unread, visible
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.domain.users.visibility import Viewer, denied, unread, visible
 from tests.unit.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 NOW = NOON + RETENTION

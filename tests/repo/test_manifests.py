@@ -12,7 +12,7 @@ from notifier.cli.beats import SILENT_FOR, STARTS_WITHIN, alone
 from notifier.cli.processes import ROLES
 from notifier.cli.roster import roster
 from notifier.config import Settings, named
-from notifier.domain.slice import HAND_BACK_AFTER, Pool
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool
 from tests.docs.understood import understood
 from tests.http.house import House
 from tests.repo.manifests import BASE, COMMANDS, WORKLOADS, base, called, component, kustomization, one, workload

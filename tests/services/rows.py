@@ -17,10 +17,10 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.premade import Splicing
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, from_flags
-from notifier.domain.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
+from notifier.domain.audience.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
 

@@ -12,10 +12,10 @@ from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.inbox_rows import window_of
-from notifier.domain.mention import Mention
-from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
+from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.testing.bench.cql.bursts import Bursts, first
 from notifier.testing.bench.cql.frames import Frames
 from notifier.testing.bench.cql.history import History

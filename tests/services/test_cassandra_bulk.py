@@ -30,9 +30,9 @@ from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.migrate import FOLDER
 from notifier.adapters.cassandra.pace import BEGINS, LEAST, MOST, Pace
 from notifier.config import Settings
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member
 from notifier.testing.memory.clock import ManualClock
 from services.cassandra.node import node
 from services.engine import Engine, free_port

@@ -14,10 +14,10 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.parts import PARTS
-from notifier.domain.burst import RETENTION, Burst
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.head import Head, Sequenced
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.walk import place_of
 from notifier.ports.timeline import Place
 from notifier.testing.memory.clock import START, ManualClock

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.cassandra import CassandraDevices, Cluster
-from notifier.domain.device import KEPT, Device, DeviceWord, FirebaseToken, gone
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import KEPT, Device, DeviceWord, FirebaseToken, gone
 from notifier.testing.memory.clock import START, ManualClock
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
 

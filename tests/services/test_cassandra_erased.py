@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, Cluster
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId
-from notifier.domain.retraction import tweet_trail
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.retraction import tweet_trail
+from notifier.domain.bursts.sequencer import Sequenced
 from notifier.testing.memory.clock import ManualClock
 from tests.contracts.made import NOVA, burst, mention
 from tests.services.losing import ON_ENGINES, clock, cluster, made

@@ -16,11 +16,11 @@ from notifier.adapters.cassandra.openings import AHEAD, OpenBursts
 from notifier.adapters.cassandra.remembered import ANEW, SLOT
 from notifier.adapters.cassandra.session import PLAIN
 from notifier.codec.moments import to_ms
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import NOVA, ORION, piece, plan
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made

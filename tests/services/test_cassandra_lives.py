@@ -16,19 +16,19 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.domain.activity import FOREVER, hour_of
-from notifier.domain.audience import SetKind, Tier
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import Platform
-from notifier.domain.head import Sequenced
-from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.reach import Refusal
-from notifier.domain.sending import Sending, Window
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.stamp import stamp
-from notifier.domain.subject import BurstKey, UserId
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.activity import FOREVER, hour_of
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.fencing import stamp
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.bursts import Outcome
 from notifier.ports.deadletters import DeadLetter
 from notifier.ports.stays import Stay

@@ -14,10 +14,10 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.audit import entries
-from notifier.domain.audience import Tier
-from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.throttle import Throttle
 from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.deadletters import DeadLetter
 from notifier.telemetry import Metrics

@@ -27,14 +27,14 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.follows import CassandraFollows
 from notifier.adapters.cassandra.session import AT_ONCE
 from notifier.codec.moments import to_ms
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
-from notifier.domain.burst import RETENTION
+from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import Poison, StoreUnavailable
-from notifier.domain.follow import BlockFollows
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START, ManualClock

@@ -14,8 +14,8 @@ from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
 from notifier.adapters.cassandra.reader import AT_ONCE, Reader
+from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
-from notifier.domain.inbox_rows import SHARD_RANGES
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
 from tests.contracts.keyspace import WITHIN, patient_reader

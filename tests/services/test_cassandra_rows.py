@@ -28,12 +28,12 @@ from notifier.adapters.cassandra.premade import Premade, Splicing
 from notifier.adapters.cassandra.session import PROTOCOL
 from notifier.codec import pack_seal
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import from_offsets
-from notifier.domain.burst import RETENTION
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.inbox_rows import RANGE_BYTES, InboxRows, window_of
-from notifier.domain.seal import KEPT_FOR
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.testing.memory.clock import ManualClock
 from services.jars import missing
 from tests.contracts.made import NOVA, seal

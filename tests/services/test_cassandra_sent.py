@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from notifier.adapters.cassandra import CassandraSent, Cluster
-from notifier.domain.audience import Tier
-from notifier.domain.bits import from_offsets
-from notifier.domain.device import Platform
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.sending import Sending, Window
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
 from tests.services.losing import LOST, ON_ENGINES, Losing, cluster, made

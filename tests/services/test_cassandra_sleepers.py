@@ -9,9 +9,9 @@ import pytest
 from notifier.adapters.cassandra import CassandraLedger, CassandraSleepers, Cluster
 from notifier.adapters.cassandra.session import PLAIN
 from notifier.adapters.cassandra.sleepers import ANEW, PARTS
+from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import NOVA, plan
 from tests.services.losing import ON_ENGINES, clock, cluster, made

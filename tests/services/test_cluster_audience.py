@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from notifier import topics
 from notifier.cli import main
 from notifier.config import Settings
-from notifier.domain.event import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
-from notifier.domain.subject import Kind
+from notifier.domain.ids import Kind
+from notifier.domain.upstream.validation import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
 from notifier.flow.gateway import Answer
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile

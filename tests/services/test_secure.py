@@ -23,6 +23,7 @@ import pytest
 
 from notifier.adapters.cassandra import Access, Cluster, security
 from notifier.config import Settings
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import (
     BadSetting,
     CacheUnavailable,
@@ -32,7 +33,6 @@ from notifier.domain.errors import (
     QueueUnavailable,
     StoreUnavailable,
 )
-from notifier.domain.slice import Pool
 from notifier.ports.log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.domain.alert import WhileAway
-from notifier.domain.bits import members
-from notifier.domain.device import Platform
-from notifier.domain.sending import Why
-from notifier.domain.subject import Member, Subject
+from notifier.domain.audience.bitmap import members
+from notifier.domain.ids import Member, Subject
+from notifier.domain.push.alert import WhileAway
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Why
 from notifier.testing.simulator.courses import dies, fails, points, sleeps
 from notifier.testing.simulator.dialling import dialling, redialling
 from notifier.testing.simulator.judge import verdict

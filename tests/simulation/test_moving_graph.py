@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.domain.subject import Lane
+from notifier.domain.ids import Lane
 from notifier.testing.oracle import FOR_EVER
 from notifier.testing.simulator.courses import (
     a_crossing,

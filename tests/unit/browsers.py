@@ -8,11 +8,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from notifier.adapters.push.webpush.pair import Pair
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.vapid import Vapid
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device
-from notifier.domain.endpoint import PushServices
-from notifier.domain.receipt import Receipt
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Receipt
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser

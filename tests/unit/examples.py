@@ -3,19 +3,19 @@
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.burst import Burst
-from notifier.domain.head import Head, Numbered, advance, published
-from notifier.domain.ledger import Claim, Entry, Fact
-from notifier.domain.marks import Marks
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.plan import Plan
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import Tally
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey, Kind, Lane, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import Volume
+from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.delivery.ledger import Claim, Entry, Fact
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Viewer
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

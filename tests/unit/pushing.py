@@ -8,10 +8,10 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
-from notifier.domain.alert import Alert, alert
-from notifier.domain.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
-from notifier.domain.receipt import Receipt
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import Alert, alert
+from notifier.domain.push.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.push.receipt import Receipt
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.ports.providers import Provider
 from notifier.testing.memory.clock import ManualClock

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.activity import (
+from notifier.domain.audience.activity import (
     LASTS,
     OF_THE_ACTIVE,
     REACHES,
@@ -18,7 +18,7 @@ from notifier.domain.activity import (
     stays_until,
     turned,
 )
-from notifier.domain.audience import SetKind
+from notifier.domain.audience.tiers import SetKind
 
 KEPT = timedelta(hours=8)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)

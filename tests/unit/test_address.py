@@ -7,10 +7,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.domain import address as forms
-from notifier.domain.device import AppleToken, Environment
-from notifier.domain.endpoint import PushServices
 from notifier.domain.errors import BadDevice, ForeignDevice
+from notifier.domain.push import device_address as forms
+from notifier.domain.push.device import AppleToken, Environment
+from notifier.domain.push.device_address import PushServices
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk"
 KEY = derive_private_key(7, SECP256R1()).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.alert import alert, summary
+from notifier.domain.push.alert import alert, summary
 from tests.unit.examples import ADA, BOB, NOON, SELF_NOVA, burst
 
 

@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from notifier.domain.alert import alert
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.device import AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.domain.ledger import Account, Entry, Fact, Standing
-from notifier.domain.plan import SetHead, plan
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account, Entry, Fact, Standing
+from notifier.domain.delivery.plan import SetHead, plan
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.alert import alert
+from notifier.domain.push.device import AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
 from notifier.testing.alerted import Alerts, Promised, Rang, rang
 from notifier.testing.devices import device, platform
 from notifier.testing.finding import Finding

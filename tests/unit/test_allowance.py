@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.allowance import Allowance, Limit, seconds
+from notifier.domain.token_bucket import Allowance, Limit, seconds
 from notifier.testing.memory.clock import START
 
 LIMIT = Limit(name="reads", most=10, window=timedelta(seconds=100))

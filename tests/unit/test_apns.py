@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from notifier.domain.alert import Alert, Mentioned, alert, summary
-from notifier.domain.device import AppleToken, Device, Environment, FirebaseToken
-from notifier.domain.receipt import Accepted, ConfigError, DropToken
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.push.alert import Alert, Mentioned, alert, summary
+from notifier.domain.push.device import AppleToken, Device, Environment, FirebaseToken
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken
 from notifier.ports.http2 import Post, Reply
 from tests.unit.examples import NOON, burst
 from tests.unit.pushing import ALERT, TOPIC, Apple, apple, device, iphone, sent

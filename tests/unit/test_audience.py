@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from notifier.domain.audience import Audience, SetKind, ShardSets, Tier, divide
-from notifier.domain.bits import from_offsets, members
+from notifier.domain.audience.bitmap import from_offsets, members
+from notifier.domain.audience.tiers import Audience, SetKind, ShardSets, Tier, divide
 
 
 def live(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.backoff import FIRST, LONGEST, backoff
+from notifier.domain.timing import FIRST, LONGEST, backoff
 
 ATTEMPTS = st.integers(0, 10_000)
 CHANCES = st.floats(0, 1, exclude_max=True)

@@ -9,8 +9,8 @@ import pytest
 
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.sets import SqliteMemberSets
-from notifier.domain.audience import SetKind, Tier
-from notifier.domain.bits import nobody
+from notifier.domain.audience.bitmap import nobody
+from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.ports.sets import ShardBlob
 from notifier.testing.bench import naming
 from notifier.testing.bench.beside import Bitmaps

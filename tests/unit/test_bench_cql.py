@@ -15,8 +15,8 @@ from cassandra.query import BatchType
 from bench import __main__ as made
 from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.premade import Splicing
-from notifier.domain.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
-from notifier.domain.subject import Kind, Lane, Subject, UserId
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
+from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.log import Logged
 from notifier.pump import BATCH
 from notifier.testing.bench.cql import mentions

@@ -8,8 +8,8 @@ import numpy as np
 
 from bench.density import curves, density_plot, density_words
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, from_offsets
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, from_offsets
+from notifier.domain.ids import BurstKey
 from notifier.testing.bench.delivery import opened
 from notifier.testing.bench.density import DENSITIES, FORMER, FORMER_FROM, FormerRows, names
 from tests.unit.examples import NOON, OF_NOVA

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, from_flags
-from notifier.domain.inbox_rows import RANGE_MEMBERS, cut, window_of
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, cut, window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.testing.bench.cql.history import GROUPS, TIERS, History, Opened, cut_into, reaches
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, count
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
+from notifier.domain.audience.tiers import SetKind
 from notifier.testing.bench.peers.audience import DENSITIES, Density, sample, written
 from notifier.testing.bench.peers.contest import names
 from notifier.testing.bench.peers.figures import Rounds, figures

@@ -8,8 +8,8 @@ from socket import create_connection
 
 import pytest
 
-from notifier.domain.alert import alert
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import alert
 from notifier.testing.alerted import Rang
 from notifier.testing.bench.push import killing, night, vips
 from notifier.testing.bench.push.dropping import gone

@@ -5,7 +5,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from notifier.domain.bits import (
+from notifier.domain.audience.bitmap import (
     LISTED_BELOW,
     SHARD_MEMBERS,
     SUM_BYTES,
@@ -22,7 +22,7 @@ from notifier.domain.bits import (
     shard_of,
 )
 from notifier.domain.errors import Poison
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 
 
 def summed(form: bytes, body: bytes) -> bytes:

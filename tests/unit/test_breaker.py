@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.breaker import (
+from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
     Closed,

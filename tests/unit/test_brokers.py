@@ -3,8 +3,8 @@
 import pytest
 
 from notifier.config import Settings
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.domain.slice import Pool
 from notifier.profiles.brokers import brokers
 
 OWN = {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}": f"amqp://rabbit/{pool}" for pool in Pool}

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from notifier.domain.budget import Budget, window_over
-from notifier.domain.subject import POLICIES, Kind
+from notifier.domain.bursts.fanout_budget import Budget, window_over
+from notifier.domain.ids import POLICIES, Kind
 from tests.unit.examples import HOUR, MINUTE, NOON, SECOND
 
 POLICY = POLICIES[Kind.MENTION]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from notifier.domain.burst import KEPT_MENTIONERS, Burst, expires_at
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.bursts.burst import KEPT_MENTIONERS, Burst, expires_at
+from notifier.domain.ids import BurstKey, UserId
 from tests.unit.examples import ADA, BOB, NOON, OF_NOVA, burst, mention
 
 

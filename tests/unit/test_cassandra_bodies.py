@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra.bodies import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, Message, messages
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits, everybody, from_offsets
-from notifier.domain.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.audience.bitmap import Bits, everybody, from_offsets
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.properties.crowds import BITMAPS
 from tests.unit.examples import NOON
 

@@ -14,9 +14,9 @@ from notifier.adapters.cassandra.inboxes import NAMES, ROWS, Inboxes, Wanted
 from notifier.adapters.cassandra.reader import AT_ONCE, WAITING, Reader
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import to_ms
-from notifier.domain.audience import TIERS
-from notifier.domain.inbox_rows import InboxRow
-from notifier.domain.subject import Member
+from notifier.domain.audience.inbox_rows import InboxRow
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.ids import Member
 
 MEMBER, PLACE = Member(5), b"\x05\x00"
 BEGAN = to_ms(datetime(2026, 1, 5, tzinfo=UTC))

@@ -8,12 +8,12 @@ import pytest
 
 from notifier.codec import Told, read_events
 from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
-from notifier.domain.account import AccountChange, Flag
-from notifier.domain.activity import Sighting
+from notifier.domain.audience.account_flags import AccountChange, Flag
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.graph import Deed, GraphChange
-from notifier.domain.mention import Event, EventId
-from notifier.domain.parting import PartingChange
+from notifier.domain.upstream.graph_changes import Deed, GraphChange
+from notifier.domain.users.user_blocks import PartingChange
 from tests.unit.examples import NOON
 
 DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from notifier.codec import pack, pack_seal, unpack, unpack_seal
-from notifier.domain.audience import TIERS
-from notifier.domain.bits import from_offsets, nobody
-from notifier.domain.burst import Burst
+from notifier.domain.audience.bitmap import from_offsets, nobody
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.sequencer import Head, advance
+from notifier.domain.delivery.plan import Plan, plan
+from notifier.domain.delivery.plan import SetHead as Sizes
 from notifier.domain.errors import Poison
-from notifier.domain.event import checked_event
-from notifier.domain.head import Head, advance
-from notifier.domain.mention import Event, Mention
-from notifier.domain.plan import Plan, plan
-from notifier.domain.plan import SetHead as Sizes
-from notifier.domain.seal import Seal
+from notifier.domain.upstream.validation import checked_event
 from tests.unit.examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
 
 PARIS = ZoneInfo("Europe/Paris")

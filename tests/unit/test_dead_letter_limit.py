@@ -1,6 +1,6 @@
 """Dead-letter limit: what is counted, when a lane stops, and what a resume forgets."""
 
-from notifier.domain.dead_letter_limit import (
+from notifier.domain.delivery.dead_letter_limit import (
     LONGEST_CAUSE,
     DeadLetterLimit,
     LaneTally,

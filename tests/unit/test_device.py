@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from notifier.codec.devices import pack_device_record, pack_told, unpack_device_record, unpack_told
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.device import (
+from notifier.domain.errors import Poison
+from notifier.domain.ids import Member
+from notifier.domain.push.device import (
     MOST_DEVICES,
     Address,
     AppleToken,
@@ -28,8 +30,6 @@ from notifier.domain.device import (
     later,
     too_many,
 )
-from notifier.domain.errors import Poison
-from notifier.domain.subject import Member
 from notifier.testing.memory.clock import START
 
 ADA = Member(7)

@@ -3,12 +3,21 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.dispatch import CREDITS, GIVES_WAY, LATE, Credit, Decision, decide, expected_people, expired
-from notifier.domain.ledger import Account, Entry, Fact, account
-from notifier.domain.plan import EXPECTED_SHARE, WIDEST, Plan
-from notifier.domain.slice import PHONES, Pool, Slice, Step
-from notifier.domain.throttle import Allowance
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.delivery.ledger import Account, Entry, Fact, account
+from notifier.domain.delivery.plan import EXPECTED_SHARE, WIDEST, Plan
+from notifier.domain.delivery.scheduling import (
+    CREDITS,
+    GIVES_WAY,
+    LATE,
+    Credit,
+    Decision,
+    decide,
+    expected_people,
+    expired,
+)
+from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
+from notifier.domain.delivery.throttle import Allowance
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
 PAUSED = {Tier.P2: Allowance(rate=0.0, by="t1")}

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.ease import LEAST, STUCK, TAB, ease
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.push.rate_limit import LEAST, STUCK, TAB, ease
 from notifier.flow.easing import Easing
 from notifier.telemetry import Metrics
 from notifier.testing.memory.cache import MemoryPressure

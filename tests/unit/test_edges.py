@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.spill import SpilledEdges
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.edges import HALF, Crowds, Keys, boundary, cut, joined, keyed
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.follow_import import HALF, Crowds, Keys, boundary, cut, joined, keyed
 from notifier.domain.errors import Full
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from tests.unit.full import no_file_beyond
 
 Pair = tuple[int, int]

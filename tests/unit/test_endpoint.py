@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.endpoint import KNOWN, LONGEST, Endpoint, PushServices
 from notifier.domain.errors import BadSetting
+from notifier.domain.push.device_address import KNOWN, LONGEST, Endpoint, PushServices
 
 SERVICES = PushServices()
 NEARBY = PushServices(loopback=True, production=False)

@@ -4,9 +4,15 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent
-from notifier.domain.event import CLOCKS_MAY_DIFFER, LONGEST_ID, LONGEST_TEXT, MOST_MENTIONED, checked_event
-from notifier.domain.mention import Event
+from notifier.domain.upstream.validation import (
+    CLOCKS_MAY_DIFFER,
+    LONGEST_ID,
+    LONGEST_TEXT,
+    MOST_MENTIONED,
+    checked_event,
+)
 from tests.unit.examples import NOON, SECOND
 
 

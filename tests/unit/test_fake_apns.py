@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from notifier.domain.device import Environment
+from notifier.domain.push.device import Environment
 from notifier.ports.http2 import Post, Reply
 from notifier.testing.providers import Script, Span
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key

@@ -15,11 +15,11 @@ from notifier.adapters.push.development import KEY_ID, SUBJECT, TEAM_ID, ellipti
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web
-from notifier.domain.alert import Alert, trial
-from notifier.domain.device import AppleToken, Device, Platform
 from notifier.domain.errors import BadSetting
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.alert import Alert, trial
+from notifier.domain.push.device import AppleToken, Device, Platform
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.providers import Provider
 from notifier.profiles.providers import CONNECTIONS, credentials, providers, require_credentials
 from notifier.testing.alerted import rang

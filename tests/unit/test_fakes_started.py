@@ -7,7 +7,7 @@ import pytest
 
 from notifier.cli.fakes import Fakes
 from notifier.config import Push, Settings
-from notifier.domain.device import Platform
+from notifier.domain.push.device import Platform
 
 BY_HAND_AT = "http://127.0.0.1:9002"
 BY_HAND = {"NOTIFIER_PUSH_FCM_FAKE": BY_HAND_AT}

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.alert import Alert, Mentioned, alert, summary
-from notifier.domain.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
-from notifier.domain.receipt import Accepted, ConfigError, RetryAt
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.push.alert import Alert, Mentioned, alert, summary
+from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.ports.http2 import Post, Reply, Silence
 from tests.unit.examples import NOON, burst
 from tests.unit.pushing import ALERT, Google, android, device, google, installation, sent

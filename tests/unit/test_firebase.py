@@ -8,10 +8,10 @@ import pytest
 
 from notifier.adapters.push.fcm import message
 from notifier.adapters.push.firebase import FirebaseAdmin
-from notifier.domain.alert import Alert, summary
-from notifier.domain.device import FirebaseToken
 from notifier.domain.errors import BadSetting
-from notifier.domain.receipt import Accepted, ConfigError, RetryAt, Unknown
+from notifier.domain.push.alert import Alert, summary
+from notifier.domain.push.device import FirebaseToken
+from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.http2 import Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from tests.unit.examples import NOON, burst

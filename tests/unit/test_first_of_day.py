@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.head import Head, advance, published, restamped, taken_back
-from notifier.domain.reach import Verdict
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head, advance, published, restamped, taken_back
 from tests.unit.examples import ADA, HOUR, MINUTE, NOON, OF_NOVA, SECOND, advanced, mention, numbered
 
 FRESH = Head.fresh(OF_NOVA)

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.domain.burst import Burst
-from notifier.domain.head import CLOCKS_APART, TICK, VISIBLE_WITHIN, Head, advance, published, restamped
-from notifier.domain.mention import Mention
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import POLICIES, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import CLOCKS_APART, TICK, VISIBLE_WITHIN, Head, advance, published, restamped
+from notifier.domain.ids import POLICIES, UserId
 from tests.unit.examples import (
     ADA,
     BOB,

@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody
-from notifier.domain.errors import Poison
-from notifier.domain.inbox_rows import (
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, nobody
+from notifier.domain.audience.inbox_rows import (
     BITMAP_FROM,
     INBOX_WINDOW,
     RANGE_BYTES,
@@ -20,7 +18,9 @@ from notifier.domain.inbox_rows import (
     range_of,
     window_of,
 )
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.errors import Poison
+from notifier.domain.ids import BurstKey, Member
 from tests.unit.examples import NOON, OF_NOVA
 
 KEY = BurstKey(OF_NOVA, 1)

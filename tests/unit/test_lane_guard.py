@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import ADD_EVERY, READ_EVERY, LaneGuard, LaneGuards, stopped_lanes
 from notifier.telemetry import Metrics

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits, from_offsets, offsets
-from notifier.domain.device import Platform
-from notifier.domain.lateness import LONGEST, REACH, SOON, STALE, Lot, coming, covered, owing, pause, rings, stale
-from notifier.domain.ledger import Account, Entry, Fact, account
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import Seal
-from notifier.domain.sending import Olders, Window
-from notifier.domain.slice import PHONES, TERMS, Pool, Slice, Step
+from notifier.domain.audience.bitmap import Bits, from_offsets, offsets
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.ledger import Account, Entry, Fact, account
+from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Slice, Step
+from notifier.domain.push.catch_up import LONGEST, REACH, SOON, STALE, Lot, coming, covered, owing, pause, rings, stale
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Olders, Window
 from tests.unit.examples import HOUR, NOON, SECOND, burst, entry, piece, plan_of
 
 FCM = piece(Tier.P1, 2, step=Step.FCM)

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Entry, Fact, Standing, State, account
-from notifier.domain.slice import Step
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Entry, Fact, Standing, State, account
+from notifier.domain.delivery.slice import Step
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
 P1 = piece(Tier.P1)

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from notifier.domain.audience import Tier
-from notifier.domain.burst import Burst
-from notifier.domain.caps import Ruling
-from notifier.domain.device import Platform
-from notifier.domain.ease import LEAST
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.pace import TERMS
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.device import Platform
+from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.rate_limit import LEAST, TERMS
 from notifier.flow.capping import MOST, Capping
 from notifier.flow.easing import Easing
 from notifier.flow.pacing import ALONE, Pacing

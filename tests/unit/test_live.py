@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.burst import Burst
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.overall import Overall
-from notifier.domain.subject import Member
-from notifier.domain.visible import Viewer
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.live import MOST_WAITING, Event, Memory, Stream, sight, told
 from notifier.flow.page import Badge, Item, Look
 from tests.contracts.pull_backends import NOON, NOVA, burst

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from notifier.api.metering import MOST_KNOWN, Metering, metering
 from notifier.config import Limits
-from notifier.domain.allowance import Limit
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.token_bucket import Limit
 from notifier.telemetry import Metrics
 from notifier.testing.memory.cache import MemoryBuckets
 from notifier.testing.memory.clock import ManualClock

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.numbers import (
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.id_ranges import (
     RANGES_REMEMBERED,
     IdRange,
     RememberedRanges,
@@ -15,7 +15,7 @@ from notifier.domain.numbers import (
     numbered,
     successive,
 )
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from notifier.api.keys import Keys
 from notifier.api.opaque import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
-from notifier.domain.marks import SeenToken
-from notifier.domain.subject import LONGEST_SEQ, BurstKey
+from notifier.domain.ids import LONGEST_SEQ, BurstKey
+from notifier.domain.users.marks import SeenToken
 from notifier.ports.timeline import Place
 from tests.unit.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 

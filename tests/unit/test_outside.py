@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from notifier.domain.audience import TIERS
-from notifier.domain.bits import SHARD_MEMBERS, from_flags
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import RANGE_BYTES, InboxRow, cut
-from notifier.domain.ledger import Account
-from notifier.domain.mention import EventId
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey, Lane, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Outcome
 from notifier.testing.memory.bursts import MemoryBursts

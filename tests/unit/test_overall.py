@@ -5,12 +5,20 @@ from datetime import datetime, time, timedelta
 
 import pytest
 
-from notifier.domain.audience import SetKind
-from notifier.domain.overall import NOTHING_SAID, Asleep, Overall, OverallWish, Unwanted, spares, visible_from
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import Member
-from notifier.domain.visible import Denied, denied, pushable, pushable_awake
-from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish, combined
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import (
+    NOTHING_SAID,
+    Asleep,
+    Overall,
+    OverallWish,
+    Unwanted,
+    spares,
+    visible_from,
+)
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, combined
+from notifier.domain.users.visibility import Denied, denied, pushable, pushable_awake
 from tests.unit.examples import HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 MEMBER = Member(7)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.config.push import SLOWEST
-from notifier.domain.device import Platform
-from notifier.domain.pace import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
+from notifier.domain.push.device import Platform
+from notifier.domain.push.rate_limit import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
 from notifier.flow.pacing import ALONE
 from tests.unit.examples import MINUTE, NOON, SECOND
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.domain.mention import EventId
-from notifier.domain.parting import Half, Parting, PartingChange, Side, apart, parted, reunited
-from notifier.domain.subject import Member
-from notifier.domain.want import NEVER
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.ids import Member
+from notifier.domain.users.subject_preferences import NEVER
+from notifier.domain.users.user_blocks import Half, Parting, PartingChange, Side, apart, parted, reunited
 from tests.unit.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA
 
 LATER = NOON + timedelta(hours=1)

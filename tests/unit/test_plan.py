@@ -2,13 +2,13 @@
 
 import pytest
 
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.device import Platform
-from notifier.domain.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, narrowed, plan
-from notifier.domain.reach import Verdict
-from notifier.domain.slice import PHONES, Step
-from notifier.domain.subject import Lane
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, narrowed, plan
+from notifier.domain.delivery.slice import PHONES, Step
+from notifier.domain.ids import Lane
+from notifier.domain.push.device import Platform
 from tests.unit.examples import EVE, SELF_NOVA, burst, plan_of
 
 FULL = SetHead(total=1_526 * SHARD_MEMBERS, counts=[SHARD_MEMBERS] * 1_526)

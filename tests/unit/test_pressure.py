@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.pressure import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.backpressure import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
+from notifier.domain.delivery.slice import Pool
 
 NOBODY: Mapping[Pool, timedelta] = {}
 CALM = SLOW_STORE / 10

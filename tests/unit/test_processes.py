@@ -7,8 +7,8 @@ import pytest
 
 from notifier.cli.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
 from notifier.config import MOST_API_WORKERS, Settings
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.domain.slice import Pool
 
 
 def test_one_process_runs_per_role_by_default() -> None:

@@ -7,7 +7,7 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.domain.dead_letter_limit import DeadLetterLimit
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.deadletters import DeadLetter

@@ -7,10 +7,10 @@ import pytest
 
 from notifier.config import OF_PUSH, Settings
 from notifier.config.push import Apns, Fcm, Push, Web
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
-from notifier.domain.endpoint import KNOWN
+from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSetting
+from notifier.domain.push.device import Platform
+from notifier.domain.push.device_address import KNOWN
 
 APPLE = {"NOTIFIER_PUSH_APNS_KEY": "k.p8", "NOTIFIER_PUSH_APNS_KEY_ID": "A", "NOTIFIER_PUSH_APNS_TEAM_ID": "B"}
 

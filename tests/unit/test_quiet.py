@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from notifier.domain.quiet import NO_HOURS, Hours, known, looked_for, quiet, quiet_until
+from notifier.domain.users.quiet_hours import NO_HOURS, Hours, known, looked_for, quiet, quiet_until
 
 NIGHT = Hours(start=time(22), end=time(7))
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"

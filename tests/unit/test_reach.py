@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.errors import BadReach
-from notifier.domain.reach import (
+from notifier.domain.bursts.moderation import (
     LONGEST_REASON,
     Mentioner,
     MentionsAllowed,
@@ -16,7 +15,8 @@ from notifier.domain.reach import (
     checked,
     verdict,
 )
-from notifier.domain.subject import UserId
+from notifier.domain.errors import BadReach
+from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START
 
 WORD = ReachWord(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", who="grace", at=START)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits, from_offsets, members
-from notifier.domain.breaker import Open
-from notifier.domain.device import Device, Platform, WebSubscription
-from notifier.domain.sending import Sending, Try, Why, Window
-from notifier.domain.subject import BurstKey, Member
+from notifier.domain.audience.bitmap import Bits, from_offsets, members
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Member
+from notifier.domain.push.circuit_breaker import Open
+from notifier.domain.push.device import Device, Platform, WebSubscription
+from notifier.domain.push.send_log import Sending, Try, Why, Window
 from notifier.flow.breakers import Breakers
 from notifier.flow.calls import Call, Part
 from notifier.flow.reachable import Reachable

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.burst import KEPT_MENTIONERS, RETENTION, Burst
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.reach import Verdict
-from notifier.domain.retraction import (
+from notifier.domain.bursts.burst import KEPT_MENTIONERS, RETENTION, Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.retraction import (
     Cause,
     Change,
     Retraction,
@@ -22,7 +22,7 @@ from notifier.domain.retraction import (
     found_by,
     stands_under,
 )
-from notifier.domain.subject import BurstKey, Lane, UserId
+from notifier.domain.ids import BurstKey, Lane, UserId
 from tests.unit.examples import ADA, BOB, EVE, NOON, OF_NOVA
 
 MIDNIGHT = NOON + timedelta(hours=12)

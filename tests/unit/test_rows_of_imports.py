@@ -15,12 +15,12 @@ from notifier.adapters.tables.layout import Ignore, Layout
 from notifier.adapters.tables.objects import MOST_IGNORED
 from notifier.adapters.tables.preference import PREFERENCES
 from notifier.adapters.tables.source import form_of, opened
-from notifier.domain.account import Flag
+from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import BadImport
-from notifier.domain.imported import AccountRow, PreferenceRow
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import UserId
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.ids import UserId
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import NEVER, Volume
 
 Told = list[tuple[int, str]]
 ADA, NOVA = UserId("ada"), UserId("nova")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from notifier.domain.audience import TIERS, SetKind, ShardSets, Tier
-from notifier.domain.bits import Bits, count, from_offsets, members, nobody
-from notifier.domain.reach import Verdict
-from notifier.domain.seal import seal
-from notifier.domain.subject import Lane
+from notifier.domain.audience.bitmap import Bits, count, from_offsets, members, nobody
+from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import Lane
 from tests.unit.examples import EVE, SELF_NOVA, burst
 
 ONE = from_offsets([7])

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.device import DeviceId
-from notifier.domain.receipt import ConfigError, Receipt, RetryAt, Unknown
-from notifier.domain.sending import TRIES, WORTH, Fate, Missed, Try, in_doubt, is_over, later, missed
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import DeviceId
+from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
+from notifier.domain.push.send_log import TRIES, WORTH, Fate, Missed, Try, in_doubt, is_over, later, missed
 from tests.unit.examples import HOUR, MINUTE, NOON, SECOND
 
 NEW = Try(device=DeviceId("d"), member=Member(7), first=NOON)

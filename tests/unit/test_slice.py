@@ -2,10 +2,10 @@
 
 import pytest
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step, is_former
 from notifier.domain.errors import BadSubject
-from notifier.domain.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step, is_former
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.unit.examples import piece
 
 

@@ -13,13 +13,13 @@ from notifier.adapters.sqlite.migrate import FOLDER, migrate, pending
 from notifier.adapters.sqlite.partings import SqlitePartings, apart_in
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.codec import pack
-from notifier.domain.activity import FOREVER
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import encode, from_offsets, members
+from notifier.domain.audience.activity import FOREVER
+from notifier.domain.audience.bitmap import encode, from_offsets, members
+from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import SchemaChanged, SchemaNewer
-from notifier.domain.parting import MOST_BLOCKERS, Parting
-from notifier.domain.subject import Member, UserId
-from notifier.domain.want import ALWAYS, NEVER
+from notifier.domain.ids import Member, UserId
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, Parting
 from notifier.ports.directory import Account
 
 FIRST = "-- A table; with a comment.\nCREATE TABLE a (x TEXT DEFAULT ';');\nINSERT INTO a VALUES ('one;two');\n"

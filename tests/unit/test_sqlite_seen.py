@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.sqlite import Files, SqlitePeople
-from notifier.domain.digest import named
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
+from notifier.domain.users.digest import named
 from notifier.testing.memory.clock import START
 
 ADA, MEMBER, DAY = UserId("ada"), Member(1), timedelta(days=1)

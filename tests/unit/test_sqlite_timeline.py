@@ -15,10 +15,10 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.inbox import SqliteInbox
 from notifier.adapters.sqlite.timeline import SqliteTimeline
-from notifier.domain.audience import Tier
-from notifier.domain.bits import from_offsets
-from notifier.domain.inbox_rows import InboxRow, InboxRows, cut
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.testing.memory.clock import START
 
 LIMIT = 20

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.errors import BadSubject
-from notifier.domain.subject import POLICIES, BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import POLICIES, BurstKey, Kind, Subject, UserId
 from tests.unit.examples import MINUTE, OF_NOVA, SECOND
 
 OFF = timedelta(0)

@@ -5,9 +5,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import (
+    LONGEST,
+    RAMP,
+    RAMP_CEILING,
+    UNLIMITED,
+    Allowance,
+    Throttle,
+    allowance,
+    checked,
+)
 from notifier.domain.errors import BadThrottle
-from notifier.domain.throttle import LONGEST, RAMP, RAMP_CEILING, UNLIMITED, Allowance, Throttle, allowance, checked
 from tests.unit.examples import HOUR, NOON, SECOND
 
 END = NOON + HOUR

@@ -18,11 +18,11 @@ from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.cache import RedisPressure, RedisRecent
 from notifier.adapters.redis.client import connect
 from notifier.adapters.valkey.server import ValkeyServer
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, NoValkey, QueueUnavailable
-from notifier.domain.mention import EventId
-from notifier.domain.slice import Pool, Slice, Step
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 

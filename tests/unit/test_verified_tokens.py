@@ -5,7 +5,7 @@ import pytest
 from notifier.api import verified_tokens
 from notifier.api.tokens import Holder
 from notifier.api.verified_tokens import HOLDER_BYTES, VerifiedTokens
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.telemetry import Hits, Metrics
 from notifier.testing.memory.clock import START
 

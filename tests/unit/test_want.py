@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.domain.audience import SetKind
-from notifier.domain.subject import Member
-from notifier.domain.want import ALWAYS, NEVER, Volume, Want, Wish, spares
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, spares
 from tests.unit.examples import HOUR, NOON, OF_NOVA, burst
 
 EVERYTHING = Want(subject=OF_NOVA, member=Member(7), at=ALWAYS)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.alert import Mentioned, alert, summary
-from notifier.domain.device import AppleToken, Device
-from notifier.domain.phrases import PHRASES
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.alert import Mentioned, alert, summary
+from notifier.domain.push.device import AppleToken, Device
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
+from notifier.domain.push.translations import PHRASES
 from notifier.ports.http2 import Post, Silence
 from notifier.ports.providers import Provider
 from notifier.testing.providers.browser import Browser, Shown

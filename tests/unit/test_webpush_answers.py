@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.answers import receipt_of
 from notifier.adapters.push.webpush.standing import ORIGINS, Standing
-from notifier.domain.device import MOST_DEVICES
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.device import MOST_DEVICES
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 from tests.unit.examples import NOON, SECOND
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from notifier.adapters.push.webpush.guard import Blocked, guarded, is_public
-from notifier.domain.endpoint import PushServices
+from notifier.domain.push.device_address import PushServices
 
 SERVICES = PushServices()
 NEARBY = PushServices(loopback=True, production=False)

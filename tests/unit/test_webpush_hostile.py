@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from notifier.adapters.push.webpush.guard import guarded
-from notifier.domain.device import Device, WebSubscription
-from notifier.domain.endpoint import PushServices
-from notifier.domain.receipt import Accepted, DropToken, RetryAt
+from notifier.domain.push.device import Device, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Accepted, DropToken, RetryAt
 from tests.unit.browsers import Connecting, World, device
 from tests.unit.examples import NOON
 

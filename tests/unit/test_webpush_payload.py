@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD
 from notifier.adapters.push.webpush.payload import MOST, STEP, Content, content, topic
-from notifier.domain.alert import Mentioned, alert
-from notifier.domain.phrases import PHRASES
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.push.alert import Mentioned, alert
+from notifier.domain.push.translations import PHRASES
 from tests.unit.examples import ADA, BOB, burst
 
 ALERT = alert(burst(mentioners=(ADA, BOB)))

@@ -6,10 +6,10 @@ import msgspec
 
 from notifier.codec import pack, unpack
 from notifier.codec.sendings import pack_intent, pack_outcome, unpack_window
-from notifier.domain.bits import count, decode, encode, from_offsets
-from notifier.domain.device import DeviceId
-from notifier.domain.sending import Fate, Missed, Try, Window
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import count, decode, encode, from_offsets
+from notifier.domain.ids import Member
+from notifier.domain.push.device import DeviceId
+from notifier.domain.push.send_log import Fate, Missed, Try, Window
 from tests.unit.examples import HOUR, NOON
 
 TRIED = Try(device=DeviceId("d1"), member=Member(7), first=NOON, away=3)

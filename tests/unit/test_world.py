@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.address import web
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, count, from_flags, offsets
-from notifier.domain.device import KEPT, AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_flags, offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.push.device import KEPT, AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
+from notifier.domain.push.device_address import web
 from notifier.testing.crowd import Crowd
 from notifier.testing.devices import LOCALES, device, platform
 from notifier.testing.load import Advance, Load, steps

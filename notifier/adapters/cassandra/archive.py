@@ -10,12 +10,12 @@ from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec import unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import SHARD_RANGES, window_of
-from notifier.domain.ledger import Account
-from notifier.domain.plan import Plan
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger

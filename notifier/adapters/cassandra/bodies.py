@@ -7,7 +7,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import to_ms
-from notifier.domain.inbox_rows import InboxRows, window_of
+from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 PARTITIONS = 10
 """In a message; from 11 on the node warns, as shipped. Each row is in a partition of its own."""

@@ -11,9 +11,9 @@ from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.timeline import bursts_of
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, joined
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.burst_changes import CLOCKS_DIFFER, MOST, Changes, Position
 from notifier.ports.clock import Clock, Nonces
 

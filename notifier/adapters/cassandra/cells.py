@@ -8,10 +8,10 @@ from typing import Any
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Slice, is_former
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Entry, Fact
-from notifier.domain.slice import Slice, is_former
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 
 TOGETHER = 100
 """Of a burst in one round: some 20 kB."""

@@ -6,9 +6,9 @@ from datetime import datetime
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import to_ms
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Claim
-from notifier.domain.slice import Slice
 
 _FIRST = statement("first_claim")
 _NEXT = statement("next_claim")

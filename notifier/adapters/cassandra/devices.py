@@ -10,7 +10,7 @@ from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, batches
 from notifier.codec.devices import pack_told, unpack_told
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import (
+from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,
     Bits,
@@ -20,8 +20,8 @@ from notifier.domain.bits import (
     nobody,
     spans,
 )
-from notifier.domain.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
+from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
 from notifier.ports.clock import Clock
 
 WORDS = 512

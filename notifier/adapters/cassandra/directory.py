@@ -10,10 +10,10 @@ from notifier.adapters.cassandra.numbers import Numbers
 from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.together import batches, together
 from notifier.codec import pack, unpack
-from notifier.domain.bits import block_of, shard_of
+from notifier.domain.audience.bitmap import block_of, shard_of
+from notifier.domain.audience.id_ranges import IdRange, bucket_of, in_ranges, named_in_ranges, numbered, require_own
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.numbers import IdRange, bucket_of, in_ranges, named_in_ranges, numbered, require_own
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 
 ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"

@@ -7,9 +7,9 @@ from typing import Any
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, batches
 from notifier.adapters.cassandra.twofold import ROWS, put_by_subject
-from notifier.domain.account import Flag, Flagged, Place, flying
-from notifier.domain.bits import Bits, shard_of
-from notifier.domain.subject import Member
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, shard_of
+from notifier.domain.ids import Member
 
 # The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
 # which is the one that sets the flag.

@@ -8,10 +8,10 @@ from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.twofold import put_by_subject, put_twofold
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
-from notifier.domain.subject import Member, Subject
+from notifier.domain.ids import Member, Subject
 from notifier.ports.follows import Pair
 
 # The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,

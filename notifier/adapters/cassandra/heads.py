@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.codec import pack, unpack
+from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.head import Head
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 
 _LOAD = "SELECT blob FROM heads WHERE subject = ?"
 _STORED = "SELECT version, nonce FROM heads WHERE subject = ?"

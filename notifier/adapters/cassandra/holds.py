@@ -12,10 +12,10 @@ from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec import pack, unpack
 from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
-from notifier.domain.mention import Event, EventId
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
 
 _PUT = statement("put_hold")

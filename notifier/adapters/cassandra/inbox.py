@@ -7,8 +7,8 @@ from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.cassandra.lives import seconds_until
 from notifier.adapters.cassandra.session import Cluster
-from notifier.domain.burst import expires_at
-from notifier.domain.inbox_rows import InboxRows
+from notifier.domain.audience.inbox_rows import InboxRows
+from notifier.domain.bursts.burst import expires_at
 from notifier.ports.clock import Clock
 
 

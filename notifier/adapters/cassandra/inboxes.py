@@ -8,9 +8,9 @@ from typing import Any
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.inbox_rows import InboxRow, range_of
-from notifier.domain.subject import BurstKey, Member, Subject
+from notifier.domain.audience.inbox_rows import InboxRow, range_of
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.ids import BurstKey, Member, Subject
 from notifier.ports.timeline import Place
 
 NAMES = 16

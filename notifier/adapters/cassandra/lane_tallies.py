@@ -6,7 +6,7 @@ from datetime import datetime
 from notifier.adapters.cassandra.audit import record
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.codec import pack, unpack
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
 
 _READ = "SELECT blob FROM lane_tallies WHERE lane = ?"

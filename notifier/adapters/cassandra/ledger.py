@@ -10,11 +10,11 @@ from notifier.adapters.cassandra.openings import OpenBursts
 from notifier.adapters.cassandra.session import PLAIN, SERIAL, Cluster
 from notifier.codec import pack, unpack
 from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.delivery.ledger import Account, Claim, Entry, account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import is_former
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ledger import Account, Claim, Entry, account
-from notifier.domain.plan import Plan
-from notifier.domain.slice import is_former
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
 
 _PLAN = "INSERT INTO plans (subject, seq, blob) VALUES (?, ?, ?) IF NOT EXISTS USING TTL ?"

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.burst import RETENTION
+from notifier.domain.bursts.burst import RETENTION
 
 KEPT = RETENTION + timedelta(days=1)
 """Of what must not end before its burst does."""

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import batches
 from notifier.codec.moments import to_ms
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.ports.timeline import Place
 
 SUBJECTS_AT_ONCE = 128

@@ -5,7 +5,7 @@ from threading import Lock
 
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.domain.errors import NumberTaken
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.ports.directory import LEASED
 
 _FREE = "SELECT free FROM numbers WHERE book = ?"

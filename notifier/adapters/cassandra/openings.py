@@ -10,10 +10,10 @@ from notifier.adapters.cassandra.parts import hour_of
 from notifier.adapters.cassandra.remembered import LISTED_FOR, SLOT, Remembered
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import to_ms, to_us
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.plan import Plan
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.plan import Plan
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
 
 _ADD_SLOT = "INSERT INTO open_slots (hour, slot) VALUES (?, ?)"

@@ -11,10 +11,10 @@ from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, together
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.overalls import Told, overall_of, said
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits, shard_of
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWord, overall_sets
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import Bits, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
 
 # The moment is the write timestamp: what was said last of a thing stands, in whatever order the words come.
 _WRITE = "INSERT INTO preferences (shard, member, thing, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"

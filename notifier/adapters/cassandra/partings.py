@@ -8,9 +8,9 @@ from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import batches
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import block_of, shard_of
-from notifier.domain.parting import Apart, Half, Parting, apart, owners
-from notifier.domain.subject import Member, Subject, UserId
+from notifier.domain.audience.bitmap import block_of, shard_of
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
 
 NAMES = 100
 """That are asked for in one question, of a partition: a node warns of many more."""

@@ -2,8 +2,8 @@
 
 from zlib import crc32
 
-from notifier.domain.mention import EventId
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.ids import Subject, UserId
 
 RUN = 1_024
 """Bursts of a subject in one partition of `bursts`."""

@@ -14,17 +14,17 @@ from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.account import Flag
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
-from notifier.domain.burst import expires_at
-from notifier.domain.follow import LEFT
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import RememberedRanges, bucket_of, numbered
-from notifier.domain.overall import visible_from
-from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import volumes
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.id_ranges import RememberedRanges, bucket_of, numbered
+from notifier.domain.bursts.burst import expires_at
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import visible_from
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import volumes
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.clock import Clock
 from notifier.ports.people import Facts
 

@@ -6,10 +6,10 @@ from notifier.adapters.cassandra.overalls import OF_ONE, overall_by
 from notifier.adapters.cassandra.overalls import written as overall_written
 from notifier.adapters.cassandra.reader import Reader
 from notifier.adapters.cassandra.wants import OF_MEMBER, wants_of, written
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
-from notifier.domain.overall import Overall, OverallWord
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want, Word
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.account_preferences import Overall, OverallWord
+from notifier.domain.users.subject_preferences import Want, Word
 
 
 class CassandraPreferences:

@@ -8,8 +8,8 @@ from notifier.adapters.cassandra.parts import PARTS, part_of_user
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.reach import ReachWord, told
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.moderation import ReachWord, told
+from notifier.domain.ids import UserId
 
 # The moment is the write timestamp: what was said last stands, in whatever order the words come.
 _SAY = "INSERT INTO reaches (part, user, word) VALUES (?, ?, ?) USING TIMESTAMP ?"

@@ -10,8 +10,8 @@ from notifier.adapters.cassandra.parts import PARTS, hour_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.burst import RETENTION, Burst
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
 from notifier.ports.timeline import Place
 

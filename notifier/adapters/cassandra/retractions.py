@@ -11,11 +11,11 @@ from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import Row, batches
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.retraction import Retraction, Trail, found_by
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.retractions import Place
 
 PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"

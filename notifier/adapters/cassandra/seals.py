@@ -13,11 +13,11 @@ from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import Row
 from notifier.codec import Facts, pack, unpack
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.bits import Bits, decode, encode, nobody
+from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
+from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.seal import KEPT_FOR, Part, Seal, Tally
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
 
 ROUND = 64

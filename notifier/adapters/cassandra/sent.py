@@ -8,11 +8,11 @@ from typing import TypeVar
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import TOGETHER, together
 from notifier.codec.sendings import pack_intent, pack_outcome, unpack_window
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
+from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.sending import Sending, Window
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 
 RUN = 64
 """Shards whose windows of a provider and tier are one partition, and are written by one round of Paxos: a worker has as

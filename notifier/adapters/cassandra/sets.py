@@ -11,11 +11,11 @@ from notifier.adapters.cassandra.parts import neighbours_of
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, batches
 from notifier.adapters.cassandra.twofold import put_all
-from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
-from notifier.domain.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.stamp import Stamp
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
+from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.sets import ShardBlob
 
 BLOBS = 256

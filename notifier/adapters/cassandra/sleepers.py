@@ -9,8 +9,8 @@ from notifier.adapters.cassandra.parts import part_of_subject
 from notifier.adapters.cassandra.remembered import LATE, LISTED_FOR
 from notifier.adapters.cassandra.session import Cluster
 from notifier.codec.moments import from_ms, to_ms, to_us
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
 
 SLOT = 900_000

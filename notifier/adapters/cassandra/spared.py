@@ -12,12 +12,12 @@ from notifier.adapters.cassandra.together import Row
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.overalls import spared
 from notifier.codec.spares import spares
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
-from notifier.domain.burst import Burst
-from notifier.domain.follow import LEFT
-from notifier.domain.subject import Kind, Member, Subject
-from notifier.domain.want import NEVER, Volume
-from notifier.domain.want import spares as refuses
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Member, Subject
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.domain.users.subject_preferences import spares as refuses
 from notifier.ports.push import Spare
 
 _MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"

@@ -6,10 +6,10 @@ from datetime import timedelta
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row, batches
 from notifier.adapters.cassandra.twofold import put_all
-from notifier.domain.activity import FOREVER, hour_of
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits, decode, encode, joined
-from notifier.domain.stamp import Stamp
+from notifier.domain.audience.activity import FOREVER, hour_of
+from notifier.domain.audience.bitmap import Bits, decode, encode, joined
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.fencing import Stamp
 from notifier.ports.clock import Clock
 from notifier.ports.stays import Stay
 

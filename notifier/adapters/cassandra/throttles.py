@@ -9,10 +9,10 @@ from notifier.adapters.cassandra.lives import seconds_until
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.adapters.cassandra.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.burst import RETENTION
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.throttle import Throttle
 from notifier.ports.clock import Clock
 
 _FIRST = statement("first_throttle")

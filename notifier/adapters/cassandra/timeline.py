@@ -12,9 +12,9 @@ from notifier.adapters.cassandra.parts import run_of
 from notifier.adapters.cassandra.reader import Reader
 from notifier.codec import unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import RETENTION, Burst
-from notifier.domain.inbox_rows import InboxRow, window_of
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.audience.inbox_rows import InboxRow, window_of
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.clock import Clock
 from notifier.ports.timeline import Place
 

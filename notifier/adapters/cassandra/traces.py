@@ -11,8 +11,8 @@ from notifier.adapters.cassandra.parts import PARTS, part_of_event
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row
 from notifier.codec import pack
-from notifier.domain.hold import WAITS, Hold
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import WAITS, Hold
+from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
 from notifier.ports.deadletters import DeadLetter
 

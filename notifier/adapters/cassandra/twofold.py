@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import TOGETHER, Row, batches, together
-from notifier.domain.bits import SHARD_BLOCKS
+from notifier.domain.audience.bitmap import SHARD_BLOCKS
 from notifier.domain.errors import StoreUnavailable
 
 ROWS = 4_096

@@ -8,10 +8,10 @@ from notifier.adapters.cassandra.session import Cluster
 from notifier.adapters.cassandra.together import Row
 from notifier.adapters.cassandra.twofold import put_twofold
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, shard_of
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Volume, Want, Word, standing, wanting
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.subject_preferences import BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair
 
 # The moment is the write timestamp of what the word is about: what was said last of it stands, in whatever order they

@@ -15,8 +15,8 @@ from kombu.transport import redis
 
 from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTransport
 from notifier.config.urls import split
-from notifier.domain.dispatch import CREDITS
-from notifier.domain.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
+from notifier.domain.delivery.scheduling import CREDITS
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
 from notifier.telemetry import Metrics
 
 DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}

@@ -3,8 +3,8 @@
 from kombu.exceptions import KombuError
 
 from notifier.adapters.celery.application import ANSWER_WITHIN, application
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import Pool
 
 
 def knock(broker: str, pool: Pool) -> None:

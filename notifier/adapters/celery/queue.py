@@ -20,8 +20,8 @@ from notifier.adapters.celery.breaker import Breaker
 from notifier.adapters.celery.confirmed import Confirmed
 from notifier.adapters.celery.transport import TASK
 from notifier.config.urls import split
+from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
-from notifier.domain.slice import Pool, Slice
 from notifier.telemetry import Metrics
 
 T = TypeVar("T")

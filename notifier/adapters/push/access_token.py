@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from notifier.adapters.push import answers
 from notifier.adapters.push.service_account import ServiceAccount
 from notifier.adapters.push.waiting import Chance, as_asked, in_a_while
-from notifier.domain.receipt import ConfigError, Receipt, RetryAt
+from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Post, Reply, Silence, Transport
 

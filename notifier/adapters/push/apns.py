@@ -12,10 +12,10 @@ from notifier.adapters.push.letters import Letter, Outcome, outcomes
 from notifier.adapters.push.provider_token import ProviderTokens
 from notifier.adapters.push.suspects import Suspects
 from notifier.adapters.push.waiting import Chance, of_silence
-from notifier.domain.alert import Alert
-from notifier.domain.device import AppleToken, Device, DeviceId, Environment
-from notifier.domain.phrases import language_of
-from notifier.domain.receipt import DropToken, Receipt
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import AppleToken, Device, DeviceId, Environment
+from notifier.domain.push.receipt import DropToken, Receipt
+from notifier.domain.push.translations import language_of
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Reply, Silence, Transport
 

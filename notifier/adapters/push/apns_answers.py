@@ -9,7 +9,7 @@ from typing import Any
 
 from notifier.adapters.push import answers
 from notifier.adapters.push.waiting import as_asked, in_a_while
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 
 EXPIRED = "ExpiredProviderToken"

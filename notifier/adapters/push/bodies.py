@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from notifier.domain.graphemes import shortened
+from notifier.domain.push.graphemes import shortened
 
 MOST_BYTES = 4_096
 """Of Apple's payload, and of what Google counts of a message: keys and values, less than all of it."""

@@ -11,10 +11,10 @@ from notifier.adapters.push.fcm_answers import is_unauthenticated, receipt_of
 from notifier.adapters.push.letters import Letter, Outcome, outcomes
 from notifier.adapters.push.service_account import ServiceAccount
 from notifier.adapters.push.waiting import Chance, of_silence
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device, FirebaseInstallation, FirebaseToken
-from notifier.domain.phrases import language_of
-from notifier.domain.receipt import Receipt
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
+from notifier.domain.push.receipt import Receipt
+from notifier.domain.push.translations import language_of
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Reply, Silence, Transport
 

@@ -31,7 +31,7 @@ from notifier.adapters.push.fcm import ORIGIN
 from notifier.adapters.push.firebase_grants import Asking, Refused
 from notifier.adapters.push.service_account import ServiceAccount
 from notifier.adapters.push.waiting import Chance
-from notifier.domain.receipt import Receipt
+from notifier.domain.push.receipt import Receipt
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Post, Reply, Silence
 

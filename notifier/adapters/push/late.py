@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from notifier.adapters.push.letters import Outcome
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device
 from notifier.domain.errors import BadSetting
-from notifier.domain.receipt import ConfigError
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import ConfigError
 from notifier.ports.providers import Provider
 
 Make = Callable[[ExitStack], Provider]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
-from notifier.domain.device import Device
-from notifier.domain.receipt import Receipt
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import Receipt
 from notifier.ports.http2 import Post, Reply, Silence, Transport
 
 

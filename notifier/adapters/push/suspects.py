@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.device import Device, DeviceId
-from notifier.domain.receipt import Accepted, DropToken, Receipt
+from notifier.domain.push.device import Device, DeviceId
+from notifier.domain.push.receipt import Accepted, DropToken, Receipt
 
 YOUNG = timedelta(hours=1)
 """What is wrong from the beginning (the other environment's, another app's, a hostile one's) is found out by the first

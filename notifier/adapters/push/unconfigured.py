@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from notifier.adapters.push.letters import Outcome
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device
-from notifier.domain.receipt import ConfigError
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from notifier.domain.backoff import backoff
-from notifier.domain.receipt import Receipt, RetryAt, Unknown
+from notifier.domain.push.receipt import Receipt, RetryAt, Unknown
+from notifier.domain.timing import backoff
 from notifier.ports.http2 import Silence
 
 Chance = Callable[[], float]

@@ -11,8 +11,8 @@ from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.adapters.redis.values import Value
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
+from notifier.domain.ids import Member
 from notifier.ports.activity import KEPT
 
 NEIGHBOURS = 16

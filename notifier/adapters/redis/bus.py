@@ -9,7 +9,7 @@ from notifier.adapters.redis.calls import Command, ask
 from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.viewer_versions import news_entry
 from notifier.codec import pack
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.ports.bus import Marked, Missed, Word
 
 CHANNEL = "live"

@@ -10,10 +10,10 @@ from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.adapters.redis.values import Value
 from notifier.codec import pack, unpack
-from notifier.domain.backlog import Behind
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison
-from notifier.domain.mention import EventId
-from notifier.domain.slice import Pool
 
 REMEMBERED = timedelta(hours=24)
 """An upstream that repeats an event does so within minutes; after that the store's dedupe answers, a little slower."""

@@ -15,7 +15,7 @@ from struct import unpack
 from zlib import crc32
 
 from notifier.adapters.redis.keys import Kind
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.ports.pull import FRESH_FOR
 
 PARTS = 32

@@ -11,9 +11,9 @@ from notifier.adapters.redis.checksum import unwrap_fields, wrap
 from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.layout import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
 from notifier.adapters.redis.scripts import CHECKSUM, Script
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Nonces
 
 MOST_OWED = 10_000

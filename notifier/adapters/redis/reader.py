@@ -9,7 +9,7 @@ from notifier.adapters.redis.calls import Command, ask_async, discard
 from notifier.adapters.redis.checksum import unwrap_fields
 from notifier.adapters.redis.client import AsyncClient
 from notifier.adapters.redis.layout import AS_OF, SINCE, Listed, by_part, fresh, key, moment, proven_since, read_list
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
 from notifier.ports.pull import Pulled, SubjectList, SubjectLists
 from notifier.ports.timeline import Place

@@ -16,9 +16,9 @@ from notifier.adapters.redis.exchange import exchange
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.bus import Missed
 from notifier.ports.viewer_versions import (
     CHANGE_LASTS,

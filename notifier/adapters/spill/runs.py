@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.edges import HALF, Keys, boundary, joined
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.follow_import import HALF, Keys, boundary, joined
 from notifier.domain.errors import Full
 
 KEY = np.dtype("<u8")

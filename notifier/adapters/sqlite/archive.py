@@ -9,12 +9,12 @@ from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import unpack, unpack_seal
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import InboxRow, window_of
-from notifier.domain.ledger import Account
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.audience.inbox_rows import InboxRow, window_of
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.archive import StoredRow
 
 PAGE = 256

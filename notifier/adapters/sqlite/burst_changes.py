@@ -8,8 +8,8 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.burst_changes import MOST, Changes, Position
 
 KEPT = 50_000

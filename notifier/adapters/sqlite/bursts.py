@@ -9,11 +9,11 @@ from notifier.adapters.sqlite.retractions import CHANGE, PUT_TRAIL, change, trai
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import pack, unpack
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId
-from notifier.domain.reach import Refusal
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
 from notifier.ports.timeline import Place
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
-from notifier.domain.ledger import Claim
-from notifier.domain.slice import Slice
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.delivery.slice import Slice
 
 _CLAIM = statement("claim")
 _EXTEND = statement("extend_claim")

@@ -8,8 +8,8 @@ from functools import partial
 from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.numbers import IdRange, in_ranges, named_in_ranges, numbered, require_own
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.id_ranges import IdRange, in_ranges, named_in_ranges, numbered, require_own
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 
 _ACCOUNTS = "SELECT user, member, account FROM users WHERE user IN (SELECT value FROM json_each(?))"

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.domain.account import Flag, Flagged, Place, flying
-from notifier.domain.bits import Bits, shard_of
-from notifier.domain.subject import Member
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, shard_of
+from notifier.domain.ids import Member
 
 BATCH = 4_096
 """In a transaction: an import of any size lets others in."""

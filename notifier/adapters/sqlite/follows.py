@@ -7,9 +7,9 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, Bits
-from notifier.domain.follow import BlockFollows, Follow, FollowRow, Place, followers, stands
-from notifier.domain.subject import Subject
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
+from notifier.domain.ids import Subject
 from notifier.ports.follows import Pair
 
 BLOCKS, WORDS = 256, 4_096

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.head import Head
-from notifier.domain.subject import Subject
+from notifier.domain.bursts.sequencer import Head
+from notifier.domain.ids import Subject
 
 _LOAD = "SELECT blob FROM heads WHERE subject IN (SELECT value FROM json_each(?))"
 _UNPUBLISHED = "SELECT subject FROM heads WHERE published = 0 ORDER BY subject LIMIT ?"

@@ -8,9 +8,9 @@ from notifier.adapters.sqlite.audit import record
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.hold import KNOWN, WAITS, Decision, Hold
-from notifier.domain.mention import Event, EventId
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
 
 PAGE = 500

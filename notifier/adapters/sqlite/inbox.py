@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.sweep import Sweep
 from notifier.codec.moments import to_ms
-from notifier.domain.inbox_rows import InboxRows, window_of
+from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 SHARDS_AT_ONCE = 16
 """In one transaction, of 512 rows at most: some milliseconds, so that a tier in a hurry gets its turn soon."""

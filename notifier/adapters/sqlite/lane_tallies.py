@@ -8,7 +8,7 @@ from datetime import datetime
 from notifier.adapters.sqlite.audit import record
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import pack, unpack
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 
 _READ = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
 _PUT = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"

@@ -10,11 +10,11 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import pack, unpack
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.ledger import Account, Claim, Entry, Fact, account
-from notifier.domain.plan import Plan
-from notifier.domain.slice import Slice, Step, is_former
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice, Step, is_former
+from notifier.domain.ids import BurstKey, Subject
 
 CHUNK = 256
 """Bursts in one look: some ten milliseconds, so that no long read holds back the clean-up of the write-ahead log."""

@@ -12,10 +12,10 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
 from notifier.codec.overalls import Told, overall_of, said
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWord, overall_sets
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
 
 _WRITE = statement("prefer")
 _OF_RANGE = "SELECT member, thing, value, at FROM preferences WHERE member BETWEEN ? AND ? ORDER BY member, thing"

@@ -8,8 +8,8 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.parting import Apart, Half, Parting, apart, owners
-from notifier.domain.subject import Member, Subject, UserId
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
 
 BATCH = 4_096
 """Pairs in a transaction, so that many of them let others in."""

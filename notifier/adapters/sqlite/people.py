@@ -12,16 +12,16 @@ from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.wants import wants_of
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.account import Flag
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
-from notifier.domain.follow import LEFT
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import RememberedRanges
-from notifier.domain.overall import visible_from
-from notifier.domain.parting import MOST_BLOCKERS, parted, reunited
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import volumes
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.id_ranges import RememberedRanges
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import visible_from
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import volumes
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.people import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"

@@ -6,9 +6,9 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.overalls import SqliteOveralls, overall_in
 from notifier.adapters.sqlite.reader import Reader, Writer
 from notifier.adapters.sqlite.wants import SqliteWants, wants_of
-from notifier.domain.overall import Overall, OverallWord
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import Want, Word
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.account_preferences import Overall, OverallWord
+from notifier.domain.users.subject_preferences import Want, Word
 
 
 class SqlitePreferences:

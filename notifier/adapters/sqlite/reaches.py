@@ -7,8 +7,8 @@ from notifier.adapters.sqlite.audit import record
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.reach import ReachWord, Verdict, told
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.moderation import ReachWord, Verdict, told
+from notifier.domain.ids import UserId
 
 _SAY = statement("say_reach")
 _LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"

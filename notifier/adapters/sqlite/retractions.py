@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec import pack, unpack
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.retraction import Retraction, Trail, found_by
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.retractions import Place
 
 AT_ONCE = 500

@@ -8,11 +8,11 @@ from datetime import timedelta
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec.moments import to_ms
 from notifier.codec.sendings import pack_intent, pack_outcome, unpack_window
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
-from notifier.domain.seal import KEPT_FOR
-from notifier.domain.sending import Sending, Window
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.clock import Clock
 
 KEPT = KEPT_FOR + timedelta(days=1)

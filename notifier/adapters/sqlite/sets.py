@@ -10,11 +10,11 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.directory import accounts_of
 from notifier.adapters.sqlite.statements import statement
-from notifier.domain.audience import SetKind, ShardSets
-from notifier.domain.bits import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
-from notifier.domain.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.stamp import Stamp
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of
+from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.sets import ShardBlob
 
 BATCH = 256

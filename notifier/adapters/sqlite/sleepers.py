@@ -6,8 +6,8 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.ids import BurstKey, Subject
 
 _LAY = statement("lay_sleeper")
 _CLOSE = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"

@@ -11,11 +11,11 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.codec.overalls import spared
 from notifier.codec.spares import spares
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.follow import LEFT
-from notifier.domain.subject import Kind, Member, Subject
-from notifier.domain.want import NEVER, Volume
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Member, Subject
+from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.push import Spare
 
 _SPARED = statement("spared")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 
 _QUERIES = Path(__file__).parent / "queries"
 

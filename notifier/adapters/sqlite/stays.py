@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits, decode, encode, joined
-from notifier.domain.stamp import Stamp
+from notifier.domain.audience.bitmap import Bits, decode, encode, joined
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.fencing import Stamp
 from notifier.ports.stays import Stay
 
 BATCH = 256

@@ -5,9 +5,9 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import RETENTION
-from notifier.domain.inbox_rows import window_of
-from notifier.domain.seal import KEPT_FOR
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.bursts.burst import RETENTION
 
 RANGES_AT_ONCE = 256
 """Looked at in one go: about 2 ms."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from notifier.adapters.sqlite.audit import record
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
 
 _COLUMNS = "id, tier, rate, reason, who, starts_at, ends_at"
 _PUT = f"INSERT OR REPLACE INTO throttles ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"

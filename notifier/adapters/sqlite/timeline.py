@@ -12,11 +12,11 @@ from notifier.adapters.sqlite.reader import Reader
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.bits import shard_of
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import InboxRow, range_of, window_of
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
+from notifier.domain.audience.bitmap import shard_of
+from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.timeline import Place
 
 LAST = (1 << 63) - 1

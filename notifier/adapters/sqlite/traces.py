@@ -9,8 +9,8 @@ from notifier.adapters.sqlite.deadletters import Stored, letter_of
 from notifier.adapters.sqlite.holds import COLUMNS as HOLD
 from notifier.adapters.sqlite.holds import hold_of
 from notifier.codec import pack
-from notifier.domain.hold import Hold
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.ids import UserId
 from notifier.ports.deadletters import DeadLetter
 
 AT_ONCE = 500

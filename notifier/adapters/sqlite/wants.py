@@ -7,10 +7,10 @@ from notifier.adapters.sqlite.batches import batches
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import from_ms, to_ms
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, Bits
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.subject_preferences import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
 from notifier.ports.wants import Pair
 
 BATCH = 4_096

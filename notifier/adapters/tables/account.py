@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from notifier.adapters.tables.layout import Found, Layout, Reject, fault_of, plain
 from notifier.adapters.tables.values import Unfit, each, flag
-from notifier.domain.account import Flag
-from notifier.domain.imported import AccountRow
-from notifier.domain.subject import UserId
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.ids import UserId
+from notifier.domain.users.import_rows import AccountRow
 from notifier.ports.edges import Batch
 
 USER = "user"

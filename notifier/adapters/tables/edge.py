@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from notifier.adapters.tables.layout import Found, Layout, Quick, Reject, Unreadable, fault_of, plain
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.edges import Numbers, Rows
 
 COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"

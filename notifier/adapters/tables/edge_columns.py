@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from notifier.adapters.tables.edge import COLUMNS, HIMSELF
 from notifier.adapters.tables.layout import Reject
-from notifier.domain.event import LONGEST_ID
-from notifier.domain.numbers import HIGHEST
+from notifier.domain.audience.id_ranges import HIGHEST
+from notifier.domain.upstream.validation import LONGEST_ID
 from notifier.ports.edges import Numbers, Rows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from notifier.domain.event import LONGEST_ID, fault
+from notifier.domain.upstream.validation import LONGEST_ID, fault
 
 T_co = TypeVar("T_co", covariant=True)
 

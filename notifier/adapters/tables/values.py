@@ -5,8 +5,8 @@ from datetime import UTC, datetime, time
 from typing import TypeVar
 
 from notifier.adapters.tables.layout import Found, Reject, Unreadable
-from notifier.domain.quiet import Hours, known
-from notifier.domain.want import ALWAYS, NEVER
+from notifier.domain.users.quiet_hours import Hours, known
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
 from notifier.flow.walk import RUN, place_of

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.subject import Subject
+from notifier.domain.ids import Subject
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
 
 MOST_SUBJECTS = 50_000

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.marks import SETTLED_AFTER, Mark, SeenToken
-from notifier.domain.subject import BurstKey
-from notifier.domain.visible import unread
+from notifier.domain.ids import BurstKey
+from notifier.domain.users.marks import SETTLED_AFTER, Mark, SeenToken
+from notifier.domain.users.visibility import unread
 from notifier.flow.listing import Listing
 from notifier.flow.page import BADGE_MOST, Entry, Look, Page
 from notifier.flow.walk import place_of

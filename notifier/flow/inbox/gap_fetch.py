@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from notifier.domain.burst import RETENTION
+from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import ALWAYS
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.page import Entry, Item, Look
 from notifier.flow.walk import BEFORE_ALL, place_of
 from notifier.ports.clock import Clock

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.burst import Burst, expires_at
+from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
-from notifier.domain.marks import Mark, SeenToken
-from notifier.domain.subject import BurstKey, Kind, UserId
+from notifier.domain.ids import BurstKey, Kind, UserId
+from notifier.domain.users.marks import Mark, SeenToken
 from notifier.flow.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.deadline import Crowded, Deadline

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.deadline import Timer
 from notifier.ports.viewer_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from notifier.codec import pack, unpack
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.evaluation import seen_token
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.page import Badge, Look, Page, Shown

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.breaker import CLOSED, Breaker, Closed, Failed, Succeeded, Terms, asked, told
+from notifier.domain.push.circuit_breaker import CLOSED, Breaker, Closed, Failed, Succeeded, Terms, asked, told
 
 TERMS = Terms(failures=5, rest=timedelta(seconds=1), successes=1)
 """One slow answer is no reason to show others a partial page."""

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.head import VISIBLE_WITHIN
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews

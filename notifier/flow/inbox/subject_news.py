@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Subject
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.walk import BEFORE_ALL
 
 KEPT_PLACES = 128

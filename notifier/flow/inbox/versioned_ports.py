@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits
-from notifier.domain.follow import BlockFollows, Follow, Place
-from notifier.domain.marks import Mark
-from notifier.domain.numbers import IdRange
-from notifier.domain.overall import Overall, OverallWord
-from notifier.domain.parting import Parting
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import BlockMute, Want, Word
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, Place
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import Overall, OverallWord
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import BlockMute, Want, Word
+from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.chosen import Ports
 from notifier.ports.directory import Account, Directory

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.marks import Marks
-from notifier.domain.subject import Member, Subject, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.ids import Member, Subject, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
 from notifier.flow.page import Badge, Page

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
-from notifier.domain.subject import Member, UserId
+from notifier.domain.ids import Member, UserId
 from notifier.flow.inbox.looks import Looks
 from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for, viewer_scopes
 from notifier.ports.clock import Clock, Nonces

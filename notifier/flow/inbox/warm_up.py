@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from notifier.domain.errors import NotifierError
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
 from notifier.telemetry import Metrics
 

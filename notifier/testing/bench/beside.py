@@ -10,8 +10,8 @@ from pathlib import Path
 from notifier.adapters.redis import connect
 from notifier.adapters.valkey import ValkeyServer
 from notifier.config import Settings
-from notifier.domain.audience import SetKind, Tier, divide
-from notifier.domain.bits import count, encode
+from notifier.domain.audience.bitmap import count, encode
+from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.flow.delivery import SHARDS_AT_ONCE
 from notifier.ports.sets import MemberSets, ShardBlob
 from notifier.profiles import choose

@@ -25,17 +25,17 @@ from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.wants import SqliteWants
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.dead_letter_limit import DeadLetterLimit
-from notifier.domain.inbox_rows import InboxRows, cut, window_of
-from notifier.domain.ledger import Claim
-from notifier.domain.outcome import Done
-from notifier.domain.plan import plan
-from notifier.domain.reach import Verdict
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey, Lane, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.inbox_rows import InboxRows, cut, window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.delivery.plan import plan
+from notifier.domain.delivery.result import Done
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.flow.delivery import Delivery
 from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.mending import MendedSets

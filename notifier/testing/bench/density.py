@@ -13,11 +13,11 @@ import numpy as np
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.moments import to_ms
-from notifier.domain.audience import Tier
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
-from notifier.domain.burst import Burst
-from notifier.domain.inbox_rows import window_of
-from notifier.domain.slice import Slice
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.slice import Slice
 from notifier.testing.bench.delivery import Bed
 from notifier.testing.bench.densities import Lively
 from notifier.testing.bench.lean import LeanWriter

@@ -21,9 +21,9 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.tables.edge import EDGES
 from notifier.adapters.tables.source import form_of, opened
 from notifier.config import Settings
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import ALWAYS
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.import_followers import Followers
 from notifier.flow.importing import Import
 from notifier.profiles import choose

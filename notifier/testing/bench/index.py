@@ -12,9 +12,9 @@ from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer
-from notifier.domain.burst import Burst
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import BurstKey, Lane, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.flow.reconciler import REBUILT_FROM, pages
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.testing.bench.rounds import Figure, Spread, median_at_most, seconds

@@ -8,9 +8,9 @@ from pathlib import Path
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.codec import unpack
-from notifier.domain.audience import TIERS, Tier
-from notifier.domain.mention import Event, EventId, Mention
-from notifier.domain.subject import Subject, UserId
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.ids import Subject, UserId
 from notifier.testing import latency
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.bench.stage import Stage, staged

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notifier.domain.audience import TIERS, SetKind, Tier
-from notifier.domain.bits import SHARD_BLOCKS, Bits, count
-from notifier.domain.follow import BlockFollows
-from notifier.domain.ledger import Account
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, count
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.audience.tiers import TIERS, SetKind, Tier
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.directory import Account as Enrolled
 from notifier.ports.sets import ShardBlob
 from notifier.testing import latency

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.moments import to_ms
-from notifier.domain.inbox_rows import SHARD_RANGES, InboxRows, window_of
+from notifier.domain.audience.inbox_rows import SHARD_RANGES, InboxRows, window_of
 
 _INSERT = "INSERT INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 

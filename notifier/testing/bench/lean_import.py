@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.moments import to_ms
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
-from notifier.domain.edges import HALF, Crowds, Keys, cut, keyed
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import ALWAYS
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
+from notifier.domain.audience.follow_import import HALF, Crowds, Keys, cut, keyed
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.subject_preferences import ALWAYS
 
 _USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, x'', 0)"
 _MEMBER = "INSERT INTO members (member, user) VALUES (?, ?)"

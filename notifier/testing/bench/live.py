@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.bus import LiveReader
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import allow_files

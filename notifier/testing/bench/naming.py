@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from notifier.config import Settings
-from notifier.domain.numbers import IdRange
-from notifier.domain.subject import UserId
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.ids import UserId
 from notifier.ports.directory import Directory
 from notifier.profiles import choose
 from notifier.testing.bench.fanout import Parts

@@ -13,11 +13,11 @@ from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
 from notifier.api.noting import GATHERED_FOR, Noting
-from notifier.domain.activity import hour_of
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.marks import Marks
-from notifier.domain.subject import Member, UserId
-from notifier.domain.visible import Viewer
+from notifier.domain.audience.activity import hour_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.ids import Member, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Viewer
 from notifier.flow.page import Look, Opened
 from notifier.ports.activity import KEPT
 from notifier.telemetry import Metrics

@@ -10,9 +10,9 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.ledger import SqliteLedger
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.plan import SetHead, plan
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.delivery.plan import SetHead, plan
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.testing.bench.delivery import opened
 from notifier.testing.bench.machine import forget_peak, peak_mb, resident_mb
 from notifier.testing.bench.rounds import Figure, Spread, seconds, worst_at_most

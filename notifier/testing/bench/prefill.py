@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.inbox_rows import RANGE_BYTES, SHARD_RANGES
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, SHARD_RANGES
 
 ROWS = 96
 """In each range."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.testing.bench.rounds import Figure, worst_at_most
 from notifier.testing.bench.stage import Stage, staged
 from notifier.testing.browser.installed import chromium

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.slice import Slice, Step
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey
 from notifier.testing.bench.delivery import Bed, opened
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import resident_mb

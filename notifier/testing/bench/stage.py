@@ -12,11 +12,11 @@ from pathlib import Path
 from notifier import topics
 from notifier.api.identity import issue, keys_of
 from notifier.config import Settings
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import Unavailable
-from notifier.domain.ledger import Account, Standing
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.chosen import Ports
 from notifier.ports.people import People
 from notifier.profiles import Profile, choose

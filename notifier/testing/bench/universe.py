@@ -9,11 +9,11 @@ from pathlib import Path
 
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
-from notifier.domain.audience import TIERS, ShardSets
-from notifier.domain.burst import Burst
-from notifier.domain.plan import plan
-from notifier.domain.seal import seal
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.tiers import TIERS, ShardSets
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.plan import plan
+from notifier.domain.ids import BurstKey
 from notifier.flow.delivery import SHARDS_AT_ONCE
 from notifier.ports.sets import MemberSets
 from notifier.profiles import choose

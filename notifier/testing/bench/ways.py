@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.adapters.redis.client import Client
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
 
 PAGE = 100_000

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum, auto
 from functools import partial
 
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.viewer_versions import CHANGE_LASTS, Scope
 from notifier.testing.interleavings.orders import Threads, Work, orders
 from notifier.testing.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of

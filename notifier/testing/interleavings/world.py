@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.burst import Burst
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import NotFound
-from notifier.domain.head import Head
-from notifier.domain.marks import SeenToken
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import BurstKey, Kind, Lane, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
+from notifier.domain.users.marks import SeenToken
 from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import Invalidation

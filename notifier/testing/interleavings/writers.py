@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from notifier.domain.bits import BLOCK_BYTES
+from notifier.domain.audience.bitmap import BLOCK_BYTES
+from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.follow import LEFT, BlockFollows, Follow
-from notifier.domain.marks import Mark
-from notifier.domain.parting import Parting
-from notifier.domain.want import ALWAYS, NEVER, Want, Wish
+from notifier.domain.users.marks import Mark
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Want, Wish
+from notifier.domain.users.user_blocks import Parting
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedPartings
 from notifier.ports.directory import Account
 from notifier.testing.interleavings.world import (

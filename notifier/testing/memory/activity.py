@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.bits import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes, shard_of
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes, shard_of
+from notifier.domain.ids import Member
 from notifier.ports.clock import Clock
 
 

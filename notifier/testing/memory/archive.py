@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from notifier.domain.burst import Burst
-from notifier.domain.ledger import Account
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey
 from notifier.ports.archive import StoredRow
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.inbox import MemoryInbox

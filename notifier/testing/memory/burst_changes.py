@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.burst_changes import MOST, Changes, Position
 from notifier.testing.memory.bursts import MemoryBursts
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
 from notifier.ports.timeline import Place
 

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.backlog import Behind
-from notifier.domain.mention import EventId
-from notifier.domain.slice import Pool
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.slice import Pool
 from notifier.ports.clock import Clock
 
 REMEMBERED = timedelta(hours=24)

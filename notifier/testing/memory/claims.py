@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.domain.ledger import Claim
-from notifier.domain.slice import Slice
-from notifier.domain.subject import BurstKey
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.delivery.slice import Slice
+from notifier.domain.ids import BurstKey
 
 
 class MemoryClaims:

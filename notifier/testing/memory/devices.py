@@ -7,9 +7,9 @@ from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, shard_of
-from notifier.domain.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, shard_of
+from notifier.domain.ids import Member
+from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
 from notifier.ports.clock import Clock
 
 

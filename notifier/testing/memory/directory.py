@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from threading import Lock
 
-from notifier.domain.numbers import IdRange, numbered, require_own
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.id_ranges import IdRange, numbered, require_own
+from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 
 

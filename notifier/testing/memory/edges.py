@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.edges import Keys, joined
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.follow_import import Keys, joined
 
 
 class MemoryEdges:

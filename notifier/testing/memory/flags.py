@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from notifier.domain.account import Flag, Flagged, Place, flying
-from notifier.domain.bits import Bits, shard_of
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, shard_of
 
 
 @dataclass(slots=True)

@@ -2,9 +2,17 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from notifier.domain.bits import BLOCK_MEMBERS, SHARD_BLOCKS, SHARD_MEMBERS, Bits, block_of, from_offsets, shard_of
-from notifier.domain.follow import LEFT, BlockFollows, Follow, Place
-from notifier.domain.subject import Member, Subject
+from notifier.domain.audience.bitmap import (
+    BLOCK_MEMBERS,
+    SHARD_BLOCKS,
+    SHARD_MEMBERS,
+    Bits,
+    block_of,
+    from_offsets,
+    shard_of,
+)
+from notifier.domain.audience.follows import LEFT, BlockFollows, Follow, Place
+from notifier.domain.ids import Member, Subject
 from notifier.ports.follows import Pair
 from notifier.testing.memory.people import MemoryPeople
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.domain.hold import WAITS, Decision, Hold
-from notifier.domain.mention import EventId
+from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.mention import EventId
 from notifier.ports.clock import Clock
 
 

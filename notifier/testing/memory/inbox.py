@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from notifier.domain.audience import Tier
-from notifier.domain.burst import RETENTION
-from notifier.domain.inbox_rows import InboxRow, InboxRows, window_of
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.seals import MemorySeals
 
 Partition = tuple[int, int]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from notifier.domain.dead_letter_limit import LaneStop, LaneTally, resumed
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resumed
 
 
 class MemoryLaneTallies:

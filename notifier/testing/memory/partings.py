@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from notifier.domain.parting import Parting
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.users.user_blocks import Parting
 from notifier.testing.memory.people import MemoryPeople
 
 

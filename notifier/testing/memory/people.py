@@ -6,16 +6,26 @@ from dataclasses import replace
 from datetime import datetime
 
 from notifier.codec.overalls import said
-from notifier.domain.account import Flag
-from notifier.domain.bits import BLOCK_MEMBERS, block_of, holds, shard_of
-from notifier.domain.follow import LEFT, BlockFollows, Place
-from notifier.domain.marks import Mark, Marks
-from notifier.domain.numbers import numbered
-from notifier.domain.overall import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
-from notifier.domain.parting import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
-from notifier.domain.subject import BurstKey, Member, Subject, UserId
-from notifier.domain.visible import Viewer
-from notifier.domain.want import ALWAYS, NEVER, BlockMute, Volume, Want, Wish, Word, standing, volumes
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of, holds, shard_of
+from notifier.domain.audience.follows import LEFT, BlockFollows, Place
+from notifier.domain.audience.id_ranges import numbered
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    NEVER,
+    BlockMute,
+    Volume,
+    Want,
+    Wish,
+    Word,
+    standing,
+    volumes,
+)
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
+from notifier.domain.users.visibility import Viewer
 from notifier.ports.directory import Directory
 from notifier.ports.flags import Flags
 from notifier.ports.people import Facts

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device, DeviceId
-from notifier.domain.receipt import Accepted, Receipt, RetryAt, Unknown
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device, DeviceId
+from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.ports.clock import Clock
 
 SOON = timedelta(seconds=10)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from notifier.domain.slice import Pool, Slice
+from notifier.domain.delivery.slice import Pool, Slice
 
 
 @dataclass(slots=True)

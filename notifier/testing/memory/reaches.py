@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from notifier.domain.reach import ReachWord
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.moderation import ReachWord
+from notifier.domain.ids import UserId
 
 
 class MemoryReaches:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
-from notifier.domain.mention import Mention
-from notifier.domain.retraction import Retraction, Trail, found_by
-from notifier.domain.subject import BurstKey
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.ids import BurstKey
 from notifier.ports.retractions import Place
 from notifier.testing.memory.bursts import MemoryBursts
 

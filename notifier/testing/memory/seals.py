@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import Bits
-from notifier.domain.seal import KEPT_FOR, Part, Seal, Tally
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
 
 

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from notifier.domain.device import Platform
-from notifier.domain.sending import Sending, Window
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.device import Platform
+from notifier.domain.push.send_log import Sending, Window
 
 
 class MemorySent:

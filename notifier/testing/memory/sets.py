@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from notifier.domain.audience import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
-from notifier.domain.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.stamp import Stamp
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, nobody, shard_of
+from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.directory import Directory
 from notifier.ports.sets import ShardBlob
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from notifier.domain.sleeper import Sleeper
-from notifier.domain.subject import BurstKey
+from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.ids import BurstKey
 from notifier.testing.memory.ledger import MemoryLedger
 
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from itertools import chain
 
 from notifier.codec.spares import spares
-from notifier.domain.bits import shard_of
-from notifier.domain.burst import Burst
-from notifier.domain.overall import Asleep
-from notifier.domain.visible import pushable_awake
+from notifier.domain.audience.bitmap import shard_of
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.users.account_preferences import Asleep
+from notifier.domain.users.visibility import pushable_awake
 from notifier.ports.push import Spare
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.people import MemoryPeople

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import Bits, joined
-from notifier.domain.stamp import Stamp
+from notifier.domain.audience.bitmap import Bits, joined
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.fencing import Stamp
 from notifier.ports.stays import Stay
 
 Name = tuple[SetKind, int, int]

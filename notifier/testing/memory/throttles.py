@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.domain.throttle import Throttle
+from notifier.domain.delivery.throttle import Throttle
 
 
 class MemoryThrottles:

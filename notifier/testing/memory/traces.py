@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from notifier.domain.hold import Hold
-from notifier.domain.subject import UserId
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.ids import UserId
 from notifier.ports.deadletters import DeadLetter
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.holds import MemoryHolds

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
 from notifier.ports.viewer_versions import (
     CHANGE_LASTS,

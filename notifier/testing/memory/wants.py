@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_BLOCKS, Bits, shard_of
-from notifier.domain.overall import Overall, OverallWord, overall_sets
-from notifier.domain.subject import Member, Subject
-from notifier.domain.want import BlockMute, Want, Word, wanting
+from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, Subject
+from notifier.domain.users.account_preferences import Overall, OverallWord, overall_sets
+from notifier.domain.users.subject_preferences import BlockMute, Want, Word, wanting
 from notifier.ports.wants import Pair
 from notifier.testing.memory.people import MemoryPeople
 

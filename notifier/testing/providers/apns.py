@@ -13,7 +13,7 @@ from hashlib import blake2s
 from typing import Any
 from uuid import UUID
 
-from notifier.domain.device import Environment
+from notifier.domain.push.device import Environment
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Post, Reply
 from notifier.testing.providers.bearers import Bearers

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.domain.device import WebSubscription
+from notifier.domain.push.device import WebSubscription
 from notifier.testing.providers.aes128gcm import decrypted
 
 

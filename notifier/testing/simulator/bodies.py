@@ -2,7 +2,7 @@
 
 import json
 
-from notifier.domain.event import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
+from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
 from notifier.testing.simulator.script import TakenBack, Tweeted
 
 TEXT = "hello"

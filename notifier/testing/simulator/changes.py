@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
-from notifier.domain.event import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
-from notifier.domain.graph import Deed, GraphChange, GraphRecord
-from notifier.domain.overall import OverallWish, OverallWord
-from notifier.domain.parting import PartingChange
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import Kind, Subject, UserId
-from notifier.domain.want import ALWAYS, NEVER, Volume, Wish, Word
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecord
+from notifier.domain.upstream.validation import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.users.account_preferences import OverallWish, OverallWord
+from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wish, Word
+from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.gateway import Answer, Gateway
 from notifier.ports.directory import Directory
 from notifier.testing.oracle import FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
+from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import Full, Unavailable
-from notifier.domain.reach import ReachWord, Verdict, checked
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
 from notifier.flow.release import Release
 from notifier.ports.chosen import Ports
 from notifier.system import System

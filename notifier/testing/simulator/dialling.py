@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.device import Device, DeviceRecord, FirebaseToken, device_id
-from notifier.domain.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.subject import UserId
+from notifier.domain.ids import UserId
+from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, device_id
+from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.directory import Directory
 from notifier.testing.oracle import Phoned

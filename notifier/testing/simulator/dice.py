@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.testing.simulator.dialling import ANSWERS, DEVICES, OWNERS
 from notifier.testing.simulator.handsets import ALL
 from notifier.testing.simulator.scene import AUTHORS, VIEWERS

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from notifier import topics
-from notifier.domain.burst import Burst
-from notifier.domain.head import Sequenced
-from notifier.domain.subject import BurstKey
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
 from notifier.ports.log import Record
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from notifier.domain.device import (
+from notifier.domain.ids import Member
+from notifier.domain.push.device import (
     Address,
     AppleToken,
     Device,
@@ -13,7 +14,6 @@ from notifier.domain.device import (
     WebSubscription,
     gone,
 )
-from notifier.domain.subject import Member
 from notifier.testing.oracle import Person
 
 ONE = (Platform.FCM,)

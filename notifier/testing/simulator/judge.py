@@ -7,16 +7,16 @@ from datetime import timedelta
 from itertools import chain, product
 
 from notifier import topics
-from notifier.domain.audience import TIERS, SetKind
-from notifier.domain.bits import members, nobody, shard_of
-from notifier.domain.books import books
-from notifier.domain.inbox_rows import RANGE_MEMBERS
-from notifier.domain.ledger import Account, Fact
-from notifier.domain.overall import OF_OVERALLS
-from notifier.domain.seal import Seal
-from notifier.domain.slice import Step
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.want import OF_WANTS
+from notifier.domain.audience.bitmap import members, nobody, shard_of
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS, SetKind
+from notifier.domain.delivery.accounting import books
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.users.account_preferences import OF_OVERALLS
+from notifier.domain.users.subject_preferences import OF_WANTS
 from notifier.flow.tab import Tab
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.domain.burst import Burst
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
 from notifier.ports.pull import PullIndex
 from notifier.testing.simulator.ground import Ground
 

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.alert import Alert, WhileAway
-from notifier.domain.audience import Tier
-from notifier.domain.bits import holds, shard_of
-from notifier.domain.device import Device
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Claim
+from notifier.domain.delivery.slice import PHONES, Slice
 from notifier.domain.errors import Unavailable
-from notifier.domain.ledger import Claim
-from notifier.domain.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.sending import Fate, Window
-from notifier.domain.slice import PHONES, Slice
-from notifier.domain.subject import BurstKey
+from notifier.domain.ids import BurstKey
+from notifier.domain.push.alert import Alert, WhileAway
+from notifier.domain.push.device import Device
+from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
+from notifier.domain.push.send_log import Fate, Window
 from notifier.ports.ledger import Claims
 from notifier.testing.memory.phones import MemoryPhones
 from notifier.testing.oracle import Marked

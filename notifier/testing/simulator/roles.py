@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads

@@ -8,10 +8,10 @@ from itertools import chain, combinations, product
 from notifier import topics
 from notifier.codec import unpack
 from notifier.codec.devices import unpack_device_record
-from notifier.domain.activity import OF_THE_ACTIVE
-from notifier.domain.bits import holds, shard_of
-from notifier.domain.graph import GraphRecord
-from notifier.domain.subject import Member
+from notifier.domain.audience.activity import OF_THE_ACTIVE
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.ids import Member
+from notifier.domain.upstream.graph_changes import GraphRecord
 from notifier.ports.directory import Directory
 from notifier.ports.log import Record
 from notifier.testing.oracle import Person, Phoned, Saying, Told

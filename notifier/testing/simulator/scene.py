@@ -5,14 +5,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from notifier.domain.activity import FOREVER
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_offsets, shard_of
-from notifier.domain.device import Platform
-from notifier.domain.overall import OverallWish
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.want import Volume
+from notifier.domain.audience.activity import FOREVER
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.push.device import Platform
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.directory import Account
 from notifier.ports.log import Record
 from notifier.ports.sets import ShardBlob

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from greenlet import getcurrent, greenlet
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.process import Ended, Process, Thread
 from notifier.testing.simulator.script import (

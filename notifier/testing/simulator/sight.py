@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from notifier.domain.burst import Burst
-from notifier.domain.subject import BurstKey, Lane
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Lane
 from notifier.testing.oracle import Key, Marked, Oracle, Seen, Tweet
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import Scene

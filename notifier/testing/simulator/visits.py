@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from notifier.domain.errors import NotFound, Unavailable
-from notifier.domain.marks import Mark
-from notifier.domain.subject import BurstKey, UserId
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.page import Badge, Item, Page
 from notifier.testing.oracle import Key, Marked, Oracle

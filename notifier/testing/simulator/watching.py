@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from notifier.domain.audience import SetKind, ShardSets
-from notifier.domain.bits import members
-from notifier.domain.plan import SetHead
-from notifier.domain.seal import Seal
-from notifier.domain.subject import BurstKey, Subject, UserId
+from notifier.domain.audience.bitmap import members
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.seals import Seals
 from notifier.ports.sets import MemberSets
 from notifier.testing.oracle import DORMANT, SHARD, SUPPRESSED, Division, Oracle, Person, Seen

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.domain.mention import Mention
-from notifier.domain.retraction import Retraction
-from notifier.domain.subject import Kind
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.retraction import Retraction
+from notifier.domain.ids import Kind
 from notifier.ports.log import Record
 from notifier.testing.oracle import Withdrawn
 from notifier.testing.simulator.ground import Ground

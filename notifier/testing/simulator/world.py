@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from notifier.config import Settings
-from notifier.domain.activity import hour_of
-from notifier.domain.audience import Tier
+from notifier.domain.audience.activity import hour_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.retraction import Retraction
+from notifier.domain.delivery.slice import PHONES, Pool
+from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Full, Unavailable
-from notifier.domain.retraction import Retraction
-from notifier.domain.slice import PHONES, Pool
-from notifier.domain.throttle import Throttle
 from notifier.flow.gateway import Answer, Gateway
 from notifier.flow.page import Opened as Shown
 from notifier.flow.tab import unwatched

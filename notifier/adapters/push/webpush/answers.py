@@ -10,7 +10,7 @@ from datetime import datetime
 from notifier.adapters.push.answers import read
 from notifier.adapters.push.waiting import as_asked, in_a_while
 from notifier.adapters.push.webpush.standing import Standing
-from notifier.domain.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 
 BAD_TOKEN: Mapping[str, str] = {

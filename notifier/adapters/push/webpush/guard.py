@@ -7,7 +7,7 @@ check and the connection in which a name could come to mean something else.
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from notifier.domain.endpoint import LOOPBACK, PushServices
+from notifier.domain.push.device_address import LOOPBACK, PushServices
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host and port to IP addresses. Raises OSError."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from hashlib import blake2s
 
 from notifier.adapters.push.bodies import fitting
-from notifier.domain.alert import Alert
+from notifier.domain.push.alert import Alert
 
 STEP = 512
 """Bytes. Contents are filled up to a multiple: a push service, and whoever watches the line, sees that an alert is an

@@ -13,11 +13,11 @@ from notifier.adapters.push.webpush.pair import Pair
 from notifier.adapters.push.webpush.payload import Content, content, topic
 from notifier.adapters.push.webpush.standing import Standing
 from notifier.adapters.push.webpush.vapid import Vapid
-from notifier.domain.alert import Alert
-from notifier.domain.device import Device, WebSubscription
-from notifier.domain.endpoint import PushServices
-from notifier.domain.phrases import language_of
-from notifier.domain.receipt import DropToken, Receipt
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import DropToken, Receipt
+from notifier.domain.push.translations import language_of
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Reply, Silence, Transport
 

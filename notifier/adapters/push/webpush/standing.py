@@ -8,7 +8,7 @@ browsers.
 
 from dataclasses import dataclass, field
 
-from notifier.domain.device import MOST_DEVICES
+from notifier.domain.push.device import MOST_DEVICES
 
 ORIGINS = 256
 """As with tokens: whoever makes up names of push services gets nothing taken there."""

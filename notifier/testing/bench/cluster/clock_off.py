@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from datetime import timedelta
 
-from notifier.domain.slice import Pool
+from notifier.domain.delivery.slice import Pool
 from notifier.testing.bench.cluster.groups import await_members
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement

@@ -10,8 +10,8 @@ from notifier import topics
 from notifier.adapters.kafka import migrate
 from notifier.adapters.kafka.topics import plan
 from notifier.codec import unpack
-from notifier.domain.mention import Mention
-from notifier.domain.subject import Subject
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.ids import Subject
 from notifier.ports.log import Logged
 from notifier.profiles.addresses import of_kafka
 from notifier.testing.bench.cluster.stage import Stage

@@ -6,8 +6,8 @@ import time
 from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
+from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Unavailable
-from notifier.domain.slice import Pool
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

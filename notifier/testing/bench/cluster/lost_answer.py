@@ -4,9 +4,9 @@ import time
 from dataclasses import replace
 from threading import Thread
 
+from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.head import Head
-from notifier.domain.subject import Kind, Subject, UserId
+from notifier.domain.ids import Kind, Subject, UserId
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

@@ -7,10 +7,10 @@ from itertools import count
 
 import numpy as np
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, Bits, from_flags
-from notifier.domain.inbox_rows import InboxRow, InboxRows, cut
-from notifier.domain.subject import BurstKey, Kind, Subject, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 SUBJECT = Subject(Kind.MENTION, UserId("nova"))
 DIFFERENT = 8

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from notifier.domain.audience import Tier
-from notifier.domain.inbox_rows import INBOX_WINDOW, InboxRows, window_of
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW, InboxRows, window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 
 GROUPS = (1_000, 200, 100, 50, 20, 4) * 5
 """Subjects of each group. A member follows one of each group, 30 in all, so that a subject of a group of 1,000 reaches

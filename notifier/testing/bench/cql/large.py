@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from notifier.domain.audience import Tier
+from notifier.domain.audience.tiers import Tier
 from notifier.testing.bench.large import FOLLOWERS, large_burst, last_row
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.bench.stage import staged

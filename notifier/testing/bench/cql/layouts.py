@@ -8,9 +8,9 @@ from pathlib import Path
 from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec.moments import to_ms
-from notifier.domain.bits import BLOCK_MEMBERS
-from notifier.domain.inbox_rows import RANGE_MEMBERS, window_of
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, window_of
+from notifier.domain.ids import Member
 from notifier.testing.bench.cql.history import History
 from notifier.testing.bench.cql.writers import BATCH, Delivery, Stock, Values, grouped, values
 

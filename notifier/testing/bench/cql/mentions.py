@@ -24,10 +24,10 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.codec import pack
-from notifier.domain.mention import EventId, Mention
-from notifier.domain.plan import SetHead
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import Kind, Lane, Member, Subject, UserId
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.flow.coordinator import Coordinator
 from notifier.flow.publisher import Publisher
 from notifier.flow.settling import Settling

@@ -11,7 +11,7 @@ from statistics import mean, median
 import numpy as np
 
 from notifier.adapters.cassandra import Cluster, Reader
-from notifier.domain.subject import Member
+from notifier.domain.ids import Member
 from notifier.testing.bench.cql.history import History
 from notifier.testing.bench.cql.layouts import PEOPLE, READERS, Layout, Read, fill, layouts
 from notifier.testing.bench.cql.node import Node, noded

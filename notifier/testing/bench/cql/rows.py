@@ -11,7 +11,7 @@ from pathlib import Path
 from notifier.adapters.cassandra import CassandraInbox
 from notifier.adapters.cassandra.bulk import Bulk
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.inbox_rows import InboxRows
+from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.testing.bench.cql.bursts import Bursts, first
 from notifier.testing.bench.cql.frames import Frames
 from notifier.testing.bench.cql.node import Node, noded

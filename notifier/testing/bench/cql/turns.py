@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from notifier.domain.inbox_rows import InboxRows
+from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.testing.bench.cql.node import Node
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import Finding, at_least

@@ -16,9 +16,9 @@ from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.inboxes import LAST, ROWS
 from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.inbox_rows import window_of
-from notifier.domain.subject import Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.ids import Member
 from notifier.testing.bench.cql.history import History, Opened, reaches
 from notifier.testing.bench.cql.node import Node, noded
 from notifier.testing.bench.cql.paging import page_out

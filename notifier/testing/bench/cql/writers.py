@@ -14,8 +14,8 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement
 from notifier.adapters.cassandra import Access, CassandraInbox
 from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.codec.moments import to_ms
-from notifier.domain.burst import RETENTION
-from notifier.domain.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
+from notifier.domain.bursts.burst import RETENTION
 from notifier.testing.bench.cql.bursts import single
 from notifier.testing.bench.cql.frames import Frames, batches
 

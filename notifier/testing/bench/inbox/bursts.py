@@ -8,13 +8,13 @@ from itertools import count
 
 import numpy as np
 
-from notifier.domain.audience import SetKind, Tier
-from notifier.domain.burst import Burst
-from notifier.domain.head import Head, Numbered, advance, published
-from notifier.domain.inbox_rows import InboxRows, cut
-from notifier.domain.mention import Event, EventId, Mention
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import Lane, Subject, UserId
+from notifier.domain.audience.inbox_rows import InboxRows, cut
+from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.chosen import Ports
 from notifier.testing.bench.inbox.population import patiently
 

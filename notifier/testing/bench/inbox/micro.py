@@ -17,11 +17,11 @@ from notifier.api.items import item_body
 from notifier.api.keys import Keys
 from notifier.api.opaque import Opaque
 from notifier.config import Settings
-from notifier.domain.burst import Burst
-from notifier.domain.marks import Marks
-from notifier.domain.reach import Verdict
-from notifier.domain.subject import BurstKey, Kind, Lane, Member, Subject, UserId
-from notifier.domain.visible import Viewer, visible
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
+from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Viewer, visible
 from notifier.flow.page import Look
 from notifier.telemetry import Metrics
 from notifier.testing.bench.rounds import Figure, Spread, told

@@ -9,14 +9,14 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from notifier.domain.account import Flag, Flagged
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
+from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
+from notifier.domain.audience.follows import BlockFollows, Follow
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.delivery.plan import SetHead
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.follow import BlockFollows, Follow
-from notifier.domain.numbers import IdRange
-from notifier.domain.plan import SetHead
-from notifier.domain.subject import Kind, Member, Subject, UserId
+from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.chosen import Ports
 from notifier.ports.directory import Account
 from notifier.ports.sets import ShardBlob

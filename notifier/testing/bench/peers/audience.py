@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS, offsets
-from notifier.domain.seal import Seal
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, offsets
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import Tier
 from notifier.testing.bench.densities import Lively, everybody_follows, shown
 from notifier.testing.world import Members
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.audience import Tier
-from notifier.domain.bits import count
-from notifier.domain.inbox_rows import window_of
-from notifier.domain.subject import BurstKey
+from notifier.domain.audience.bitmap import count
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey
 from notifier.testing.bench.delivery import Bed
 from notifier.testing.bench.peers.audience import Density, people
 from notifier.testing.bench.prefill import prefill

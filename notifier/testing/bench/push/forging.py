@@ -11,12 +11,12 @@ from notifier.adapters.http2 import Http2Transport
 from notifier.adapters.push import development
 from notifier.adapters.push.webpush import Resolver, WebPush, guarded
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.alert import Alert, alert
-from notifier.domain.burst import Burst
-from notifier.domain.device import Device, WebSubscription
-from notifier.domain.endpoint import PushServices
-from notifier.domain.receipt import Accepted
-from notifier.domain.subject import Member
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import Alert, alert
+from notifier.domain.push.device import Device, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Accepted
 from notifier.ports.http2 import Post, Reply
 from notifier.testing.bench.stage import Stage
 from notifier.testing.finding import Finding, agreement

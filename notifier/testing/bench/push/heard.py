@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notifier.domain.alert import alert
-from notifier.domain.audience import Tier
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.subject import Member, UserId
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.alert import alert
 from notifier.testing.alerted import Rang, rang
 from notifier.testing.bench.stage import Stage
 from notifier.testing.truth import Truth

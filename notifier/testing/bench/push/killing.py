@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from notifier.domain.audience import TIERS
+from notifier.domain.audience.tiers import TIERS
 from notifier.testing.alerted import Rang
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.rounds import Figure

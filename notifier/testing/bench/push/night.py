@@ -9,13 +9,13 @@ from typing import Any
 
 from notifier import topics
 from notifier.config import Settings
-from notifier.domain.alert import WhileAway
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
-from notifier.domain.overall import OverallWish
-from notifier.domain.quiet import Hours
-from notifier.domain.subject import Kind, Member, Subject, UserId
-from notifier.domain.throttle import Throttle
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.push.alert import WhileAway
+from notifier.domain.push.device import Platform
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.quiet_hours import Hours
 from notifier.flow.gateway import Answer
 from notifier.ports.chosen import Ports
 from notifier.pump import pump

@@ -13,11 +13,11 @@ from notifier.adapters.http2 import Limits
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
 from notifier.adapters.push.webpush import Vapid, WebPush
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.alert import KEPT, Alert, Mentioned
-from notifier.domain.device import Address, AppleToken, Device, Environment, FirebaseToken, WebSubscription
-from notifier.domain.endpoint import PushServices
-from notifier.domain.receipt import Accepted
-from notifier.domain.subject import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.push.alert import KEPT, Alert, Mentioned
+from notifier.domain.push.device import Address, AppleToken, Device, Environment, FirebaseToken, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Accepted
 from notifier.ports.http2 import Post, Reply, Transport
 from notifier.ports.providers import Provider
 from notifier.testing.providers.browser import Browser

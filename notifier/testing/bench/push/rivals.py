@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from notifier.domain.alert import KEPT, Alert
-from notifier.domain.device import Address
+from notifier.domain.push.alert import KEPT, Alert
+from notifier.domain.push.device import Address
 from notifier.ports.http2 import Post, Reply, Transport
 from notifier.ports.providers import Provider
 from notifier.testing.bench.push import ours

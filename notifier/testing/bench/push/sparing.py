@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from notifier.domain.audience import Tier
-from notifier.domain.event import DELETED_TYPE
-from notifier.domain.slice import PHONES
-from notifier.domain.subject import Member
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import PHONES
+from notifier.domain.ids import Member
+from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.testing.bench.push.dropping import NAME as DROP
 from notifier.testing.bench.push.dropping import Dropping, gone
 from notifier.testing.bench.push.forging import NAME as FORGED

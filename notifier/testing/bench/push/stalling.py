@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from notifier.domain.audience import Tier
-from notifier.domain.device import Platform
-from notifier.domain.slice import Step
-from notifier.domain.subject import Member
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import Member
+from notifier.domain.push.device import Platform
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.bench.stage import rows_of, staged

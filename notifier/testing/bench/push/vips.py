@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from notifier.domain.alert import alert
-from notifier.domain.audience import SetKind
-from notifier.domain.bits import SHARD_MEMBERS
-from notifier.domain.burst import Burst
-from notifier.domain.subject import Kind, Member
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Member
+from notifier.domain.push.alert import alert
 from notifier.ports.sets import ShardBlob
 from notifier.testing.alerted import Rang
 from notifier.testing.bench.push.heard import Heard

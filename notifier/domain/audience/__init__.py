@@ -1,0 +1,1 @@
+"""Who follows whom, who is active, and which rows a burst writes for them."""

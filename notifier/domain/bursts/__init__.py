@@ -1,0 +1,1 @@
+"""Mentions, and the bursts that they are collapsed into."""

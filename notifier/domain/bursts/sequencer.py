@@ -1,0 +1,274 @@
+"""The head of a subject: the one place where a burst gets its number, as a function from records to effects.
+
+A head is changed by compare-and-set alone. Its outbox holds everything that the last change decided and that isn't
+known to be published yet, so whoever finds the head after a crash can finish the work without the log.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Self
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.fanout_budget import Budget, affords, window_over
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
+
+VISIBLE_WITHIN = timedelta(seconds=1)
+"""A burst that isn't published this long after its opening is re-stamped, or a `seen` could swallow it."""
+
+REACHES_NOBODY = (Verdict.HOLD, Verdict.DENY)
+"""The router refuses them; a mention that was held is sent again by whoever lets it go."""
+
+CLOCKS_APART = timedelta(seconds=5)
+"""Of two processes, at most. A burst opens no earlier than its mention was accepted, by another's clock: what a slow
+clock put into the past, a page may already have covered."""
+
+TICK = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequenced:
+    """A mention that has its burst."""
+
+    mention: Mention
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayFirst:
+    """The burst that whoever wants one a day of the subject has seen."""
+
+    seq: int
+    day: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    subject: Subject
+    version: int = 0
+    nonce: str = ""
+    """Who wrote this version: resolves a compare-and-set whose answer was lost."""
+    seq: int = 0
+    open: Burst | None = None
+    """The shared burst that the next public mention may join."""
+    first: DayFirst | None = None
+    """The latest day's, while it is for everybody; None before any, and when it was taken back."""
+    last_opened_at: datetime | None = None
+    budget: Budget | None = None
+    """Of public fan-outs."""
+    purse: Budget | None = None
+    """Of restricted ones: protected accounts can't spend what the public has, nor the public what they have."""
+    applied: Mapping[str, int]
+    """The last applied offset of every log partition that carried this subject."""
+    outbox: tuple[Burst, ...] = ()
+    """Bursts made or grown by the last change, in order."""
+    sequenced: tuple[Sequenced, ...] = ()
+    """Mentions numbered by the last change."""
+    changed: tuple[Sequenced, ...] = ()
+    """Mentions that were numbered before, as the last change left them."""
+    announced: int = 0
+    """Bursts up to this number were published by an earlier change: they have a plan and keep their time."""
+
+    @classmethod
+    def fresh(cls, subject: Subject) -> Self:
+        return cls(subject=subject, applied={})
+
+    @property
+    def published(self) -> bool:
+        return not self.outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A mention with its place in the log."""
+
+    partition: str
+    offset: int
+    mention: Mention
+
+
+def advance(
+    head: Head,
+    records: Sequence[Numbered],
+    *,
+    known: Collection[EventId],
+    now: datetime,
+    nonce: str,
+    collapse: timedelta | None = None,
+    refill: timedelta | None = None,
+) -> Head:
+    """The head after these records, all of its subject and in log order; the same head when nothing is new.
+
+    Applied and known records change nothing but the offset: that is what makes a redelivery harmless.
+    """
+    assert head.published, "finish what was decided before deciding more"
+    after = replace(head, version=head.version + 1, nonce=nonce)
+    seen = set(known)
+    for record in records:
+        if record.offset <= after.applied.get(record.partition, -1):
+            continue
+        after = replace(after, applied={**after.applied, record.partition: record.offset})
+        if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REACHES_NOBODY:
+            continue
+        seen.add(record.mention.event)
+        policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
+        after = _sequence(after, record.mention, policy, now=now, wish=collapse)
+    return head if after.applied == head.applied else after
+
+
+def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+    """The head with a new opening time for every unwritten burst that could no longer become visible in time.
+
+    Those behind the first of them move along, so that the times keep the order of the numbers.
+    """
+    movable = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
+    late = [b.key.seq for b in movable if now > b.opened_at + VISIBLE_WITHIN]
+    if not late:
+        return head
+    version = head.version + 1
+    outbox = _moved(head.outbox, {b.key.seq for b in movable if b.key.seq >= late[0]}, now=now, version=version)
+    firsts = [_day_first(burst) for burst in outbox if burst.first_of_day]
+    latest = max(burst.opened_at for burst in outbox)
+    renewed = {burst.key: burst for burst in outbox}
+    return replace(
+        head,
+        version=version,
+        nonce=nonce,
+        outbox=outbox,
+        open=renewed.get(head.open.key, head.open) if head.open else None,
+        first=firsts[-1] if firsts else head.first,
+        last_opened_at=max(latest, head.last_opened_at or latest),
+    )
+
+
+def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
+    """The head once these bursts, of the version behind its own, are what is left of them.
+
+    Whatever isn't for everybody any more is joined by nobody: it was announced, and what comes now must be. Nor is it
+    its day's first: that is the next public burst to open, also while a later one of the day is open.
+    """
+    assert head.published, "finish what was decided before deciding more"
+    after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
+    left = {burst.key.seq: burst for burst in bursts}
+    if head.first and not _for_all(left.get(head.first.seq)):
+        after = replace(after, first=None)
+    if head.open and (current := left.get(head.open.key.seq)):
+        after = replace(after, open=current if _for_all(current) else None)
+    return after
+
+
+def _for_all(burst: Burst | None) -> bool:
+    """None is one of which nothing was taken back."""
+    return burst is None or not (burst.retracted or burst.restricted_to)
+
+
+def published(head: Head, *, nonce: str) -> Head:
+    """The head once everything in its outbox is durable and announced."""
+    return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
+
+
+def _sequence(head: Head, mention: Mention, policy: Policy, *, now: datetime, wish: timedelta | None) -> Head:
+    collapse = policy.collapse_for(mention.followers, wish)
+    if mention.protected:
+        return _open_restricted(head, mention, purse=_refilled(head.purse, policy, mention, now), now=now)
+    budget = _refilled(head.budget, policy, mention, now)
+    current = head.open
+    if current is None or (affords(budget) and _silenced(current, mention)):
+        return _open(head, mention, budget=budget, now=now)
+    if window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
+        return _open(head, mention, budget=budget, now=now)
+    return _with(head, current.joined_by(mention, head.version), mention, budget=budget, shared=True)
+
+
+def _silenced(burst: Burst, mention: Mention) -> bool:
+    """A mentioner over the cap must not keep everybody else's mentions from the phones."""
+    return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
+
+
+def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:
+    """Beyond the budget it is pulled alone: whoever takes tweets back must not buy a fan-out by each of them."""
+    burst = _next(head, mention, now=now, pull_only=not affords(budget))
+    return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
+
+
+def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now: datetime) -> Head:
+    """Always a burst of its own. Beyond the purse it is pulled alone, and what the purse has left goes on growing.
+
+    The burst says so, and so do the head and its outbox until it is written: whoever publishes it decides nothing.
+    """
+    burst = _next(head, mention, now=now, pull_only=not affords(purse))
+    head = replace(_at(head, burst), purse=_paid(purse, burst) or head.purse)
+    return _with(head, burst, mention, budget=head.budget, shared=False)
+
+
+def _paid(budget: Budget | None, burst: Burst) -> Budget | None:
+    return budget.spent() if budget and not burst.pull_only else budget
+
+
+def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
+    opened_at = max(now, min(mention.accepted_at, now + CLOCKS_APART))
+    if head.last_opened_at is not None:
+        opened_at = max(opened_at, head.last_opened_at + TICK)
+    return Burst.opened_by(
+        mention,
+        key=BurstKey(head.subject, head.seq + 1),
+        version=head.version,
+        opened_at=opened_at,
+        first_of_day=_first_of_day(head, mention, opened_at),
+        pull_only=pull_only,
+    )
+
+
+def _at(head: Head, burst: Burst) -> Head:
+    first = _day_first(burst) if burst.first_of_day else head.first
+    return replace(head, seq=burst.key.seq, last_opened_at=burst.opened_at, first=first)
+
+
+def _day_first(burst: Burst) -> DayFirst:
+    return DayFirst(seq=burst.key.seq, day=burst.opened_at.date())
+
+
+def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
+    """Of the public bursts; a restricted one is never it, or those who may not see it would miss the day's first."""
+    return not mention.protected and (head.first is None or head.first.day < opened_at.date())
+
+
+def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:
+    # No two bursts of a subject share a moment, those included that were written after a late one.
+    stamp = max([now, *(burst.opened_at + TICK for burst in outbox if burst.key.seq not in seqs)])
+    moved: list[Burst] = []
+    for burst in outbox:
+        if burst.key.seq in seqs:
+            first = _still_first(burst, stamp, moved)
+            moved.append(replace(burst, opened_at=stamp, version=version, first_of_day=first))
+            stamp += TICK
+        else:
+            moved.append(burst)
+    return tuple(moved)
+
+
+def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool:
+    """Moved past midnight, a public burst is the new day's first unless one before it is so already."""
+    firsts = [b.opened_at.date() for b in before if b.first_of_day]
+    new_day = burst.restricted_to is None and stamp.date() > burst.opened_at.date()
+    return (burst.first_of_day or new_day) and stamp.date() not in firsts
+
+
+def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, shared: bool) -> Head:
+    outbox = {b.key: b for b in head.outbox} | {burst.key: burst}
+    return replace(
+        head,
+        open=burst if shared else head.open,
+        budget=budget or head.budget,
+        outbox=tuple(outbox.values()),
+        sequenced=(*head.sequenced, Sequenced(mention=mention, seq=burst.key.seq)),
+    )
+
+
+def _refilled(budget: Budget | None, policy: Policy, mention: Mention, now: datetime) -> Budget | None:
+    """None for a small subject; what it has spent while it was large is kept, should it grow again."""
+    if not policy.budgeted(mention.followers):
+        return None
+    return (budget or Budget.full(policy, now)).refilled(policy, now)

@@ -1,0 +1,1 @@
+"""Plans, slices, the ledger and the order in which work is dispatched."""

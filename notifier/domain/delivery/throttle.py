@@ -1,0 +1,77 @@
+"""Throttle leases: who slowed what, why and until when; what a tier may do now, ramps included."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import inf
+
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.errors import BadThrottle
+
+RAMP = timedelta(seconds=30)
+"""After a pause a tier comes back to full speed over this long, so that the parked work isn't a second storm."""
+RAMP_CEILING = 2_000_000.0
+"""Deliveries a second at the end of a ramp: what one machine writes anyway."""
+LONGEST = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    id: str
+    tier: Tier
+    rate: float | None
+    """Deliveries a second; None is a pause."""
+    reason: str
+    who: str
+    starts_at: datetime
+    ends_at: datetime
+
+    def active(self, now: datetime) -> bool:
+        return self.starts_at <= now < self.ends_at
+
+    def ramping(self, now: datetime) -> bool:
+        """One that was lifted before it began held nobody, and has nothing to come back from."""
+        return self.starts_at < self.ends_at <= now < self.ends_at + RAMP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a tier may do now: at most `rate` deliveries a second, and the throttle that says so."""
+
+    rate: float | None
+    """None is no limit, 0 a pause."""
+    by: str | None = None
+
+
+UNLIMITED = Allowance(rate=None)
+
+
+def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> Allowance:
+    """The narrowest of the tier's active and ramping throttles."""
+    rates = [(rate, t.id) for t in throttles if t.tier is tier and (rate := _rate(t, now)) is not None]
+    if not rates:
+        return UNLIMITED
+    rate, by = min(rates)
+    return Allowance(rate=rate, by=by)
+
+
+def _rate(throttle: Throttle, now: datetime) -> float | None:
+    base = throttle.rate or 0.0
+    if throttle.active(now):
+        return base
+    if throttle.ramping(now):
+        return base + max(0.0, RAMP_CEILING - base) * ((now - throttle.ends_at) / RAMP) ** 2
+    return None
+
+
+def checked(throttle: Throttle) -> Throttle:
+    """The same throttle, or BadThrottle with the sentence that says what is missing."""
+    if not throttle.reason.strip():
+        raise BadThrottle("The reason is empty.")
+    if throttle.tier not in TIERS:
+        raise BadThrottle(f"Nothing is delivered to the tier {throttle.tier}.")
+    if throttle.rate is not None and not 0 < throttle.rate < inf:
+        raise BadThrottle("A rate is a number above 0; to stop a tier, pause it.")
+    if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + LONGEST:
+        raise BadThrottle("It ends after it starts, and within 7 days.")
+    return throttle

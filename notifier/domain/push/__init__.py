@@ -1,0 +1,1 @@
+"""Devices, alerts, and the rules that decide whether and when an alert is sent."""

@@ -1,0 +1,208 @@
+"""Addresses of devices as apps write them: what can't be one is refused, before anybody is asked about it."""
+
+import re
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+from notifier.domain.errors import BadDevice, BadSetting, ForeignDevice
+from notifier.domain.push.device import AppleToken, Environment, FirebaseInstallation, FirebaseToken, WebSubscription
+from notifier.domain.users.quiet_hours import known
+
+# An endpoint: the address that a browser gave for its alerts, and whose servers may be asked to take them.
+#
+# Anybody can register any address, and this service would call it from inside its own network. So an address counts
+# only in the one form in which browsers write it, at a host that is known to be a push service; that the name leads
+# nowhere else is looked at when a connection is made (`adapters/push/webpush/guard.py`).
+
+KNOWN = (
+    "fcm.googleapis.com",  # Chrome, Edge on Android, Opera, Samsung Internet, Brave
+    "*.push.apple.com",  # Safari; Apple asks for all of them, though all that are seen are web.push.apple.com
+    "updates.push.services.mozilla.com",  # Firefox
+    "*.notify.windows.com",  # Edge on Windows
+)
+LOOPBACK = ("localhost", "127.0.0.1")
+"""As a fake push service of this machine is called."""
+LONGEST = 2048
+"""Characters; those of Windows have about 700."""
+HTTPS = 443
+
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
+# As the URL standard writes them out: small letters, names of other alphabets as xn--, no user, fragment or backslash.
+# And no number where a name ends, so that nothing is read as an IP address in any of its spellings.
+_PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
+_REMOTE = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
+_NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
+_PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
+
+
+class UnknownService(ValueError):
+    """An address as browsers write them, of somebody who is no push service here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With its query."""
+
+    @property
+    def origin(self) -> str:
+        """As RFC 6454 writes it, without a port that goes without saying: what a VAPID token is for."""
+        said = HTTPS if self.scheme == "https" else 80
+        return f"{self.scheme}://{self.host}" + ("" if self.port == said else f":{self.port}")
+
+    @property
+    def line(self) -> str:
+        """Where to connect to, with the port."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushServices:
+    """Who may be asked. Raises BadSetting for what is no list of hosts, and for a loopback in production."""
+
+    hosts: tuple[str, ...] = KNOWN
+    """Names in small letters; with `*.` in front whatever ends so, but not that itself."""
+    loopback: bool = False
+    """A fake of this machine counts as well, without TLS: for development alone."""
+    production: bool = True
+
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if not _PATTERN.fullmatch(host) or host in LOOPBACK:
+                raise BadSetting(f"{host!r} is no name of a push service: a host with a dot, or *. and such a host.")
+        if self.loopback and self.production:
+            raise BadSetting("A push service on a loopback address is for development, and this is production.")
+
+    def endpoint(self, url: str) -> Endpoint:
+        """Raises ValueError, maybe UnknownService, with what is wrong; never with the address, which is a secret of
+        its browser."""
+        if len(url) > LONGEST:
+            raise ValueError(f"it is longer than {LONGEST} characters")
+        if self.loopback and (near := _NEAR.fullmatch(url)) and (found := _near(*near.groups())):
+            return found
+        if not (remote := _REMOTE.fullmatch(url)):
+            raise ValueError("it is no https:// address as browsers write it, of a host on port 443")
+        host, path = remote.groups()
+        if not any(_covers(pattern, host) for pattern in self.hosts):
+            raise UnknownService("its host is no push service that is known here")
+        return Endpoint(scheme="https", host=host, port=HTTPS, path=path)
+
+
+def _near(scheme: str, host: str, port: str | None, path: str) -> Endpoint | None:
+    number = int(port or (HTTPS if scheme == "https" else 80))
+    return Endpoint(scheme=scheme, host=host, port=number, path=path) if number < 65536 else None
+
+
+def _covers(pattern: str, host: str) -> bool:
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
+
+
+LONGEST_TOPIC, LONGEST_LOCALE, LONGEST_ZONE = 255, 35, 64
+"""Letters. A bundle's name has at most 155; RFC 5646 advises 35 for a language's tag; the longest name of the IANA has
+32."""
+KEY_BYTES, SECRET_BYTES = 65, 16
+"""RFC 8291: an uncompressed point of P-256, and the secret that goes with it."""
+
+# Apple's are of 32 bytes today, and may grow, as Apple says; an odd half of a byte is none.
+_APPLE = re.compile(r"(?:[0-9a-f]{2}){32,100}")
+_TOPIC = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
+# Some 140 to 200 letters today; Google promises no length.
+_FIREBASE = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
+# 17 bytes of which the first four bits are 0111, without the last two letters.
+_INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+
+KNOWN_SERVICES = PushServices()
+
+_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
+
+
+def apple(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
+    """`topics` are the apps that alerts are sent to; none named, any. Raises ForeignDevice for another."""
+    small = token.lower()
+    if not _APPLE.fullmatch(small):
+        _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
+    if len(topic) > LONGEST_TOPIC or not _TOPIC.fullmatch(topic):
+        _refuse("topic is the app's bundle, as com.example.app.")
+    if environment not in set(Environment):
+        _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(Environment)}.")
+    if topics and topic not in topics:
+        raise ForeignDevice("topic is of an app that no alert is sent to from here.")
+    return AppleToken(token=small, topic=topic, environment=Environment(environment))
+
+
+def firebase_token(token: str) -> FirebaseToken:
+    if not _FIREBASE.fullmatch(token):
+        _refuse("A token of Firebase's has 32 to 2048 letters, digits, _, - and :.")
+    return FirebaseToken(token=token)
+
+
+def firebase_installation(fid: str) -> FirebaseInstallation:
+    if not _INSTALLATION.fullmatch(fid):
+        _refuse("A fid has 22 letters, digits, _ and -, and begins with c, d, e or f.")
+    return FirebaseInstallation(fid=fid)
+
+
+def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_SERVICES) -> WebSubscription:
+    """Of the endpoint form and host: where its name leads is for whoever goes there. Raises ForeignDevice for a host
+    that is none of the services."""
+    point = _bytes(key, KEY_BYTES, "p256dh")
+    if not _on_curve(point):
+        _refuse("p256dh is no point of P-256.")
+    return WebSubscription(
+        endpoint=_endpoint(endpoint, services), key=point, secret=_bytes(secret, SECRET_BYTES, "auth")
+    )
+
+
+def locale(said: str) -> str:
+    """`de`, `pt-BR`; an app may write pt_BR."""
+    if len(said) > LONGEST_LOCALE or not _LOCALE.fullmatch(said):
+        _refuse("locale is a language's tag, as pt-BR.")
+    return said.replace("_", "-")
+
+
+def time_zone(said: str) -> str:
+    if len(said) > LONGEST_ZONE or not known(said):
+        _refuse("time_zone is a name of the IANA, as Europe/Berlin.")
+    return said
+
+
+def _endpoint(said: str, services: PushServices) -> str:
+    try:
+        services.endpoint(said)
+    except UnknownService as error:
+        raise ForeignDevice(f"The endpoint is refused: {error}.") from error
+    except ValueError as error:
+        raise BadDevice(f"The endpoint is refused: {error}.") from error
+    return said
+
+
+def _bytes(said: str, size: int, name: str) -> bytes:
+    found = b""
+    if len(said) <= 2 * size and _BASE64.fullmatch(said):
+        bare = said.rstrip("=")
+        with suppress(NotBase64):
+            found = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+    if len(found) != size:
+        _refuse(f"{name} is {size} bytes as base64url.")
+    return found
+
+
+def _on_curve(point: bytes) -> bool:
+    """Else whoever encrypts for it fails, once for each alert."""
+    x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
+    return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
+
+
+def _refuse(words: str) -> NoReturn:
+    raise BadDevice(words)

@@ -1,0 +1,1 @@
+"""What the tweet service and other upstream services send, validated."""

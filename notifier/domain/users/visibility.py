@@ -1,0 +1,165 @@
+"""The predicate: what a person sees, as a function of durable facts. Every list, badge and check asks here."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from notifier.domain.bursts.burst import Burst, expires_at
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import NEVER, Volume, combined
+
+
+class Listed(Protocol):
+    """What has a place in a list, and marks."""
+
+    @property
+    def key(self) -> BurstKey: ...
+
+    @property
+    def opened_at(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """A person with everything that decides what the person sees."""
+
+    user: UserId
+    follows: Mapping[Subject, datetime]
+    """`visible_from` of every followed subject; of a muted one, or one that a block hides, it is still to come."""
+    blocked: Collection[UserId]
+    """Whom the viewer blocks, and who blocks the viewer."""
+    volume: Mapping[Subject, Volume]
+    """Of the subjects of which the person said so; the others are as everything is."""
+    marks: Marks
+    overall: Overall = NOTHING_SAID
+
+    @property
+    def authors(self) -> Collection[UserId]:
+        """Whose protected tweets are for the viewer: muting is not leaving, so who muted the author is one of them."""
+        return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
+
+    @property
+    def heard(self) -> Collection[Subject]:
+        """All that the viewer follows but what is muted for good or hidden by a block; nothing for who wants nothing of
+        everything."""
+        if self.overall.volume is Volume.OFF:
+            return []
+        return [subject for subject, since in self.follows.items() if since < NEVER]
+
+    @property
+    def digested(self) -> Collection[Subject]:
+        """Those of them that a digest alone tells of."""
+        if self.overall.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
+            return []
+        return [subject for subject in self.heard if self.wanted(subject) is Volume.DIGEST]
+
+    def wanted(self, subject: Subject) -> Volume:
+        """How much of it. What is said of everything isn't about oneself."""
+        overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
+        # Most maps of a viewer are empty, and a key's hash costs more than to see that.
+        return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
+
+
+class Denied(StrEnum):
+    """Why a person doesn't see a burst, in the order of asking. A block is asked of twice: of the account's before a
+    mute, and later of those who mentioned it."""
+
+    RETRACTED = "retracted"
+    EXPIRED = "expired"
+    NOT_FOLLOWED = "not_followed"
+    MUTED = "muted"
+    BEFORE_FOLLOW = "before_follow"
+    RESTRICTED = "restricted"
+    BLOCKED = "blocked"
+    VOLUME = "volume"
+    HIDDEN = "hidden"
+
+
+class Unpushed(StrEnum):
+    """Why no phone rings for what is visible."""
+
+    ALERTS_OFF = "alerts_off"
+    OPENER_BLOCKED = "opener_blocked"
+    MARKED = "marked"
+    SEEN = "seen"
+
+
+def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    return denied(burst, viewer, now=now) is None
+
+
+def unread(listed: Listed, viewer: Viewer) -> bool:
+    """Of what is visible."""
+    marks = viewer.marks
+    match marks.by_burst.get(listed.key) if marks.by_burst else None:
+        case Mark.UNREAD:
+            return True
+        case Mark.READ | Mark.HIDDEN:
+            return False
+        case None | Mark.NONE:
+            return marks.unseen(listed.key, listed.opened_at)
+
+
+def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    """Whether the viewer's phone may ring for it now."""
+    return viewer.overall.asleep_until(now) is None and pushable_awake(burst, viewer, now=now)
+
+
+def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    """Whether the viewer's phone may ring for it, at this hour or once the quiet ones are over. A burst that is silent
+    is pushed to nobody at all, whoever it is."""
+    return unpushed(burst, viewer, now=now) is None
+
+
+def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | Denied | None:
+    """The first rule that keeps the viewer's phone silent for it, whatever the hour; None when it may ring.
+
+    Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
+    on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
+    alerts.
+    """
+    if not viewer.overall.alerts:
+        return Unpushed.ALERTS_OFF
+    if (why := denied(burst, viewer, now=now)) is not None:
+        return why
+    if burst.opener in viewer.blocked:
+        return Unpushed.OPENER_BLOCKED
+    if burst.key in viewer.marks.by_burst:
+        return Unpushed.MARKED
+    return None if viewer.marks.unseen(burst.key, burst.opened_at) else Unpushed.SEEN
+
+
+def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> Denied | None:
+    """The first rule that hides the burst from the viewer; None when it is visible."""
+    if burst.retracted:
+        return Denied.RETRACTED
+    if expires_at(burst.opened_at) <= now:
+        return Denied.EXPIRED
+    if (why := _not_in_audience(burst, viewer, now)) is not None:
+        return why
+    if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
+        return Denied.RESTRICTED
+    if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
+        return Denied.BLOCKED
+    if not viewer.wanted(burst.key.subject).admits(burst):
+        return Denied.VOLUME
+    if viewer.marks.by_burst and viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
+        return Denied.HIDDEN
+    return None
+
+
+def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> Denied | None:
+    subject = burst.key.subject
+    if subject.kind is Kind.SELF:
+        return None if subject.owner == viewer.user else Denied.NOT_FOLLOWED
+    if (since := viewer.follows.get(subject)) is None:
+        return Denied.NOT_FOLLOWED
+    if subject.owner in viewer.blocked:
+        return Denied.BLOCKED
+    if burst.opened_at >= since:
+        return None
+    return Denied.MUTED if since > now else Denied.BEFORE_FOLLOW
