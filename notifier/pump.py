@@ -10,8 +10,8 @@ from notifier import topics
 from notifier.domain.errors import OUTAGES, LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.ports.clock import Clock
-from notifier.ports.deadletters import DeadLetter, DeadLetters
-from notifier.ports.log import Consumer, Logged
+from notifier.ports.dead_letters import DeadLetter, DeadLetters
+from notifier.ports.event_log import Consumer, Logged
 from notifier.system import System
 from notifier.telemetry import Metrics
 

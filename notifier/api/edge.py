@@ -53,7 +53,7 @@ from notifier.flow.tab import Tab, Watch
 from notifier.flow.walk import place_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.system import Reads, System
 from notifier.telemetry import Hits
 

@@ -15,7 +15,7 @@ from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.marks import SeenToken
 from notifier.flow.live import Told
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 VERSION = b"\x02"
 SEQ = 8

@@ -19,7 +19,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.census import Counted
 from notifier.flow.freshness import COUNTED, Fresh, freshness
 from notifier.flow.verification import Compared
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 WIDEST_BAR = 40
 

@@ -16,7 +16,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Device, DeviceId
 from notifier.flow.bitmaps import stored
 from notifier.flow.phonebook import PhoneBook
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 WHY = {
     True: "it was loaded so, or the last one is gone since a moment ago",

@@ -14,8 +14,8 @@ from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account, Standing
 from notifier.domain.ids import BurstKey
+from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
-from notifier.ports.chosen import Ports
 from notifier.ports.clock import Clock
 
 Line = Mapping[str, object]

@@ -26,8 +26,8 @@ from notifier.domain.users.digest import Schedule, gathered, named
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.visibility import Denied, Viewer, denied, unread
 from notifier.flow.fate import note_of
-from notifier.ports.chosen import Ports
-from notifier.ports.timeline import Place
+from notifier.ports.all_ports import Ports
+from notifier.ports.inbox import Place
 from notifier.system import Reads
 
 Facts = Mapping[str, object]

@@ -12,7 +12,7 @@ from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, 
 from notifier.flow.freshness import rolled_up
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.flow.tiering import tier_rule
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 RULED = 4

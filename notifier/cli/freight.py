@@ -8,7 +8,7 @@ from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.flow.import_accounts import Accounts
 from notifier.flow.import_followers import Followers
 from notifier.flow.import_preferences import Preferences
-from notifier.ports.edges import Batch, Numbers, Rows
+from notifier.ports.imports import Batch, Numbers, Rows
 from notifier.profiles.imports import ACCOUNTS, EDGES, PREFERENCES, VIPS
 
 

@@ -16,7 +16,7 @@ from notifier.config import Settings
 from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 if TYPE_CHECKING:
     from notifier.system import System

@@ -1,7 +1,7 @@
 """The throttles that hold work back at this moment, ramps included."""
 
 from notifier.domain.delivery.throttle import RAMP
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 
 def holding(ports: Ports) -> frozenset[str]:

@@ -10,8 +10,8 @@ from notifier import topics
 from notifier.cli.opening import owner
 from notifier.cli.patience import Patience
 from notifier.config import Settings
-from notifier.ports.chosen import Ports
-from notifier.ports.log import EventLog, Logged
+from notifier.ports.all_ports import Ports
+from notifier.ports.event_log import EventLog, Logged
 from notifier.pump import Pump, pump
 from notifier.system import System
 from notifier.telemetry import Metrics

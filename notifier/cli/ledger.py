@@ -16,7 +16,7 @@ from notifier.domain.delivery.ledger import Account, State
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 
 @click.command(epilog=example("notifier ledger mention:nova#12"))

@@ -14,8 +14,8 @@ from notifier.cli.progress import progress
 from notifier.config import Settings
 from notifier.domain.errors import BadImport
 from notifier.flow.importing import Import, Matter
-from notifier.ports.chosen import Ports
-from notifier.ports.edges import Some
+from notifier.ports.all_ports import Ports
+from notifier.ports.imports import Some
 from notifier.profiles.imports import Ignore, Layout, Source, SpilledEdges, opened
 
 S = TypeVar("S", bound=Some)

@@ -16,7 +16,7 @@ from notifier.domain.push.alert import Alert, trial
 from notifier.domain.push.device import Device, Platform
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.phonebook import PhoneBook
-from notifier.ports.providers import Provider
+from notifier.ports.push import Provider
 
 TEXT = "notifier can reach this device"
 LONGEST = 1_000

@@ -13,7 +13,7 @@ from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import fault
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 
 @click.group(

@@ -16,7 +16,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.upstream.validation import CHANGED_TYPE, fault
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 
 AT_ONCE = 64
 """Shards whose bitmaps are read together: 1 MB at most."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from notifier.codec import unpack
 from notifier.domain.audience.activity import Sighting, hour_of
-from notifier.ports.activity import ActiveHours
+from notifier.ports.audience import ActiveHours
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

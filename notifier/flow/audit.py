@@ -16,8 +16,8 @@ from notifier.domain.users.visibility import unread
 from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
 from notifier.flow.walk import RUN, place_of
+from notifier.ports.inbox import Place, Timeline
 from notifier.ports.people import People
-from notifier.ports.timeline import Place, Timeline
 from notifier.telemetry import Metrics
 
 LATER = 100_000_000

@@ -26,7 +26,7 @@ from notifier.domain.push.send_log import Olders, Window, progress
 from notifier.flow.neighbours import Neighbours
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sent, Spared
-from notifier.ports.seals import Seals
+from notifier.ports.snapshots import Seals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,8 @@ from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.account_preferences import OF_OVERALLS, Overall
 from notifier.domain.users.subject_preferences import OF_WANTS, Want
-from notifier.ports.follows import Follows
-from notifier.ports.overalls import Overalls
-from notifier.ports.sets import MemberSets, ShardBlob
-from notifier.ports.wants import Wants
+from notifier.ports.audience import Follows, MemberSets, ShardBlob
+from notifier.ports.user_preferences import Overalls, Wants
 from notifier.telemetry import Metrics
 
 AT_ONCE = 64

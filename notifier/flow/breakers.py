@@ -29,7 +29,7 @@ from notifier.domain.push.device import AppleToken, Device, Environment, Platfor
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import due
 from notifier.ports.clock import Clock
-from notifier.ports.pacing import LineReport
+from notifier.ports.push import LineReport
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.push")

@@ -10,7 +10,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.frequency_cap import Caps as Terms
 from notifier.domain.push.frequency_cap import Cause, History, Ruling, judged, spent
-from notifier.ports.pacing import Caps
+from notifier.ports.push import Caps
 from notifier.telemetry import Metrics
 
 MOST = 100_000

@@ -8,7 +8,7 @@ from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.tiers import ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.ids import Lane, Subject
 from notifier.flow.lives import lives
-from notifier.ports.sets import MemberSets
+from notifier.ports.audience import MemberSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from notifier.flow.publisher import Publisher
 from notifier.flow.settling import Settling
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.clock import Clock, Nonces
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 OWN = 4_096
 """Heads that are kept; a storm has some hundred subjects."""

@@ -15,7 +15,7 @@ from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Inbox
-from notifier.ports.seals import Seals
+from notifier.ports.snapshots import Seals
 from notifier.telemetry import Metrics
 
 SHARDS_AT_ONCE = 64

@@ -10,7 +10,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
 from notifier.flow.page import Look
 from notifier.flow.walk import BEFORE_ALL
-from notifier.ports.timeline import Place, Timeline
+from notifier.ports.inbox import Place, Timeline
 
 A_DAY = GATHERED + 1
 """Bursts a read: a day's worth, and the one that says whether there are more. Quiet days share a read."""

@@ -7,7 +7,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.rate_limit import ease
 from notifier.domain.timing import due
 from notifier.ports.cache import Pressure
-from notifier.ports.pacing import TabReport
+from notifier.ports.push import TabReport
 from notifier.telemetry import Metrics
 
 ASKED_EVERY = timedelta(seconds=1)

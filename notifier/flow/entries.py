@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from notifier.domain.audience.account_flags import Flag, Flagged, Place
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account, Directory
-from notifier.ports.flags import Flags
+from notifier.ports.directory import Account, Directory, Flags
 
 OF_ENTRIES = (Flag.VERIFIED, Flag.DELETED)
 """Flags that an entry says as well."""

@@ -18,8 +18,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory
-from notifier.ports.retractions import Retractions
-from notifier.ports.traces import Traces
+from notifier.ports.retractions import Retractions, Traces
 from notifier.telemetry import Metrics
 
 T = TypeVar("T")

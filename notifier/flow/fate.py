@@ -20,9 +20,9 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
-from notifier.ports.holds import Holds
+from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
-from notifier.ports.log import EventLog, Record
+from notifier.ports.moderation import Holds
 from notifier.ports.throttles import Throttles
 
 PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."

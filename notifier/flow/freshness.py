@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from notifier import topics
 from notifier.domain.audience.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.activity import ActiveHours
+from notifier.ports.audience import ActiveHours
 from notifier.ports.clock import Clock
-from notifier.ports.log import EventLog
+from notifier.ports.event_log import EventLog
 
 COUNTED = 1_000
 """Of a stream's records: more than so many are that many."""

@@ -19,7 +19,7 @@ from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
 from notifier.domain.users.user_blocks import PartingChange
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
-from notifier.ports.log import EventLog, Record
+from notifier.ports.event_log import EventLog, Record
 from notifier.telemetry import Metrics
 
 DIGEST_BYTES = 16

@@ -30,8 +30,8 @@ from notifier.flow.live import LONG_AGO, Listener, Memory, Stream
 from notifier.flow.page import Opened
 from notifier.flow.shift import Shift
 from notifier.flow.tab import Tab
-from notifier.ports.bus import LiveReader, Marked, Missed, Word
 from notifier.ports.clock import Clock
+from notifier.ports.live_bus import LiveReader, Marked, Missed, Word
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.live")

@@ -14,10 +14,9 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.upstream.graph_changes import few, shard_key
 from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.entries import OF_ENTRIES, enter
-from notifier.ports.directory import LEASED, Directory
-from notifier.ports.edges import Batch
-from notifier.ports.flags import Flags
-from notifier.ports.log import EventLog, Record
+from notifier.ports.directory import LEASED, Directory, Flags
+from notifier.ports.event_log import EventLog, Record
+from notifier.ports.imports import Batch
 
 AT_ONCE = 4_096
 """Entries that are compared with the rows: their transaction lets others in behind it."""

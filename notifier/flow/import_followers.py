@@ -13,10 +13,10 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, Rebuild, rebuilds
 from notifier.domain.users.import_rows import IMPORTED
+from notifier.ports.audience import Follows
 from notifier.ports.directory import Directory
-from notifier.ports.edges import Numbers, Rows
-from notifier.ports.follows import Follows
-from notifier.ports.log import EventLog, Record
+from notifier.ports.event_log import EventLog, Record
+from notifier.ports.imports import Numbers, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

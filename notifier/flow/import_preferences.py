@@ -17,10 +17,9 @@ from notifier.domain.users.import_rows import PreferenceRow, as_if_said, as_if_s
 from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, Word
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory
-from notifier.ports.edges import Batch
-from notifier.ports.log import EventLog, Record
-from notifier.ports.overalls import Overalls
-from notifier.ports.wants import Wants
+from notifier.ports.event_log import EventLog, Record
+from notifier.ports.imports import Batch
+from notifier.ports.user_preferences import Overalls, Wants
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from notifier.domain.audience.follow_import import Keys
-from notifier.ports.edges import Edges, Some
+from notifier.ports.imports import Edges, Some
 
 Advance = Callable[[int], object]
 S = TypeVar("S", bound=Some)

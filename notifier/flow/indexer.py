@@ -20,10 +20,10 @@ from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Word
 from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.bitmaps import Bitmaps, Followed, Wanted
+from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.log import Logged
-from notifier.ports.partings import Partings
+from notifier.ports.event_log import Logged
+from notifier.ports.user_preferences import Partings
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]

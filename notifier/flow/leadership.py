@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.ports.leases import Leases
+from notifier.ports.coordination import Leases
 
 
 @dataclass(slots=True, kw_only=True)

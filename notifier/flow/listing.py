@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.flow.digests import Digests
 from notifier.flow.page import Entry
 from notifier.flow.walk import place_of
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 
 class Steps(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from notifier.domain.audience.tiers import ShardSets
 from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.ids import Subject, UserId
-from notifier.ports.sets import MemberSets
+from notifier.ports.audience import MemberSets
 
 AT_ONCE = 32
 """Shards: fifteen sets of each are some 8 MB."""

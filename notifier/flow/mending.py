@@ -13,9 +13,9 @@ from notifier.domain.upstream.graph_changes import GraphRecord, rebuilds, shard_
 from notifier.domain.users.account_preferences import OF_OVERALLS
 from notifier.domain.users.subject_preferences import OF_WANTS
 from notifier.flow.bitmaps import stored
+from notifier.ports.audience import MemberSets
 from notifier.ports.clock import Clock
-from notifier.ports.log import EventLog, Record
-from notifier.ports.sets import MemberSets
+from notifier.ports.event_log import EventLog, Record
 
 AGAIN_AFTER = timedelta(seconds=10)
 """A process asks again for the same shard: an indexer that is away isn't met by all tries of all slices."""

@@ -10,8 +10,8 @@ from notifier.domain.push.device import Platform
 from notifier.flow.breakers import line_class
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
-from notifier.ports.leases import Leases
-from notifier.ports.pacing import LineReport
+from notifier.ports.coordination import Leases
+from notifier.ports.push import LineReport
 from notifier.ports.queue import Queue
 from notifier.telemetry import Metrics
 

@@ -25,11 +25,11 @@ from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
-from notifier.ports.lane_tallies import LaneTallies
+from notifier.ports.dead_letters import LaneTallies
 from notifier.ports.ledger import Ledger, Sleepers
-from notifier.ports.pacing import LineReport
-from notifier.ports.pull import PullIndex
-from notifier.ports.seals import Seals
+from notifier.ports.pull_index import PullIndex
+from notifier.ports.push import LineReport
+from notifier.ports.snapshots import Seals
 from notifier.ports.throttles import Throttles
 
 LOOKED_BACK = timedelta(hours=1)

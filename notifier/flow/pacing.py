@@ -8,7 +8,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.device import Platform
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 from notifier.flow.easing import Easing
-from notifier.ports.pacing import Paces
+from notifier.ports.push import Paces
 from notifier.telemetry import Metrics
 
 ALONE = 10

@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.digest import Digest
 from notifier.domain.users.marks import SeenToken
 from notifier.domain.users.visibility import Viewer, unread, visible
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 BADGE_MOST = 100
 """Shown as 99+: nobody reads a larger number, and counting on costs reads."""

@@ -29,7 +29,7 @@ from notifier.domain.upstream.graph_changes import shard_key
 from notifier.ports.clock import Clock
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
-from notifier.ports.log import EventLog, Record
+from notifier.ports.event_log import EventLog, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, narrowed, plan
 from notifier.domain.ids import Kind, Subject
 from notifier.domain.push.device import Platform
-from notifier.ports.sets import MemberSets
+from notifier.ports.audience import MemberSets
 
 
 def planned(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:

@@ -13,9 +13,9 @@ from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
 from notifier.domain.users.account_preferences import Overall, OverallWish, OverallWord
 from notifier.domain.users.subject_preferences import ALWAYS, Want, Wish, Word
 from notifier.ports.clock import Clock
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.ports.people import People
-from notifier.ports.preferences import Preferences
+from notifier.ports.user_preferences import Preferences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,11 @@ from notifier.flow.planning import planned
 from notifier.flow.reaching import Known, Reaching
 from notifier.flow.router import lane_of
 from notifier.flow.settling import standing
-from notifier.ports.bursts import RecentBursts
+from notifier.ports.audience import MemberSets
+from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
-from notifier.ports.heads import Heads
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import Retractions
-from notifier.ports.sets import MemberSets
 from notifier.ports.throttles import Throttles
 
 LOOKED_BACK = timedelta(hours=1)

@@ -16,12 +16,11 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.push.device import Platform
 from notifier.flow.planning import planned
 from notifier.flow.voice import Voice
-from notifier.ports.bursts import Bursts
+from notifier.ports.audience import MemberSets
+from notifier.ports.bursts import Bursts, Heads
 from notifier.ports.clock import Clock, Nonces
-from notifier.ports.heads import Heads
 from notifier.ports.ledger import Ledger
-from notifier.ports.pull import PullIndex
-from notifier.ports.sets import MemberSets
+from notifier.ports.pull_index import PullIndex
 from notifier.telemetry import Metrics
 
 RESTAMPS = 5

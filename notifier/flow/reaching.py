@@ -17,11 +17,10 @@ from notifier.domain.bursts.moderation import (
 )
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
+from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Account, Directory
-from notifier.ports.follows import Follows, Pair
-from notifier.ports.holds import Holds
-from notifier.ports.overalls import Overalls
-from notifier.ports.reaches import Reaches
+from notifier.ports.moderation import Holds, Reaches
+from notifier.ports.user_preferences import Overalls
 
 BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
 

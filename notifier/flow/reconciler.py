@@ -19,16 +19,14 @@ from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
 from notifier.flow.publisher import Publisher
-from notifier.ports.bursts import RecentBursts
+from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
-from notifier.ports.heads import Heads
-from notifier.ports.holds import Holds
-from notifier.ports.inbox import Inbox
+from notifier.ports.event_log import EventLog
+from notifier.ports.inbox import Inbox, Place
 from notifier.ports.ledger import Ledger
-from notifier.ports.log import EventLog
-from notifier.ports.pull import PullIndex
-from notifier.ports.seals import Seals
-from notifier.ports.timeline import Place
+from notifier.ports.moderation import Holds
+from notifier.ports.pull_index import PullIndex
+from notifier.ports.snapshots import Seals
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.reconciler")

@@ -20,11 +20,10 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.bitmaps import stored
 from notifier.flow.entries import enter
 from notifier.flow.phonebook import PhoneBook
-from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.flags import Flags
-from notifier.ports.log import Logged
-from notifier.ports.sets import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.coordination import Epochs
+from notifier.ports.directory import Directory, Flags
+from notifier.ports.event_log import Logged
 from notifier.telemetry import Metrics
 
 

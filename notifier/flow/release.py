@@ -8,10 +8,10 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.bursts.held_mention import Decision, Hold
 from notifier.domain.bursts.mention import Arrival
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.ports.clock import Clock
-from notifier.ports.holds import Holds
-from notifier.ports.log import EventLog, Record
+from notifier.ports.event_log import EventLog, Record
+from notifier.ports.moderation import Holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

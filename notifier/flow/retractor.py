@@ -12,7 +12,7 @@ from notifier.flow.settling import Settling, Then
 from notifier.flow.voice import Voice
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 from notifier.ports.retractions import Retractions
 
 

@@ -20,8 +20,7 @@ from notifier.flow.pacing import Pacing
 from notifier.flow.phonebook import PhoneBook
 from notifier.flow.work import Hold, LostClaim
 from notifier.ports.clock import Clock
-from notifier.ports.providers import Provider
-from notifier.ports.push import Sent
+from notifier.ports.push import Provider, Sent
 from notifier.telemetry import Metrics
 
 URGENT = (Tier.P0, Tier.P1)

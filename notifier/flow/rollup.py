@@ -14,12 +14,10 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import Stamp, stamp
 from notifier.flow.leadership import Leadership
-from notifier.ports.activity import KEPT, ActiveHours
+from notifier.ports.audience import KEPT, ActiveHours, MemberSets, ShardBlob, Stay, Stays
 from notifier.ports.clock import Clock
+from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.sets import MemberSets, ShardBlob
-from notifier.ports.stays import Stay, Stays
 from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.rollup")

@@ -16,13 +16,12 @@ from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.erasing import Erasing
 from notifier.flow.reaching import Known, Reaching
-from notifier.ports.bursts import Bursts, Outcome
+from notifier.ports.audience import MemberSets
+from notifier.ports.bursts import Bursts, Heads, Outcome
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
-from notifier.ports.heads import Heads
-from notifier.ports.holds import Holds
-from notifier.ports.log import EventLog, Logged, Record
-from notifier.ports.sets import MemberSets
+from notifier.ports.event_log import EventLog, Logged, Record
+from notifier.ports.moderation import Holds
 from notifier.telemetry import Metrics
 
 SIZES_KEPT_FOR = timedelta(minutes=5)

@@ -18,10 +18,10 @@ from notifier.domain.ids import Member
 from notifier.domain.push.device import Device, DeviceRecord, Gone, too_many
 from notifier.flow.bitmaps import stored
 from notifier.flow.departed import Departed
+from notifier.ports.audience import MemberSets, ShardBlob
+from notifier.ports.coordination import Epochs
 from notifier.ports.devices import Devices
-from notifier.ports.epochs import Epochs
-from notifier.ports.log import Logged
-from notifier.ports.sets import MemberSets, ShardBlob
+from notifier.ports.event_log import Logged
 from notifier.telemetry import Metrics
 
 

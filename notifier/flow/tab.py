@@ -13,9 +13,9 @@ from notifier.flow.listing import Listing
 from notifier.flow.page import Badge, Entry, Look, Opened, Page, badge_of
 from notifier.flow.walk import Walk
 from notifier.ports.clock import Clock
+from notifier.ports.inbox import Place, Timeline
 from notifier.ports.people import People
-from notifier.ports.pull import PullReader
-from notifier.ports.timeline import Place, Timeline
+from notifier.ports.pull_index import PullReader
 
 Watch = Callable[[Opened], None]
 """Told of every answer before it is given; returns at once and raises nothing."""

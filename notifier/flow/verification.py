@@ -10,12 +10,10 @@ from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.bitmaps import stored
 from notifier.flow.mending import repairs, unreadable
+from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.directory import Directory
-from notifier.ports.follows import Follows
-from notifier.ports.log import EventLog
-from notifier.ports.overalls import Overalls
-from notifier.ports.sets import MemberSets
-from notifier.ports.wants import Wants
+from notifier.ports.event_log import EventLog
+from notifier.ports.user_preferences import Overalls, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.bus import LiveBus, Missed
+from notifier.ports.live_bus import LiveBus, Missed
 
 KEPT = 1_000
 """Words: a minute of a storm. After more, those who listen had better load their pages; they lost their line anyway."""

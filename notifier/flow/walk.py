@@ -9,8 +9,8 @@ from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Listed
-from notifier.ports.pull import Pulled, PullReader
-from notifier.ports.timeline import Place, Timeline
+from notifier.ports.inbox import Place, Timeline
+from notifier.ports.pull_index import Pulled, PullReader
 
 RUN = 64
 """Bursts a read: three pages' worth."""

@@ -13,7 +13,7 @@ from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
-from notifier.ports.deadletters import DeadLetter, DeadLetters
+from notifier.ports.dead_letters import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
 from notifier.telemetry import Metrics
 

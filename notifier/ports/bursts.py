@@ -8,9 +8,9 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,4 +50,26 @@ class Bursts(Protocol):
 class RecentBursts(Protocol):
     def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
         """Bursts opened since then, newest first, behind a place: what the pull index is rebuilt from, page by page."""
+        ...
+
+
+# The heads: one row a subject, changed by compare-and-set alone.
+
+
+class Heads(Protocol):
+    def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        """The newest committed head of each; a fresh one for a subject that has none."""
+        ...
+
+    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+        """Replaces each head whose stored version is exactly one below, and says which ones were.
+
+        Each swap stands alone; durable when it returns. A swap whose answer was lost is resolved by the nonce: the
+        writer is told True if the stored head is its own. Raises StoreUnavailable or Full when the outcome of some
+        isn't known; loading again tells.
+        """
+        ...
+
+    def unpublished(self, limit: int) -> Sequence[Subject]:
+        """Subjects whose outbox isn't empty: the work of those who died."""
         ...

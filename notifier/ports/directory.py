@@ -1,9 +1,11 @@
 """The directory: outside ids and member numbers, both ways."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from notifier.domain.audience.account_flags import Flag, Flagged, Place
+from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
@@ -62,4 +64,23 @@ class Directory(Protocol):
 
     def range_of(self, user: UserId) -> IdRange | None:
         """The one that an id is in, and with it everybody else of that range."""
+        ...
+
+
+# What was said of accounts, flag by flag: the rows from which the VIPs' bitmaps are made, and can be made again.
+
+
+class Flags(Protocol):
+    """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever writes again writes the same."""
+
+    def write(self, flagged: Iterable[Flagged]) -> None:
+        """Each, unless what stands of its place ranks higher. In any order, and any number of times."""
+        ...
+
+    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
+        """What stands of them; without those of which nothing was ever said."""
+        ...
+
+    def members(self, flag: Flag, shard: int) -> Bits:
+        """Everybody of the shard for whom it is set, by the same rows."""
         ...

@@ -78,7 +78,7 @@ from notifier.config.urls import split
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import judging
 from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
 from notifier.profiles.brokers import brokers

@@ -70,7 +70,7 @@ from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles.brokers import brokers
 from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.profiles.inspection import Inspection

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from notifier.domain.delivery.slice import Pool
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles.inspection import Inspection
 from notifier.system import Reads
 from notifier.telemetry import Metrics

@@ -21,7 +21,7 @@ from notifier.domain.push.device import Environment, Platform
 from notifier.domain.push.device_address import PushServices
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Transport
-from notifier.ports.providers import Provider
+from notifier.ports.push import Provider
 
 CONNECTIONS: Mapping[Platform, Limits] = {
     # Of one process. Streams are many there, and more connections are opened only where posts wait for them.

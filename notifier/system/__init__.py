@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from notifier import topics
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 from notifier.system.counting import Counting
 from notifier.system.hearing import Hearing
 from notifier.system.minding import Minding

@@ -9,7 +9,7 @@ from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
 from notifier.flow.tiering import tier_rule
 from notifier.flow.voice import Voice
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.telemetry import Metrics
 
 

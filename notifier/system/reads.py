@@ -19,15 +19,14 @@ from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPrefer
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.flow.tab import Tab, Watch, unwatched
-from notifier.ports.activity import Activity
-from notifier.ports.burst_changes import BurstChanges
-from notifier.ports.bus import LiveReader
+from notifier.ports.audience import Activity
 from notifier.ports.clock import Clock, Nonces
+from notifier.ports.inbox import Timeline
+from notifier.ports.inbox_versions import BurstChanges, InboxVersions
+from notifier.ports.live_bus import LiveReader
 from notifier.ports.people import People
-from notifier.ports.preferences import Preferences
-from notifier.ports.pull import PullReader
-from notifier.ports.timeline import Timeline
-from notifier.ports.viewer_versions import InboxVersions
+from notifier.ports.pull_index import PullReader
+from notifier.ports.user_preferences import Preferences
 from notifier.telemetry import Hits, Metrics
 
 MEGABYTE = 1_000_000

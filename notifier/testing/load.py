@@ -14,14 +14,12 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Member
 from notifier.domain.users.subject_preferences import BlockMute
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
+from notifier.ports.audience import Follows, MemberSets, ShardBlob, Stay, Stays
 from notifier.ports.clock import Clock
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Account, Directory
-from notifier.ports.follows import Follows
-from notifier.ports.sets import MemberSets, ShardBlob
-from notifier.ports.stays import Stay, Stays
-from notifier.ports.wants import Wants
+from notifier.ports.user_preferences import Wants
 from notifier.testing.crowd import Crowd
 from notifier.testing.devices import devices
 from notifier.testing.world import SINCE, World

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from notifier.domain.errors import OtherWorld, Unwritable
 from notifier.domain.ids import Member
+from notifier.ports.audience import MemberSets
 from notifier.ports.directory import Directory
-from notifier.ports.sets import MemberSets
 from notifier.testing.world import World
 
 NOTE = "fixture.json"

@@ -14,7 +14,7 @@ from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import POLICIES, Kind, UserId
 from notifier.domain.push.device import Platform
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people
 from notifier.testing.alerted import Promised, rang

@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.ids import Member
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.stage import Stage, staged
 from notifier.testing.wire import Wire, patiently

@@ -19,7 +19,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import UserId
 from notifier.flow.freshness import COUNTED, Fresh
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.memory.clock import START
 from notifier.testing.world import World
 from tests.cli.conftest import Notifier

@@ -21,8 +21,8 @@ from notifier.config import Settings
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.ports.chosen import Ports
-from notifier.ports.log import Logged
+from notifier.ports.all_ports import Ports
+from notifier.ports.event_log import Logged
 from notifier.profiles import choose
 from notifier.system import System
 from notifier.telemetry import Metrics

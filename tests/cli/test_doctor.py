@@ -21,7 +21,7 @@ from notifier.config.push import Apns, Web
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.device import Platform
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
 from notifier.testing.providers.hosting import hosted
 from tests.cli.conftest import Notifier

@@ -19,7 +19,7 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import Bits, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
 from tests.repo.sources import ROOT

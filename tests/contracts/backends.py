@@ -25,25 +25,20 @@ from notifier.adapters.sqlite.stays import SqliteStays
 from notifier.adapters.sqlite.throttles import SqliteThrottles
 from notifier.adapters.sqlite.traces import SqliteTraces
 from notifier.ports.archive import Archive
+from notifier.ports.audience import MemberSets, Stays
 from notifier.ports.bursts import Bursts
-from notifier.ports.deadletters import DeadLetters
+from notifier.ports.coordination import Epochs, Leases
+from notifier.ports.dead_letters import DeadLetters, LaneTallies
 from notifier.ports.devices import Devices
-from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.flags import Flags
-from notifier.ports.holds import Holds
+from notifier.ports.directory import Directory, Flags
+from notifier.ports.event_log import EventLog
 from notifier.ports.inbox import Inbox
-from notifier.ports.lane_tallies import LaneTallies
-from notifier.ports.leases import Leases
 from notifier.ports.ledger import Ledger
-from notifier.ports.log import EventLog
+from notifier.ports.moderation import Holds, Reaches
 from notifier.ports.push import Sent
-from notifier.ports.reaches import Reaches
-from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
-from notifier.ports.stays import Stays
+from notifier.ports.retractions import Traces
+from notifier.ports.snapshots import Seals
 from notifier.ports.throttles import Throttles
-from notifier.ports.traces import Traces
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims

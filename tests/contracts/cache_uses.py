@@ -38,8 +38,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.domain.push.device import Platform
-from notifier.ports.bus import Marked
-from notifier.ports.viewer_versions import member_scope
+from notifier.ports.inbox_versions import member_scope
+from notifier.ports.live_bus import Marked
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from tests.contracts.cache_use import Use, simple

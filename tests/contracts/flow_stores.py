@@ -37,25 +37,17 @@ from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER, Volume, Word
 from notifier.domain.users.user_blocks import Parting
-from notifier.ports.burst_changes import BurstChanges
-from notifier.ports.bursts import Bursts, RecentBursts
-from notifier.ports.directory import Directory
-from notifier.ports.flags import Flags
-from notifier.ports.follows import Follows
-from notifier.ports.heads import Heads
-from notifier.ports.inbox import Inbox
+from notifier.ports.audience import Follows, MemberSets
+from notifier.ports.bursts import Bursts, Heads, RecentBursts
+from notifier.ports.directory import Directory, Flags
+from notifier.ports.inbox import Inbox, Timeline
+from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, Ledger, Sleepers
-from notifier.ports.overalls import Overalls
-from notifier.ports.partings import Partings
 from notifier.ports.people import People
-from notifier.ports.preferences import Preferences
 from notifier.ports.push import Spared
 from notifier.ports.retractions import Retractions
-from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
-from notifier.ports.timeline import Timeline
-from notifier.ports.viewer_lapses import ViewerLapses
-from notifier.ports.wants import Wants
+from notifier.ports.snapshots import Seals
+from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
 from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims

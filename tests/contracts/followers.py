@@ -3,7 +3,7 @@
 from asyncio import run
 
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.burst_changes import BurstChanges, Position
+from notifier.ports.inbox_versions import BurstChanges, Position
 
 
 class Follower:

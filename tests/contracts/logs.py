@@ -14,7 +14,7 @@ from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
 from notifier.adapters.kafka.access import LEASE
-from notifier.ports.log import Consumer, EventLog
+from notifier.ports.event_log import Consumer, EventLog
 from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
 from tests.contracts.member import Member

@@ -14,7 +14,7 @@ from psutil import NoSuchProcess, Process
 
 from notifier.adapters.kafka import Access, KafkaLog
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 ENDS_WITHIN = 10.0
 

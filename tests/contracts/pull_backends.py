@@ -14,7 +14,7 @@ from notifier.adapters.redis.reader import RedisPullReader
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.ports.pull import Pulled, PullIndex
+from notifier.ports.pull_index import Pulled, PullIndex
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from notifier.testing.memory.pull import MemoryPullIndex
 from tests.contracts.valkey_fixture import Valkey

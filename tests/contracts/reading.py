@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from time import monotonic
 
-from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.event_log import Consumer, Logged, Record
 from notifier.topics import MENTIONS, PARTITIONS
 from tests.contracts.logs import Logs
 

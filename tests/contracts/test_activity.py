@@ -13,7 +13,7 @@ from notifier.adapters.redis.client import connect, connect_async
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.ports.activity import KEPT, ActiveHours, Activity
+from notifier.ports.audience import KEPT, ActiveHours, Activity
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

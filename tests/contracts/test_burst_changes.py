@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.burst_changes import MOST, Position
+from notifier.ports.inbox_versions import MOST, Position
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.followers import Follower

@@ -16,7 +16,7 @@ from notifier.adapters.sqlite.bursts import SqliteBursts
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
-from notifier.ports.burst_changes import CLOCKS_DIFFER
+from notifier.ports.inbox_versions import CLOCKS_DIFFER
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.followers import Follower
 from tests.contracts.made import NOVA, ORION, burst

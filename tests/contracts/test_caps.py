@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject
 from notifier.domain.push.frequency_cap import Caps as Terms
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.ports.pacing import Caps
+from notifier.ports.push import Caps
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.pacing import MemoryCaps
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

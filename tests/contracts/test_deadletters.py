@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.ids import Member
-from notifier.ports.flags import Flags
+from notifier.ports.directory import Flags
 from tests.contracts.backends import Backend
 
 ADA, BO = Member(7), Member(3 * SHARD_MEMBERS + 5)

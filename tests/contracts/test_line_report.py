@@ -11,7 +11,7 @@ from notifier.adapters.redis.client import connect
 from notifier.adapters.redis.pacing import RedisLineReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.ports.pacing import LineReport
+from notifier.ports.push import LineReport
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

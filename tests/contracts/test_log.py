@@ -3,7 +3,7 @@
 import tracemalloc
 from itertools import pairwise
 
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS_STANDARD
 from tests.contracts.logs import Logs
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, keys, nothing, partitions, poll

@@ -8,8 +8,8 @@ import pytest
 from notifier.adapters.redis.client import connect_async
 from notifier.adapters.redis.viewer_versions import MOST_NEWS, NEWS, RedisInboxVersions
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.bus import Missed
-from notifier.ports.viewer_versions import NewsPosition
+from notifier.ports.inbox_versions import NewsPosition
+from notifier.ports.live_bus import Missed
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.contracts.version_backends import Versions, reader_of, versions

@@ -12,7 +12,7 @@ from notifier.adapters.redis.pacing import RedisPaces
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.device import Platform
 from notifier.domain.push.rate_limit import Terms
-from notifier.ports.pacing import Paces
+from notifier.ports.push import Paces
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.pacing import MemoryPaces
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from notifier.adapters.redis.layout import KEPT
 from notifier.domain.ids import BurstKey
-from notifier.ports.pull import Pulled
+from notifier.ports.pull_index import Pulled
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs
 from tests.contracts.valkey_fixture import valkey, valkey_server
 

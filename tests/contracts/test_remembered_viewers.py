@@ -6,12 +6,7 @@ import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
-from notifier.ports.viewer_versions import (
-    REMEMBERED_FOR,
-    InboxVersions,
-    RememberedViewer,
-    VersionLook,
-)
+from notifier.ports.inbox_versions import REMEMBERED_FOR, InboxVersions, RememberedViewer, VersionLook
 from tests.contracts.garbage import STRINGS, whole
 from tests.contracts.remembered import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -13,8 +13,8 @@ from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
 from tests.contracts.backends import Backend, in_memory
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

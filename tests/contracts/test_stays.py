@@ -9,7 +9,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import Stamp, stamp
 from notifier.domain.ids import Member
-from notifier.ports.stays import Stay
+from notifier.ports.audience import Stay
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 

@@ -10,7 +10,7 @@ import pytest
 from notifier.adapters.redis.client import connect
 from notifier.adapters.redis.pacing import RedisTabReport
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.pacing import TabReport
+from notifier.ports.push import TabReport
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.pacing import MemoryTabReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -15,7 +15,7 @@ from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, Inb
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.flow.walk import BEFORE_ALL
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION

@@ -3,7 +3,7 @@
 import asyncio
 
 from notifier.domain.ids import Member
-from notifier.ports.viewer_versions import (
+from notifier.ports.inbox_versions import (
     EVERYBODY,
     MOST_SCOPES,
     InboxVersions,

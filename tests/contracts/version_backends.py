@@ -13,15 +13,8 @@ from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.client import connect_async
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.bus import LiveBus
-from notifier.ports.viewer_versions import (
-    CHANGE_LASTS,
-    InboxVersions,
-    NewsPosition,
-    Scope,
-    VersionLook,
-    ViewerVersions,
-)
+from notifier.ports.inbox_versions import CHANGE_LASTS, InboxVersions, NewsPosition, Scope, VersionLook, ViewerVersions
+from notifier.ports.live_bus import LiveBus
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions

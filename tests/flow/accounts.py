@@ -12,7 +12,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 from notifier.flow.phonebook import PhoneBook
 from notifier.flow.registrar import Registrar
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.devices import MemoryDevices

@@ -14,9 +14,8 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.flow.leadership import Leadership
 from notifier.flow.rollup import RollUp
+from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
-from notifier.ports.stays import Stay
 from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.clock import ManualClock

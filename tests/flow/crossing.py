@@ -15,7 +15,7 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.gateway import Answer
 from notifier.flow.router import Router
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile
 from notifier.pump import Pump, pump
 from notifier.system import Reads, System

@@ -7,7 +7,7 @@ from typing import Any
 from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Subject, UserId
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.stage import NOVA
 

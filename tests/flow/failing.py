@@ -7,7 +7,7 @@ from typing import Any
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import NotifierError, Poison, StoreUnavailable
 from notifier.domain.ids import Subject
-from notifier.ports.heads import Heads
+from notifier.ports.bursts import Heads
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.bitmaps import Bitmaps
 from notifier.flow.indexer import Indexer
 from notifier.flow.preferences import overall_record
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.directory import MemoryDirectory

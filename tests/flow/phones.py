@@ -14,7 +14,7 @@ from notifier.flow.departed import Departed
 from notifier.flow.phonebook import PhoneBook, record
 from notifier.flow.switchboard import Switchboard
 from notifier.ports.directory import Account
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 from notifier.telemetry import Metrics
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.clock import ManualClock

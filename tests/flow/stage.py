@@ -24,8 +24,8 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.page import Item, Page
 from notifier.flow.tab import Tab
 from notifier.flow.work import Work
+from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
-from notifier.ports.chosen import Ports
 from notifier.pump import Pump, pump
 from notifier.system import System
 from notifier.telemetry import Metrics

@@ -10,7 +10,7 @@ from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, Platform
 from notifier.domain.push.receipt import Receipt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
-from notifier.ports.providers import Provider
+from notifier.ports.push import Provider
 from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import KIM, by, heard, member, with_apple
 from tests.flow.stage import Stage

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import Fuse, Graph, Spoilt
 

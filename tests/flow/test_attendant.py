@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.flow.attendant import Attendant
 from notifier.ports.directory import Account
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.testing.memory.activity import MemoryActiveHours
 from tests.flow.around import HOUR, MINUTE, World
 

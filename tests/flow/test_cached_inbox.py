@@ -15,7 +15,7 @@ from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.page import Badge
-from notifier.ports.timeline import Timeline
+from notifier.ports.inbox import Timeline
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.stage import NOVA, Stage

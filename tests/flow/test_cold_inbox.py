@@ -11,7 +11,7 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.directory import Account
-from notifier.ports.timeline import Timeline
+from notifier.ports.inbox import Timeline
 from notifier.testing.simulator.scene import SINCE
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

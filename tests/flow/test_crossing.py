@@ -13,7 +13,7 @@ from notifier.domain.delivery.plan import SetHead
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.flow.router import Sizes
-from notifier.ports.pull import FRESH_FOR
+from notifier.ports.pull_index import FRESH_FOR
 from notifier.profiles import Profile, choose
 from notifier.testing.simulator.visits import driven
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

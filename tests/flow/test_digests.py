@@ -17,7 +17,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.digests import digests_by
 from notifier.flow.page import DigestItem, Opened, Page
 from notifier.flow.tab import Tab
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.visits import driven

@@ -16,7 +16,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.release import Release
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.memory.clock import START
 from tests.flow.failing import Refusing, Unswapped
 from tests.flow.fates import fate

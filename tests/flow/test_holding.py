@@ -18,7 +18,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.fate import Status
 from notifier.flow.held import as_they_stand
 from notifier.flow.release import Release
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from tests.flow.failing import Refusing
 from tests.flow.fates import counts, fate
 from tests.flow.graph import Fuse

@@ -11,8 +11,8 @@ from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.import_accounts import Accounts
 from notifier.flow.importing import Import
-from notifier.ports.edges import Batch
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
+from notifier.ports.imports import Batch
 from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse

@@ -15,7 +15,7 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.import_preferences import Preferences
 from notifier.flow.importing import Import
-from notifier.ports.edges import Batch
+from notifier.ports.imports import Batch
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph

@@ -13,8 +13,8 @@ from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.import_followers import Followers
 from notifier.flow.importing import Import
-from notifier.ports.edges import Numbers, Rows
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
+from notifier.ports.imports import Numbers, Rows
 from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
 

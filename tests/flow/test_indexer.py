@@ -17,7 +17,7 @@ from notifier.domain.fencing import stamp
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import OF_WANTS, Wish
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Fuse, Graph, Spoilt
 

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.pump import Pump
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground

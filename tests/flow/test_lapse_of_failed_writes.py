@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
-from notifier.ports.viewer_versions import EVERYBODY
+from notifier.ports.inbox_versions import EVERYBODY
 from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryViewerVersions
 from tests.flow.stage import Stage
 

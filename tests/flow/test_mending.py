@@ -11,7 +11,7 @@ from notifier.domain.delivery.ledger import ATTEMPTS, Fact
 from notifier.domain.delivery.result import Again
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from tests.flow.damaged import Damaged
 from tests.flow.stage import NOVA, Stage
 

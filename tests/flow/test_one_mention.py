@@ -12,7 +12,7 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.marks import Mark
 from notifier.flow.gateway import Answer
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.simulator.visits import driven
 from tests.flow.failing import Broken, Refusing
 from tests.flow.stage import NOVA, Stage

@@ -11,8 +11,8 @@ from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.flow.coordinator import OWN, Coordinator
-from notifier.ports.heads import Heads
-from notifier.ports.log import Logged
+from notifier.ports.bursts import Heads
+from notifier.ports.event_log import Logged
 from tests.flow.failing import Unplanned, Unswapped
 from tests.flow.stage import NOVA, Stage
 from tests.flow.stalling import Stalling

@@ -15,7 +15,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     device_id,
 )
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from tests.flow.graph import Fuse
 from tests.flow.phones import PEOPLE, Exchange, phone
 

@@ -16,11 +16,10 @@ from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.reconciler import LOG_KEPT_FOR, Reconciler
-from notifier.ports.bursts import RecentBursts
-from notifier.ports.heads import Heads
+from notifier.ports.bursts import Heads, RecentBursts
+from notifier.ports.inbox import Place
 from notifier.ports.ledger import Ledger
-from notifier.ports.pull import FRESH_FOR
-from notifier.ports.timeline import Place
+from notifier.ports.pull_index import FRESH_FOR
 from tests.flow.failing import Refusing
 from tests.flow.stage import LYRA, NOVA, Stage
 

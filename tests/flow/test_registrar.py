@@ -14,7 +14,7 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import FirebaseToken
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse, Spoilt
 from tests.flow.stalling import Stalling

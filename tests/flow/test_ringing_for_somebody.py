@@ -15,7 +15,7 @@ from notifier.domain.ids import Subject
 from notifier.flow.delivery import Delivery
 from notifier.flow.mending import MendedSets
 from notifier.flow.work import Hold
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.telemetry import Metrics
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import ManualClock

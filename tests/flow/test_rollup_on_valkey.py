@@ -20,9 +20,8 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.page import Look, Opened
+from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
-from notifier.ports.stays import Stay
 from notifier.system import System
 from notifier.telemetry import Metrics
 from tests.contracts.backends import migrated

@@ -8,7 +8,7 @@ from time import monotonic
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.looks import SharedLooks
-from notifier.ports.viewer_versions import Scope, VersionLook
+from notifier.ports.inbox_versions import Scope, VersionLook
 
 WITHIN = timedelta(milliseconds=200)
 SLOW_S = 5.0

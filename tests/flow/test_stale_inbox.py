@@ -6,8 +6,8 @@ import pytest
 
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.ports.burst_changes import MOST
-from notifier.ports.timeline import Timeline
+from notifier.ports.inbox import Timeline
+from notifier.ports.inbox_versions import MOST
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.stage import NOVA, Stage
 from tests.flow.suspended import Suspended, run_steps, run_to_end

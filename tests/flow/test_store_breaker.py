@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.store_breaker import TERMS, StoreBreaker
-from notifier.ports.burst_changes import BurstChanges
+from notifier.ports.inbox_versions import BurstChanges
 from tests.flow.inboxes import Processes
 from tests.flow.stage import NOVA, Stage
 

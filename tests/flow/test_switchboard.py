@@ -14,8 +14,8 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import MOST_DEVICES
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
 from tests.flow.graph import Fuse, Spoilt
 from tests.flow.phones import PEOPLE, Exchange
 from tests.flow.stalling import Stalling

@@ -11,7 +11,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.verification import Compared, Verification
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from tests.flow.damaged import Damaged
 from tests.flow.stage import Stage
 

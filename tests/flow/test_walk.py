@@ -15,7 +15,7 @@ from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.audit import Audit
 from notifier.flow.page import Opened
 from notifier.flow.walk import RUN, YOUNG
-from notifier.ports.pull import FRESH_FOR
+from notifier.ports.pull_index import FRESH_FOR
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.visits import driven

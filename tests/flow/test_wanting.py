@@ -10,7 +10,7 @@ from notifier.domain.fencing import stamp
 from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt

@@ -11,8 +11,8 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.page import Page, Shown
+from notifier.ports.inbox import Timeline
 from notifier.ports.people import People
-from notifier.ports.timeline import Timeline
 from notifier.telemetry import Metrics
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of

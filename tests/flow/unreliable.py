@@ -8,8 +8,8 @@ from enum import Enum, auto
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
-from notifier.ports.pull import SubjectLists
-from notifier.ports.viewer_versions import Scope
+from notifier.ports.inbox_versions import Scope
+from notifier.ports.pull_index import SubjectLists
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.memory.viewer_versions import MemoryVersions
 from notifier.testing.simulator.ground import Ground

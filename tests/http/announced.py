@@ -7,7 +7,7 @@ from notifier.domain.users.account_preferences import OverallWish, OverallWord
 from notifier.domain.users.subject_preferences import Word
 from notifier.domain.users.user_blocks import Parting
 from notifier.ports.directory import Directory
-from notifier.ports.viewer_versions import EVERYBODY
+from notifier.ports.inbox_versions import EVERYBODY
 from notifier.testing.memory.people import MemoryPeople
 from notifier.testing.memory.viewer_versions import MemoryVersions
 

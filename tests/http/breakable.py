@@ -8,8 +8,8 @@ from typing import Any
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Member
-from notifier.ports.burst_changes import Changes, Position
-from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.event_log import Consumer, Logged, Record
+from notifier.ports.inbox_versions import Changes, Position
 from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.memory.burst_changes import MemoryBurstChanges
 from notifier.testing.memory.bursts import MemoryBursts

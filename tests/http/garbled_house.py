@@ -37,7 +37,7 @@ from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.system import Reads
 from notifier.testing.memory.clock import CountedNonces
 from notifier.testing.memory.pull import MemoryPullIndex

@@ -26,9 +26,9 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Platform
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
 from notifier.pump import pump
 from notifier.system import Reads, System
 from notifier.telemetry import Metrics

@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.ports.log import Record
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
+from notifier.ports.event_log import Record
 from tests.http.example_event import event
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

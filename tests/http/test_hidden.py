@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from tests.http.example_event import event
 from tests.http.house import Edge, House
 

@@ -17,7 +17,7 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.page import Look, Opened
-from notifier.ports.pull import Pulled, SubjectList, SubjectLists
+from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from tests.http.breakable import BreakableActivity, Broken

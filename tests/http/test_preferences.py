@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.memory.clock import START
 from tests.http.house import Edge
 from tests.http.problems import assert_problem

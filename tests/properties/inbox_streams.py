@@ -10,7 +10,7 @@ from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.hub import Hub
 from notifier.flow.live import Event, Listener, News, Stream
 from notifier.flow.page import Item
-from notifier.ports.bus import Missed
+from notifier.ports.live_bus import Missed
 from notifier.system import Reads
 from notifier.telemetry import Metrics
 from notifier.testing.memory.bursts import MemoryBursts

@@ -22,7 +22,7 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.page import Badge, Item, Page
 from notifier.flow.preferences import Asking
 from notifier.flow.reconciler import Reconciler
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.pump import pump
 from notifier.system import Reads, System
 from notifier.telemetry import Metrics

@@ -16,7 +16,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.flow.walk import place_of
 from notifier.ports.directory import Account
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory

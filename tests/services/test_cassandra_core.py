@@ -19,7 +19,7 @@ from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.walk import place_of
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention, piece
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made

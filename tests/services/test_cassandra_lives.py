@@ -29,9 +29,9 @@ from notifier.domain.fencing import stamp
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.push.device import Platform
 from notifier.domain.push.send_log import Sending, Window
+from notifier.ports.audience import Stay
 from notifier.ports.bursts import Outcome
-from notifier.ports.deadletters import DeadLetter
-from notifier.ports.stays import Stay
+from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, burst, event, mention, piece, plan
 from tests.services.losing import ON_ENGINES, clock, cluster, made

@@ -19,7 +19,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made

@@ -35,8 +35,8 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.visibility import Viewer
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
 from notifier.testing.memory.clock import START, ManualClock
 from services.engine import Engine, free_port
 from services.jars import missing

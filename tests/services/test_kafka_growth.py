@@ -14,7 +14,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.growth import SETTLES
 from notifier.adapters.kafka.topics import migrate, plan
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, keys, poll
 from tests.services.waiting import until

@@ -17,7 +17,7 @@ from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.log import MOST_IN_FLIGHT
 from notifier.config import Settings
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
 from services.engine import Engine, free_port
 from services.jars import missing

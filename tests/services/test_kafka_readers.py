@@ -17,7 +17,7 @@ from notifier.adapters.kafka.log import KafkaLog
 from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Consumer, Logged
+from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.members import member
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, keys, nothing, poll

@@ -13,7 +13,7 @@ from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access, KafkaLog, m
 from notifier.adapters.kafka.making import administration
 from notifier.config import Settings
 from notifier.domain.errors import LogUnavailable, Poison
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
 from services.engine import Engine, free_port
 from services.jars import missing

@@ -14,7 +14,7 @@ from notifier.adapters.kafka import Access, KafkaLog
 from notifier.adapters.kafka.making import administration
 from notifier.adapters.kafka.topics import migrate, pending, plan
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITIONS
 from tests.services.waiting import until
 

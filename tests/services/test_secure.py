@@ -33,7 +33,7 @@ from notifier.domain.errors import (
     QueueUnavailable,
     StoreUnavailable,
 )
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered
 from notifier.testing.authority import Authority

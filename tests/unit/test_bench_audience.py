@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.sets import SqliteMemberSets
 from notifier.domain.audience.bitmap import nobody
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.bench import naming
 from notifier.testing.bench.beside import Bitmaps
 from notifier.testing.bench.slices import GROWTH_MB, LOOKS

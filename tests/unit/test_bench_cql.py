@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.bodies import Message, messages
 from notifier.adapters.cassandra.premade import Splicing
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 from notifier.pump import BATCH
 from notifier.testing.bench.cql import mentions
 from notifier.testing.bench.cql.bursts import Bursts, first

@@ -20,7 +20,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import Alert, trial
 from notifier.domain.push.device import AppleToken, Device, Platform
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
-from notifier.ports.providers import Provider
+from notifier.ports.push import Provider
 from notifier.profiles.providers import CONNECTIONS, credentials, providers, require_credentials
 from notifier.testing.alerted import rang
 from notifier.testing.authority import Authority

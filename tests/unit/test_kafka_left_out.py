@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Changes, Sender
 from notifier.adapters.kafka.reader import KafkaReader
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 AT_ONCE = timedelta(0)
 

@@ -12,7 +12,7 @@ from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Changes, Client, Fenced, Unreadable
 from notifier.adapters.kafka.reader import FENCED_FOR, JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 RECORD = Logged(partition="mentions/0", offset=0, record=Record(stream="mentions", key="k", value=b""))
 

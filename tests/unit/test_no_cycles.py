@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.reader import Reader
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.ports.viewer_versions import VersionLook
+from notifier.ports.inbox_versions import VersionLook
 
 FAILURES = 50
 ROUNDS = 5

@@ -7,7 +7,7 @@ from notifier.api.opaque import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey
 from notifier.domain.users.marks import SeenToken
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from tests.unit.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
 OPAQUE = Opaque.of(Keys(secret="s" * 32, service_key="k"))

@@ -10,8 +10,8 @@ import pytest
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
-from notifier.ports.deadletters import DeadLetter
-from notifier.ports.log import Logged, Record
+from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import Logged, Record
 from notifier.pump import BACKOFF, STOPPED_CHECK, TRIES, Loop, Pump
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock

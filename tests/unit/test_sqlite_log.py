@@ -19,7 +19,7 @@ from notifier.adapters.sqlite.log import SqliteLog, partitions
 from notifier.adapters.sqlite.share import Seat
 from notifier.adapters.sqlite.together import Together
 from notifier.domain.errors import Full, LogUnavailable
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.topics import MENTIONS
 

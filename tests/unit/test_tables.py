@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from notifier.adapters.tables.edge import EDGES
 from notifier.adapters.tables.source import form_of, opened
 from notifier.domain.errors import BadImport
-from notifier.ports.edges import Numbers
+from notifier.ports.imports import Numbers
 
 Pair = tuple[str, str]
 Told = list[tuple[int, str]]

@@ -14,8 +14,8 @@ from notifier.codec.moments import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.burst_changes import CLOCKS_DIFFER, MOST, Changes, Position
 from notifier.ports.clock import Clock, Nonces
+from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, Changes, Position
 
 BUCKET_MS = 10_000
 """A partition. A follower that reads every second reads one or two of them."""

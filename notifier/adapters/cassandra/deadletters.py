@@ -7,7 +7,7 @@ from notifier.adapters.cassandra.lives import KEPT
 from notifier.adapters.cassandra.session import SERIAL, Cluster
 from notifier.codec.moments import from_ms, to_ms
 from notifier.ports.clock import Clock
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 
 # No TTL is bound: both tables keep what they have for 91 days, by their default.
 _PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"

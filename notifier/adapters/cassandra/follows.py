@@ -12,7 +12,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLO
 from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
-from notifier.ports.follows import Pair
+from notifier.ports.audience import Pair
 
 # The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
 # which is the later `visible_from`.

@@ -11,7 +11,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member, Subject
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 NAMES = 16
 """Subjects in one question: some operators forbid more than 20."""

@@ -14,7 +14,7 @@ from notifier.adapters.cassandra.statements import statement
 from notifier.adapters.cassandra.together import batches
 from notifier.codec.moments import to_ms
 from notifier.domain.ids import Subject
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 SUBJECTS_AT_ONCE = 128
 """What the newest of these leave over bounds how far back the others are read."""

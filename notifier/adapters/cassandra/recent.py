@@ -13,7 +13,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 _PAGE = statement("recent_bursts")
 AHEAD = timedelta(hours=1)

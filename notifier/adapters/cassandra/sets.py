@@ -16,7 +16,7 @@ from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, 
 from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 
 BLOBS = 256
 """That are waited for: 4 MB, so that an import of any size needs little memory."""

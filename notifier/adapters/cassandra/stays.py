@@ -10,8 +10,8 @@ from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import Bits, decode, encode, joined
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.fencing import Stamp
+from notifier.ports.audience import Stay
 from notifier.ports.clock import Clock
-from notifier.ports.stays import Stay
 
 BITMAPS = 256
 """That are waited for, as of the sets: 4 MB."""

@@ -16,7 +16,7 @@ from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.clock import Clock
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 AHEAD = timedelta(minutes=1)
 """How far a writer's clock may be before ours."""

@@ -14,7 +14,7 @@ from notifier.codec import pack
 from notifier.domain.bursts.held_mention import WAITS, Hold
 from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 
 PAGE = 64
 """Letters: some have a batch of rows in them."""

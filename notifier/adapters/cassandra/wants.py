@@ -12,7 +12,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLO
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.subject_preferences import BlockMute, Volume, Want, Word, standing, wanting
-from notifier.ports.wants import Pair
+from notifier.ports.user_preferences import Pair
 
 # The moment is the write timestamp of what the word is about: what was said last of it stands, in whatever order they
 # come. What it isn't about is left alone.

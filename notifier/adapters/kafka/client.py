@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from notifier.adapters.kafka.access import Access
 from notifier.config.engines import CLIENTS
 from notifier.domain.errors import Environment
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 ANSWERS_WITHIN = 3.0
 """Seconds of one append: the tweet service tries again, and nobody is held up for longer."""

@@ -31,7 +31,7 @@ from notifier.adapters.kafka.leaving import leave
 from notifier.adapters.kafka.records import logged
 from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import Environment, LogUnavailable, Poison
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 LOGGER = logging.getLogger("notifier.kafka.confluent")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.making import administration
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 LETTERS = 8
 """Of the id that the brokers give a topic: enough to tell its few lives apart."""

@@ -40,7 +40,7 @@ from notifier.adapters.kafka.making import made
 from notifier.adapters.kafka.records import logged
 from notifier.adapters.kafka.unread import unread
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 OWNS_NOTHING = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 UNREADABLE = (CorruptRecordError, UnsupportedCodecError)

@@ -11,7 +11,7 @@ from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, TOO_LAR
 from notifier.adapters.kafka.reader import KafkaReader
 from notifier.adapters.kafka.waiting import Waiting
 from notifier.domain.errors import LogUnavailable, Poison
-from notifier.ports.log import Consumer, Logged, Record
+from notifier.ports.event_log import Consumer, Logged, Record
 
 MOST_IN_FLIGHT = 5_000
 """Records that are sent and not answered, of all threads: the libraries' own bounds on memory are none."""

@@ -12,7 +12,7 @@ from notifier.adapters.kafka.client import MOST_AWAY, Client, Fenced, Membership
 from notifier.adapters.kafka.growth import Growth, begun
 from notifier.adapters.kafka.incarnation import incarnation, named
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 LOGGER = logging.getLogger("notifier.kafka")
 

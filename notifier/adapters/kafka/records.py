@@ -1,6 +1,6 @@
 """What stands in a topic, as a record of ours, whatever it is and whoever wrote it."""
 
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 
 def logged(stream: str, partition: int, offset: int, *, key: bytes | None, value: bytes | None) -> Logged:

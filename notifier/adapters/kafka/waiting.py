@@ -10,7 +10,7 @@ from notifier.adapters.kafka.access import Access, translated
 from notifier.adapters.kafka.incarnation import named, shortened
 from notifier.adapters.kafka.records import logged
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.log import Logged
+from notifier.ports.event_log import Logged
 
 AT_ONCE = 100
 """Records."""

@@ -10,7 +10,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import ConfigError
-from notifier.ports.providers import Provider
+from notifier.ports.push import Provider
 
 Make = Callable[[ExitStack], Provider]
 """What it opens it leaves on the stack. Raises BadSetting."""

@@ -13,7 +13,7 @@ from notifier.adapters.redis.values import Value
 from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
-from notifier.ports.activity import KEPT
+from notifier.ports.audience import KEPT
 
 NEIGHBOURS = 16
 """Shards in one string: what is gathered in some seconds is for all of them, and each string costs the client ten

@@ -10,7 +10,7 @@ from notifier.adapters.redis.client import Client
 from notifier.adapters.redis.viewer_versions import news_entry
 from notifier.codec import pack
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.bus import Marked, Missed, Word
+from notifier.ports.live_bus import Marked, Missed, Word
 
 CHANNEL = "live"
 """The message is the packed burst: who listens need not read it, and shows it to nobody who may not see it."""

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from notifier.adapters.redis.keys import Kind
 from notifier.domain.ids import Subject
-from notifier.ports.pull import FRESH_FOR
+from notifier.ports.pull_index import FRESH_FOR
 
 PARTS = 32
 """A reader with hundreds of follows sends so many commands at most, all in one round trip."""

@@ -11,7 +11,7 @@ from notifier.adapters.redis.client import TIMEOUT, AsyncClient
 from notifier.adapters.redis.keys import Kind
 from notifier.codec import unpack
 from notifier.domain.errors import CacheUnavailable, Poison
-from notifier.ports.bus import CAUGHT_UP_EVERY, Marked, Word
+from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, Word
 
 
 class RedisLiveReader:

@@ -11,8 +11,8 @@ from notifier.adapters.redis.client import AsyncClient
 from notifier.adapters.redis.layout import AS_OF, SINCE, Listed, by_part, fresh, key, moment, proven_since, read_list
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
-from notifier.ports.pull import Pulled, SubjectList, SubjectLists
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
+from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
 
 MOST = 512
 """Places in one answer: dozens of pages. Who follows the busiest hundreds would otherwise get tens of thousands."""

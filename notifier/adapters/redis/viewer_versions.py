@@ -19,8 +19,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import UserId
-from notifier.ports.bus import Missed
-from notifier.ports.viewer_versions import (
+from notifier.ports.inbox_versions import (
     CHANGE_LASTS,
     LOOK_WITHIN,
     REMEMBERED_FOR,
@@ -30,6 +29,7 @@ from notifier.ports.viewer_versions import (
     Scope,
     VersionLook,
 )
+from notifier.ports.live_bus import Missed
 
 NEWS = Kind.NEWS.key()
 """A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""

@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.burst_changes import MOST, Changes, Position
+from notifier.ports.inbox_versions import MOST, Changes, Position
 
 KEPT = 50_000
 """Changes. A follower that is further behind has long been answered None, for more than MOST bursts."""

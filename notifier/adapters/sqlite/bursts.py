@@ -15,7 +15,7 @@ from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 _PUT = statement("put_burst")
 _READ = statement("read_bursts")

@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.share import LEASE, Seat, give_back, take_share
 from notifier.adapters.sqlite.statements import statement
 from notifier.codec.moments import to_ms
 from notifier.ports.clock import Clock
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 
 _MS = timedelta(milliseconds=1)
 

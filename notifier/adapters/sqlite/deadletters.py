@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec.moments import from_ms, to_ms
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 
 COLUMNS = "id, stage, cause, body, at"
 _PUT = f"INSERT OR IGNORE INTO dead_letters ({COLUMNS}) VALUES (?, ?, ?, ?, ?)"

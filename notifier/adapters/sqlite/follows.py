@@ -10,7 +10,7 @@ from notifier.codec.moments import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.ids import Subject
-from notifier.ports.follows import Pair
+from notifier.ports.audience import Pair
 
 BLOCKS, WORDS = 256, 4_096
 """Rows in a transaction, so that an import of any size lets others in."""

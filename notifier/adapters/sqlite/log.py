@@ -13,7 +13,7 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.together import Together
 from notifier.codec.moments import to_ms
 from notifier.ports.clock import Clock
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 
 DROPPED_AT_ONCE = 1_000

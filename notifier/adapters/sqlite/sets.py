@@ -15,7 +15,7 @@ from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 
 BATCH = 256
 """Blobs in a transaction: 4 MB at most, so that an import of any size needs little memory and lets others in."""

@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.statements import statement
 from notifier.domain.audience.bitmap import Bits, decode, encode, joined
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.fencing import Stamp
-from notifier.ports.stays import Stay
+from notifier.ports.audience import Stay
 
 BATCH = 256
 """Bitmaps in a transaction, as of the sets: 4 MB at most, and others get their turn."""

@@ -17,7 +17,7 @@ from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 LAST = (1 << 63) - 1
 """Behind every time and number that SQLite can hold."""

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.holds import hold_of
 from notifier.codec import pack
 from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.ids import UserId
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 
 AT_ONCE = 500
 """Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""

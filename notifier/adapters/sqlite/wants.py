@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.subject_preferences import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
-from notifier.ports.wants import Pair
+from notifier.ports.user_preferences import Pair
 
 BATCH = 4_096
 """Mutes in a transaction: an import of any size lets others in."""

@@ -7,7 +7,7 @@ from notifier.adapters.tables.values import Unfit, each, flag
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
-from notifier.ports.edges import Batch
+from notifier.ports.imports import Batch
 
 USER = "user"
 

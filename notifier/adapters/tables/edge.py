@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from notifier.adapters.tables.layout import Found, Layout, Quick, Reject, Unreadable, fault_of, plain
 from notifier.domain.ids import UserId
-from notifier.ports.edges import Numbers, Rows
+from notifier.ports.imports import Numbers, Rows
 
 COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 HIMSELF = "Nobody follows himself."

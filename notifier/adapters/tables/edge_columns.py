@@ -10,7 +10,7 @@ from notifier.adapters.tables.edge import COLUMNS, HIMSELF
 from notifier.adapters.tables.layout import Reject
 from notifier.domain.audience.id_ranges import HIGHEST
 from notifier.domain.upstream.validation import LONGEST_ID
-from notifier.ports.edges import Numbers, Rows
+from notifier.ports.imports import Numbers, Rows
 
 
 def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | Numbers | None:

@@ -8,7 +8,7 @@ from notifier.adapters.tables.layout import Found, Layout, Reject
 from notifier.adapters.tables.values import Unfit, each, flag, hours, moment, one_of, zone
 from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.ports.edges import Batch
+from notifier.ports.imports import Batch
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 

@@ -10,7 +10,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
 from notifier.flow.walk import RUN, place_of
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 _THE_END = Place(*FOR_EVER)
 FIRST_RUN = 32

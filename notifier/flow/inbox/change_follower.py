@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_cache import ViewerCache
-from notifier.ports.burst_changes import BurstChanges, Position
 from notifier.ports.clock import Clock
+from notifier.ports.inbox_versions import BurstChanges, Position
 from notifier.telemetry import Metrics
 
 READ_EVERY = timedelta(milliseconds=500)

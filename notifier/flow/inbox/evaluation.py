@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import unread
 from notifier.flow.listing import Listing
 from notifier.flow.page import BADGE_MOST, Entry, Look, Page
 from notifier.flow.walk import place_of
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 STEPS = 20
 """Runs that a page reads at most; the next page goes on from there."""

@@ -11,8 +11,8 @@ from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.page import Entry, Item, Look
 from notifier.flow.walk import BEFORE_ALL, place_of
 from notifier.ports.clock import Clock
+from notifier.ports.inbox import Place, Timeline
 from notifier.ports.people import People
-from notifier.ports.timeline import Place, Timeline
 
 MOST_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""

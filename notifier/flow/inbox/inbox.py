@@ -22,9 +22,9 @@ from notifier.flow.listing import Listing
 from notifier.flow.page import Badge, Entry, Look, Opened, Page, badge_of
 from notifier.flow.tab import Watch, unwatched
 from notifier.ports.clock import Clock
+from notifier.ports.inbox import Place
+from notifier.ports.inbox_versions import VersionLook
 from notifier.ports.people import People
-from notifier.ports.timeline import Place
-from notifier.ports.viewer_versions import VersionLook
 from notifier.telemetry import Metrics
 
 LAST_KNOWN_FOR = timedelta(minutes=15)

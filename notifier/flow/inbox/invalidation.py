@@ -12,10 +12,8 @@ from itertools import islice
 from typing import TypeVar
 
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.ports.burst_changes import BurstChanges
 from notifier.ports.clock import Nonces
-from notifier.ports.viewer_lapses import ViewerLapses
-from notifier.ports.viewer_versions import InboxVersions, Scope, ViewerVersions
+from notifier.ports.inbox_versions import BurstChanges, InboxVersions, Scope, ViewerLapses, ViewerVersions
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.evaluation import seen_token
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.page import Badge, Look, Page, Shown
-from notifier.ports.viewer_versions import RememberedPage
+from notifier.ports.inbox_versions import RememberedPage
 
 Render = Callable[[Opening], bytes]
 """What the API makes of an opening, for other processes to send."""

@@ -15,8 +15,8 @@ from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, 
 from notifier.flow.page import Entry
 from notifier.flow.walk import BEFORE_ALL
 from notifier.ports.clock import Clock
-from notifier.ports.pull import PullReader, SubjectLists
-from notifier.ports.timeline import Place, Timeline
+from notifier.ports.inbox import Place, Timeline
+from notifier.ports.pull_index import PullReader, SubjectLists
 from notifier.telemetry import Hits, Metrics
 
 RECENT_FOR = timedelta(seconds=30)

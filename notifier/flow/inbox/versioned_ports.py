@@ -15,15 +15,12 @@ from notifier.domain.users.subject_preferences import BlockMute, Want, Word
 from notifier.domain.users.user_blocks import Parting
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
+from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Account, Directory
-from notifier.ports.follows import Follows, Pair
-from notifier.ports.overalls import Overalls
-from notifier.ports.partings import Partings
+from notifier.ports.inbox_versions import EVERYBODY, scopes_of
 from notifier.ports.people import Facts, People
-from notifier.ports.preferences import Preferences
-from notifier.ports.viewer_versions import EVERYBODY, scopes_of
-from notifier.ports.wants import Wants
+from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

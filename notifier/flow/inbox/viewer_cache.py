@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
 from notifier.flow.page import Badge, Page
-from notifier.ports.viewer_versions import (
+from notifier.ports.inbox_versions import (
     EVERYBODY,
     REMEMBERED_FOR,
     RememberedPage,

@@ -13,7 +13,7 @@ from notifier.config import Settings
 from notifier.domain.audience.bitmap import count, encode
 from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.flow.delivery import SHARDS_AT_ONCE
-from notifier.ports.sets import MemberSets, ShardBlob
+from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.profiles import choose
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio, told

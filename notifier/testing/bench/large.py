@@ -13,8 +13,8 @@ from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account as Enrolled
-from notifier.ports.sets import ShardBlob
 from notifier.testing import latency
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most
 from notifier.testing.bench.stage import Stage, rows_of, staged

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.ports.bus import LiveReader
+from notifier.ports.live_bus import LiveReader
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import allow_files
 from notifier.testing.bench.rounds import Figure, Spread, worst_at_most

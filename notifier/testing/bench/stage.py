@@ -17,7 +17,7 @@ from notifier.domain.delivery.ledger import Account, Standing
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.ports.people import People
 from notifier.profiles import Profile, choose
 from notifier.testing.bench.machine import peak_mb

@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from functools import partial
 
 from notifier.domain.ids import BurstKey
-from notifier.ports.viewer_versions import CHANGE_LASTS, Scope
+from notifier.ports.inbox_versions import CHANGE_LASTS, Scope
 from notifier.testing.interleavings.orders import Threads, Work, orders
 from notifier.testing.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from notifier.testing.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see

@@ -19,8 +19,8 @@ from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.publisher import Publisher
 from notifier.flow.voice import Voice
 from notifier.ports.directory import Account
-from notifier.ports.preferences import Preferences
-from notifier.ports.viewer_versions import Scope
+from notifier.ports.inbox_versions import Scope
+from notifier.ports.user_preferences import Preferences
 from notifier.system import Reads
 from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActivity

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from notifier.domain.ids import BurstKey
-from notifier.ports.burst_changes import MOST, Changes, Position
+from notifier.ports.inbox_versions import MOST, Changes, Position
 from notifier.testing.memory.bursts import MemoryBursts
 
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 Named = tuple[EventId, UserId, Subject | None]
 """An account that an event names, with the subject it was sequenced for; None is a refusal."""

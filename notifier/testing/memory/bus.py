@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.bus import CAUGHT_UP_EVERY, Marked, Missed, Word
+from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, Missed, Word
 
 
 @dataclass(slots=True)

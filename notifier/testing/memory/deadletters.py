@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 
 
 class MemoryDeadLetters:

@@ -13,7 +13,7 @@ from notifier.domain.audience.bitmap import (
 )
 from notifier.domain.audience.follows import LEFT, BlockFollows, Follow, Place
 from notifier.domain.ids import Member, Subject
-from notifier.ports.follows import Pair
+from notifier.ports.audience import Pair
 from notifier.testing.memory.people import MemoryPeople
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from zlib import crc32
 
 from notifier.ports.clock import Clock
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 
 LEASE = timedelta(seconds=5)

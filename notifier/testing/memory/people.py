@@ -26,8 +26,7 @@ from notifier.domain.users.subject_preferences import (
 )
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
 from notifier.domain.users.visibility import Viewer
-from notifier.ports.directory import Directory
-from notifier.ports.flags import Flags
+from notifier.ports.directory import Directory, Flags
 from notifier.ports.people import Facts
 
 

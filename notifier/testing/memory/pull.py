@@ -8,8 +8,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.clock import Clock
-from notifier.ports.pull import FRESH_FOR, Pulled, SubjectList, SubjectLists
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
+from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
 
 KEPT = 64
 TICK = timedelta(milliseconds=1)

@@ -7,8 +7,8 @@ from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, 
 from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Directory
-from notifier.ports.sets import ShardBlob
 
 
 class MemoryMemberSets:

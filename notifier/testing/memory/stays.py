@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from notifier.domain.audience.bitmap import Bits, joined
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.fencing import Stamp
-from notifier.ports.stays import Stay
+from notifier.ports.audience import Stay
 
 Name = tuple[SetKind, int, int]
 """The set, the shard and the last hour."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.inbox import MemoryInbox
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.ids import UserId
-from notifier.ports.deadletters import DeadLetter
+from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.memory.deadletters import MemoryDeadLetters
 from notifier.testing.memory.holds import MemoryHolds
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.clock import Clock
-from notifier.ports.viewer_versions import (
+from notifier.ports.inbox_versions import (
     CHANGE_LASTS,
     REMEMBERED_FOR,
     NewsPosition,

@@ -7,7 +7,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.account_preferences import Overall, OverallWord, overall_sets
 from notifier.domain.users.subject_preferences import BlockMute, Want, Word, wanting
-from notifier.ports.wants import Pair
+from notifier.ports.user_preferences import Pair
 from notifier.testing.memory.people import MemoryPeople
 
 

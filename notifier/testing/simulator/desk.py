@@ -8,7 +8,7 @@ from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.release import Release
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.system import System
 from notifier.testing.simulator.script import Happening, Judged, Script, Tweeted
 

@@ -7,7 +7,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses

@@ -7,7 +7,7 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.pull import PullIndex
+from notifier.ports.pull_index import PullIndex
 from notifier.testing.simulator.ground import Ground
 
 

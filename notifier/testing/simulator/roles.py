@@ -16,8 +16,8 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.preferences import Asking
 from notifier.flow.router import Router
 from notifier.flow.tab import Watch
-from notifier.ports.chosen import Ports
-from notifier.ports.log import Consumer, EventLog, Record
+from notifier.ports.all_ports import Ports
+from notifier.ports.event_log import Consumer, EventLog, Record
 from notifier.pump import Loop, Pump, pump
 from notifier.system import Reads, System
 from notifier.telemetry import Metrics

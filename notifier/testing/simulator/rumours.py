@@ -13,7 +13,7 @@ from notifier.domain.audience.bitmap import holds, shard_of
 from notifier.domain.ids import Member
 from notifier.domain.upstream.graph_changes import GraphRecord
 from notifier.ports.directory import Directory
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.oracle import Person, Phoned, Saying, Told
 from notifier.testing.simulator.changes import heard
 from notifier.testing.simulator.dialling import rung

@@ -13,10 +13,9 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Platform
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
+from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.ports.log import Record
-from notifier.ports.sets import ShardBlob
-from notifier.ports.stays import Stay
+from notifier.ports.event_log import Record
 from notifier.testing.memory.clock import START
 from notifier.testing.oracle import FOR_EVER, Person
 from notifier.testing.simulator.changes import AT_ONCE, quiet_of

@@ -10,8 +10,8 @@ from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
+from notifier.ports.audience import MemberSets
+from notifier.ports.snapshots import Seals
 from notifier.testing.oracle import DORMANT, SHARD, SUPPRESSED, Division, Oracle, Person, Seen
 from notifier.testing.simulator.scene import SHARDS, Scene
 

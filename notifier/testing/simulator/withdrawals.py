@@ -9,7 +9,7 @@ from notifier.codec import unpack
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import Kind
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.oracle import Withdrawn
 from notifier.testing.simulator.ground import Ground
 

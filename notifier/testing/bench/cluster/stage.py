@@ -14,7 +14,7 @@ from threading import Thread
 
 from notifier.config import Settings
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing.alerted import Promised, rang
 from notifier.testing.bench.cluster.looking import wrong_tabs

@@ -33,7 +33,7 @@ from notifier.flow.publisher import Publisher
 from notifier.flow.settling import Settling
 from notifier.flow.voice import Voice
 from notifier.ports.directory import Account
-from notifier.ports.log import Logged, Record
+from notifier.ports.event_log import Logged, Record
 from notifier.pump import BATCH
 from notifier.telemetry import Metrics
 from notifier.testing.bench.cql.node import noded

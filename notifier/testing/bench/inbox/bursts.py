@@ -15,7 +15,7 @@ from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
 from notifier.domain.ids import Lane, Subject, UserId
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.testing.bench.inbox.population import patiently
 
 COLLAPSE = timedelta(minutes=1)

@@ -17,9 +17,9 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
+from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.ports.sets import ShardBlob
 from notifier.testing.world import SINCE
 
 SUBJECTS = 3_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from notifier.adapters.valkey.talk import free_port
 from notifier.config import Settings, environment_with
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing.bench.inbox.aside import Aside, Client
 from notifier.testing.bench.inbox.bursts import History

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Place
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from notifier.adapters.kafka import Access, KafkaLog
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 
 APPENDED = 1_000
 """Records of one append of ours."""

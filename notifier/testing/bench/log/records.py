@@ -12,7 +12,7 @@ from pathlib import Path
 from notifier import topics
 from notifier.adapters.kafka import Access, KafkaLog, migrate
 from notifier.config import Settings
-from notifier.ports.log import Record
+from notifier.ports.event_log import Record
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.log.clients import Client, InC, Lean, Ours
 from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio, told

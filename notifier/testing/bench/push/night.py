@@ -17,7 +17,7 @@ from notifier.domain.push.device import Platform
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.flow.gateway import Answer
-from notifier.ports.chosen import Ports
+from notifier.ports.all_ports import Ports
 from notifier.pump import pump
 from notifier.system import System
 from notifier.telemetry import Metrics

@@ -10,7 +10,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Member
 from notifier.domain.push.alert import alert
-from notifier.ports.sets import ShardBlob
+from notifier.ports.audience import ShardBlob
 from notifier.testing.alerted import Rang
 from notifier.testing.bench.push.heard import Heard
 from notifier.testing.bench.rounds import Figure, Spread

@@ -4,42 +4,28 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.push.device import Platform
-from notifier.ports.activity import ActiveHours
 from notifier.ports.archive import Archive
-from notifier.ports.bursts import Bursts, RecentBursts
-from notifier.ports.bus import LiveBus
+from notifier.ports.audience import ActiveHours, Follows, MemberSets, Stays
+from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
-from notifier.ports.deadletters import DeadLetters
+from notifier.ports.coordination import Epochs, Leases
+from notifier.ports.dead_letters import DeadLetters, LaneTallies
 from notifier.ports.devices import Devices
-from notifier.ports.directory import Directory
-from notifier.ports.epochs import Epochs
-from notifier.ports.flags import Flags
-from notifier.ports.follows import Follows
-from notifier.ports.heads import Heads
-from notifier.ports.holds import Holds
+from notifier.ports.directory import Directory, Flags
+from notifier.ports.event_log import EventLog
 from notifier.ports.inbox import Inbox
-from notifier.ports.lane_tallies import LaneTallies
-from notifier.ports.leases import Leases
+from notifier.ports.inbox_versions import ViewerLapses, ViewerVersions
 from notifier.ports.ledger import Claims, Ledger, Sleepers
-from notifier.ports.log import EventLog
-from notifier.ports.overalls import Overalls
-from notifier.ports.pacing import Caps, LineReport, Paces, TabReport
-from notifier.ports.partings import Partings
-from notifier.ports.providers import Provider
-from notifier.ports.pull import PullIndex
-from notifier.ports.push import Sent, Spared
+from notifier.ports.live_bus import LiveBus
+from notifier.ports.moderation import Holds, Reaches
+from notifier.ports.pull_index import PullIndex
+from notifier.ports.push import Caps, LineReport, Paces, Provider, Sent, Spared, TabReport
 from notifier.ports.queue import Queue
-from notifier.ports.reaches import Reaches
-from notifier.ports.retractions import Retractions
-from notifier.ports.seals import Seals
-from notifier.ports.sets import MemberSets
-from notifier.ports.stays import Stays
+from notifier.ports.retractions import Retractions, Traces
+from notifier.ports.snapshots import Seals
 from notifier.ports.throttles import Throttles
-from notifier.ports.traces import Traces
-from notifier.ports.viewer_lapses import ViewerLapses
-from notifier.ports.viewer_versions import ViewerVersions
-from notifier.ports.wants import Wants
+from notifier.ports.user_preferences import Overalls, Partings, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.timeline import Place
+from notifier.ports.inbox import Place
 
 FRESH_FOR = timedelta(seconds=3)
 """An index that nobody has compared with the store for so long proves nothing: announcements may have been missed, by
