@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from notifier.api.noting import Pause
 from notifier.domain.errors import Unavailable
-from notifier.flow.page import Opened
+from notifier.flow.inbox.page import Opened
 
 LOGGER = logging.getLogger("notifier.api")
 

@@ -37,20 +37,19 @@ from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import Limit
 from notifier.domain.users.marks import SETTLED_AFTER
-from notifier.flow.fate import Fates
-from notifier.flow.gateway import Gateway, Receipt
-from notifier.flow.hub import Hub
-from notifier.flow.inbox.deadline import PageDeadline
+from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.inbox import Inbox, Tab, Watch
 from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.preferences import Asking
 from notifier.flow.inbox.shared_loads import Singleflight
+from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
-from notifier.flow.page import Opened
-from notifier.flow.preferences import Asking
-from notifier.flow.preview import Preview
-from notifier.flow.tab import Tab, Watch
-from notifier.flow.walk import place_of
+from notifier.flow.intake.gateway import Gateway, Receipt
+from notifier.flow.live.hub import Hub
+from notifier.flow.operations.event_status import Fates
+from notifier.flow.operations.preview import Preview
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import Record

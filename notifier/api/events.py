@@ -34,8 +34,8 @@ from notifier.domain.upstream.validation import (
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.flow.fate import AccountFate, BurstFate, Fate, TierFate, note_of
-from notifier.flow.gateway import Answer, Receipt
+from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.flow.operations.event_status import AccountFate, BurstFate, Fate, TierFate, note_of
 
 PREFIX = "/v1/events/"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from notifier.domain.errors import BadEvent, Full, Unavailable
-from notifier.flow.gateway import Receipt
+from notifier.flow.intake.gateway import Receipt
 
 AT_ONCE = 2
 """While one group waits for the disk the next one is read."""

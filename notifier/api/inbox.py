@@ -14,7 +14,7 @@ from notifier.api.items import ItemBody
 from notifier.api.problems import described
 from notifier.domain.errors import BadMark
 from notifier.domain.users.marks import Mark
-from notifier.flow.page import Badge
+from notifier.flow.inbox.page import Badge
 
 POLL_EVERY = timedelta(seconds=30)
 PAGE_HEADERS = {

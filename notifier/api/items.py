@@ -8,7 +8,7 @@ import msgspec
 from notifier.api.wording import digest_sentence, sentence
 from notifier.domain.users.digest import date_in
 from notifier.flow.inbox.gap_fetch import opening_second, seq_of
-from notifier.flow.page import DigestItem, Item, Shown
+from notifier.flow.inbox.page import DigestItem, Item, Shown
 
 NAMES_SHOWN = 3
 ACCOUNTS_TOLD = 16

@@ -9,7 +9,7 @@ from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.flow.page import Opened
+from notifier.flow.inbox.page import Opened
 from notifier.ports.audience import Activity
 from notifier.telemetry import Metrics
 

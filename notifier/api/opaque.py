@@ -14,7 +14,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.marks import SeenToken
-from notifier.flow.live import Told
+from notifier.flow.live.stream import Told
 from notifier.ports.inbox import Place
 
 VERSION = b"\x02"

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.phonebook import PhoneBook
+from notifier.flow.devices.registry import PhoneBook
 
 T = TypeVar("T")
 

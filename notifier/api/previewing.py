@@ -6,8 +6,8 @@ import msgspec
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.forecast import Reach
-from notifier.flow.fate import note_of
-from notifier.flow.preview import Previewed
+from notifier.flow.operations.event_status import note_of
+from notifier.flow.operations.preview import Previewed
 
 JOINS = "It joins a burst that is open: its text grows, and nobody is told anew."
 NOBODY = "Its followers are told nothing."

@@ -16,9 +16,9 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.inbox.gap_fetch import seq_of
+from notifier.flow.inbox.page import Badge, Item, Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
-from notifier.flow.live import Told
-from notifier.flow.page import Badge, Item, Page, Shown
+from notifier.flow.live.stream import Told
 from notifier.telemetry import Hits
 
 MOST_BURSTS = 10_000

@@ -18,8 +18,8 @@ from notifier.api.inbox import BadgeBody, badge_body
 from notifier.api.items import ItemBody, item_body
 from notifier.api.problems import described
 from notifier.domain.ids import BurstKey
-from notifier.flow.hub import HEARTBEAT
-from notifier.flow.live import Event, Listener, News, Stream, Told
+from notifier.flow.live.hub import HEARTBEAT
+from notifier.flow.live.stream import Event, Listener, News, Stream, Told
 
 LOGGER = logging.getLogger("notifier.api")
 

@@ -12,7 +12,7 @@ from notifier.domain.delivery.progress import Filling
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.flow.overview import Cache, Running, Snapshot
+from notifier.flow.operations.overview import Cache, Running, Snapshot
 
 
 class TierBody(msgspec.Struct, kw_only=True):

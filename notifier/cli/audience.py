@@ -16,9 +16,9 @@ from notifier.config import Settings
 from notifier.domain.audience.activity import Published
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.census import Counted
-from notifier.flow.freshness import COUNTED, Fresh, freshness
-from notifier.flow.verification import Compared
+from notifier.flow.indexing.audience_verification import Compared
+from notifier.flow.operations.audience_count import Counted
+from notifier.flow.operations.freshness import COUNTED, Fresh, freshness
 from notifier.ports.all_ports import Ports
 
 WIDEST_BAR = 40
@@ -73,7 +73,7 @@ def verify(
     Of the shards beyond a sample it is looked whether bitmaps can be read and the head counts them right.
     """
     from notifier.cli.opening import opened
-    from notifier.flow.verification import Verification
+    from notifier.flow.indexing.audience_verification import Verification
 
     user = UserId(account.removeprefix("@"))
     with opened(settings_for(data)) as folder:
@@ -138,9 +138,9 @@ def require(ports: Ports, user: UserId) -> None:
 
 def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> Counted:
     """Raises NotFound for an account that doesn't exist."""
-    from notifier.flow.census import Census
-    from notifier.flow.router import lane_by
-    from notifier.flow.tiering import tier_rule
+    from notifier.flow.indexing.tier_rule import tier_rule
+    from notifier.flow.intake.router import lane_by
+    from notifier.flow.operations.audience_count import Census
 
     require(ports, user)
     subject = Subject(Kind.MENTION, user)

@@ -14,8 +14,8 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Device, DeviceId
-from notifier.flow.bitmaps import stored
-from notifier.flow.phonebook import PhoneBook
+from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.indexing.bitmaps import stored
 from notifier.ports.all_ports import Ports
 
 WHY = {

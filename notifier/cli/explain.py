@@ -25,7 +25,7 @@ from notifier.domain.push.send_log import Window
 from notifier.domain.users.digest import Schedule, gathered, named
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.visibility import Denied, Viewer, denied, unread
-from notifier.flow.fate import note_of
+from notifier.flow.operations.event_status import note_of
 from notifier.ports.all_ports import Ports
 from notifier.ports.inbox import Place
 from notifier.system import Reads

@@ -12,8 +12,8 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.digest import Digest, Schedule, date_in
 from notifier.domain.users.visibility import unread
-from notifier.flow.digests import digests_by
-from notifier.flow.page import Look
+from notifier.flow.inbox.digests import digests_by
+from notifier.flow.inbox.page import Look
 from notifier.ports.clock import Clock
 from notifier.system import Reads
 

@@ -9,9 +9,9 @@ from notifier.config import Settings
 from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
-from notifier.flow.freshness import rolled_up
+from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.flow.tiering import tier_rule
+from notifier.flow.operations.freshness import rolled_up
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from notifier import topics
 from notifier.cli.loading import Freight
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
-from notifier.flow.import_accounts import Accounts
-from notifier.flow.import_followers import Followers
-from notifier.flow.import_preferences import Preferences
+from notifier.flow.imports.accounts import Accounts
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.preferences import Preferences
 from notifier.ports.imports import Batch, Numbers, Rows
 from notifier.profiles.imports import ACCOUNTS, EDGES, PREFERENCES, VIPS
 

@@ -14,7 +14,7 @@ from notifier.domain.delivery.ledger import State
 from notifier.domain.delivery.progress import Filling, filling
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotRunning
-from notifier.flow.overview import Overview, Snapshot
+from notifier.flow.operations.overview import Overview, Snapshot
 from notifier.ports.all_ports import Ports
 
 DEAD_COUNTED = 100

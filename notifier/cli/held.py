@@ -72,7 +72,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     the account's stays so, and `deny` said meanwhile counts more.
     """
     from notifier.cli.opening import opened
-    from notifier.flow.release import Release
+    from notifier.flow.intake.held_mentions import Release
 
     settings = settings_for(data)
     with opened(settings) as folder:
@@ -110,7 +110,7 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 
 def _readable(ports: Ports, settings: Settings, holds: Sequence[Hold]) -> Sequence[Hold]:
     """Without the words of what was taken back meanwhile."""
-    from notifier.flow.held import as_they_stand
+    from notifier.flow.intake.held_mentions import as_they_stand
 
     return as_they_stand(_system(ports, settings).settling(), holds)
 

@@ -13,7 +13,7 @@ from notifier.cli.patience import Patience
 from notifier.cli.progress import progress
 from notifier.config import Settings
 from notifier.domain.errors import BadImport
-from notifier.flow.importing import Import, Matter
+from notifier.flow.imports.importer import Import, Matter
 from notifier.ports.all_ports import Ports
 from notifier.ports.imports import Some
 from notifier.profiles.imports import Ignore, Layout, Source, SpilledEdges, opened

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from notifier.config import Settings
 from notifier.domain.errors import NoData
-from notifier.flow.overview import Overview
+from notifier.flow.operations.overview import Overview
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 from notifier.system import Reads, System

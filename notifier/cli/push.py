@@ -15,7 +15,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.push.alert import Alert, trial
 from notifier.domain.push.device import Device, Platform
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.flow.phonebook import PhoneBook
+from notifier.flow.devices.registry import PhoneBook
 from notifier.ports.push import Provider
 
 TEXT = "notifier can reach this device"

@@ -15,7 +15,7 @@ from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.users.digest import Digest, date_in
 from notifier.flow.inbox.gap_fetch import seq_of
-from notifier.flow.page import Badge, DigestItem, Page, Shown
+from notifier.flow.inbox.page import Badge, DigestItem, Page, Shown
 from notifier.system import Reads
 
 LONG_ENOUGH = timedelta(minutes=1)

@@ -96,7 +96,7 @@ def up(
     """
     from notifier.api.roles import loading_file
     from notifier.cli.folder import prepare
-    from notifier.flow.tiering import tier_rule
+    from notifier.flow.indexing.tier_rule import tier_rule
     from notifier.profiles import choose
     from notifier.profiles.providers import require_credentials
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from notifier.flow.departed import Departed
-from notifier.flow.phonebook import PhoneBook
-from notifier.flow.switchboard import Switchboard
+from notifier.flow.devices.device_indexer import Departed, Switchboard
+from notifier.flow.devices.registry import PhoneBook
 from notifier.system.house import House
 
 

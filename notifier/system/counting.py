@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from notifier.flow.attendant import Attendant
-from notifier.flow.bitmaps import Bitmaps
-from notifier.flow.indexer import Indexer
-from notifier.flow.registrar import Registrar
-from notifier.flow.rollup import RollUp
+from notifier.flow.accounts.account_indexer import Registrar
+from notifier.flow.indexing.activity_indexer import Attendant
+from notifier.flow.indexing.activity_rollup import RollUp
+from notifier.flow.indexing.bitmaps import Bitmaps
+from notifier.flow.indexing.graph_indexer import Indexer
 from notifier.system.calling import Calling
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from notifier.flow.gateway import PLACES_AT_ONCE, Gateway
-from notifier.flow.preview import Preview
-from notifier.flow.reaching import Reaching
-from notifier.flow.router import Router, Sizes
+from notifier.flow.intake.gateway import PLACES_AT_ONCE, Gateway
+from notifier.flow.intake.moderation import Reaching
+from notifier.flow.intake.router import Router, Sizes
+from notifier.flow.operations.preview import Preview
 from notifier.system.numbering import Numbering
 
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TierRule
+from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
-from notifier.flow.tiering import tier_rule
-from notifier.flow.voice import Voice
+from notifier.flow.sequencing.live_publisher import Voice
 from notifier.ports.all_ports import Ports
 from notifier.telemetry import Metrics
 

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from notifier.flow.monitor import Monitor
-from notifier.flow.overview import Overview
-from notifier.flow.reconciler import Reconciler
+from notifier.flow.delivery.load_monitor import Monitor
+from notifier.flow.delivery.reconciler import Reconciler
+from notifier.flow.operations.overview import Overview
 from notifier.system.numbering import Numbering
 
 

@@ -1,10 +1,10 @@
 """The room in which mentions get their burst, and lose it."""
 
-from notifier.flow.coordinator import Coordinator
-from notifier.flow.erasing import Erasing
-from notifier.flow.publisher import Publisher
-from notifier.flow.retractor import Retractor
-from notifier.flow.settling import Settling
+from notifier.flow.sequencing.coordinator import Coordinator
+from notifier.flow.sequencing.erasure import Erasing
+from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retractor import Retractor
 from notifier.system.calling import Calling
 
 

@@ -4,21 +4,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from notifier.flow.audit import Audit
+from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
-from notifier.flow.inbox.deadline import Deadline
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.inbox import Inbox, Tab, Watch, unwatched
 from notifier.flow.inbox.invalidation import AsyncInvalidation
 from notifier.flow.inbox.looks import Look, Looks
 from notifier.flow.inbox.remembered_page import Render, not_rendered
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.store_breaker import StoreBreaker
+from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
-from notifier.flow.tab import Tab, Watch, unwatched
 from notifier.ports.audience import Activity
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.inbox import Timeline

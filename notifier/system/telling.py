@@ -5,20 +5,18 @@ from datetime import timedelta
 
 from notifier.domain.delivery.slice import PHONES, Step
 from notifier.domain.push.device import Platform
-from notifier.flow.away import Away
-from notifier.flow.breakers import Breakers
-from notifier.flow.calls import Calls
-from notifier.flow.capping import Capping
-from notifier.flow.delivery import Delivery
-from notifier.flow.dispatcher import Dispatcher
-from notifier.flow.easing import Easing
-from notifier.flow.mending import MendedSets
-from notifier.flow.neighbours import Neighbours
-from notifier.flow.pacing import Pacing
-from notifier.flow.push import Push
-from notifier.flow.rates import Rates
-from notifier.flow.ringing import Ringing
-from notifier.flow.work import Work
+from notifier.flow.delivery.dispatcher import Dispatcher
+from notifier.flow.delivery.row_writer import Delivery
+from notifier.flow.delivery.slice_worker import Work
+from notifier.flow.delivery.throttling import Rates
+from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.flow.push.batches import Calls
+from notifier.flow.push.catch_up import Away, Neighbours
+from notifier.flow.push.circuit_breakers import Breakers
+from notifier.flow.push.frequency_caps import Capping
+from notifier.flow.push.push_handler import Push
+from notifier.flow.push.rate_limiter import Easing, Pacing
+from notifier.flow.push.sender import Ringing
 from notifier.system.calling import Calling
 
 

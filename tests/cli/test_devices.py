@@ -9,7 +9,7 @@ from notifier.cli.opening import opened
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import AppleToken, FirebaseToken
-from notifier.flow.phonebook import PhoneBook
+from notifier.flow.devices.registry import PhoneBook
 from tests.cli.conftest import Notifier
 
 TOKEN = "ab" * 30 + "12cd"

@@ -6,7 +6,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.walk import place_of
+from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.bursts import Outcome
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened

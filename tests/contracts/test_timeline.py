@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import BEFORE_ALL
 from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store

@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
 from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.flow.walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import BEFORE_ALL
 from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store

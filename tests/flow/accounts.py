@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
-from notifier.flow.phonebook import PhoneBook
-from notifier.flow.registrar import Registrar
+from notifier.flow.accounts.account_indexer import Registrar
+from notifier.flow.devices.registry import PhoneBook
 from notifier.ports.event_log import Logged, Record
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock

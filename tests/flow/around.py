@@ -12,8 +12,8 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
+from notifier.flow.indexing.activity_rollup import RollUp
 from notifier.flow.leadership import Leadership
-from notifier.flow.rollup import RollUp
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
 from notifier.telemetry import Metrics

@@ -13,8 +13,8 @@ from notifier.config import Settings
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
-from notifier.flow.gateway import Answer
-from notifier.flow.router import Router
+from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.router import Router
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile
 from notifier.pump import Pump, pump

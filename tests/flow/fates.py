@@ -1,7 +1,7 @@
 """What became of events, in few words: for tests of how far mentions carry."""
 
 from notifier.domain.bursts.moderation import Refusal
-from notifier.flow.fate import Fates
+from notifier.flow.operations.event_status import Fates
 from tests.flow.stage import Stage
 
 

@@ -16,9 +16,9 @@ from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecor
 from notifier.domain.users.account_preferences import OF_OVERALLS, OverallWord
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
 from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.bitmaps import Bitmaps
-from notifier.flow.indexer import Indexer
-from notifier.flow.preferences import overall_record
+from notifier.flow.inbox.preferences import overall_record
+from notifier.flow.indexing.bitmaps import Bitmaps
+from notifier.flow.indexing.graph_indexer import Indexer
 from notifier.ports.event_log import Logged, Record
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START

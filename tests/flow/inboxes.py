@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads
+from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.system import Reads
 from notifier.telemetry import Metrics

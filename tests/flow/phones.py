@@ -10,9 +10,8 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
-from notifier.flow.departed import Departed
-from notifier.flow.phonebook import PhoneBook, record
-from notifier.flow.switchboard import Switchboard
+from notifier.flow.devices.device_indexer import Departed, Switchboard
+from notifier.flow.devices.registry import PhoneBook, record
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged
 from notifier.telemetry import Metrics

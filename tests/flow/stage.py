@@ -18,12 +18,12 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.device import Platform
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
-from notifier.flow.dispatcher import Dispatcher
-from notifier.flow.gateway import Answer, Receipt
+from notifier.flow.delivery.dispatcher import Dispatcher
+from notifier.flow.delivery.slice_worker import Work
+from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.page import Item, Page
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.flow.page import Item, Page
-from notifier.flow.tab import Tab
-from notifier.flow.work import Work
+from notifier.flow.intake.gateway import Answer, Receipt
 from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
 from notifier.pump import Pump, pump

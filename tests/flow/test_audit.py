@@ -14,8 +14,8 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, PROTECTED_TYPE
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.audit import Audit
-from notifier.flow.page import Badge, Opened, Page
+from notifier.flow.inbox.audit import Audit
+from notifier.flow.inbox.page import Badge, Opened, Page
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.scene import VIEWERS

@@ -13,7 +13,7 @@ from notifier.domain.delivery.scheduling import CREDITS
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
-from notifier.flow.dispatcher import Dispatcher
+from notifier.flow.delivery.dispatcher import Dispatcher
 from tests.flow.stage import LYRA, NOVA, Stage
 
 HOUR = 3600

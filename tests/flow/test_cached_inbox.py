@@ -13,8 +13,8 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.flow.page import Badge
 from notifier.ports.inbox import Timeline
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes, both_shown

@@ -6,7 +6,7 @@ from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.flow.census import Census
+from notifier.flow.operations.audience_count import Census
 from tests.flow.damaged import Damaged
 from tests.flow.stage import LYRA, NOVA, Stage
 

@@ -12,7 +12,7 @@ from notifier.config import Settings
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.router import Sizes
+from notifier.flow.intake.router import Sizes
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.profiles import Profile, choose
 from notifier.testing.simulator.visits import driven

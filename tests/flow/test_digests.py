@@ -14,9 +14,9 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import GATHERED, INSIDE, named
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.digests import digests_by
-from notifier.flow.page import DigestItem, Opened, Page
-from notifier.flow.tab import Tab
+from notifier.flow.inbox.digests import digests_by
+from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.page import DigestItem, Opened, Page
 from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.timeline import MemoryTimeline

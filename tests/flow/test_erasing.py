@@ -15,7 +15,7 @@ from notifier.domain.bursts.retraction import Cause, tweet_trail
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
-from notifier.flow.release import Release
+from notifier.flow.intake.held_mentions import Release
 from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.memory.clock import START
 from tests.flow.failing import Refusing, Unswapped

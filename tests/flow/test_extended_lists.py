@@ -9,9 +9,9 @@ from typing import Any
 
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.page import BADGE_MOST
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
-from notifier.flow.page import BADGE_MOST
 from notifier.ports.directory import Account
 from notifier.ports.pull_index import SubjectList, SubjectLists
 from notifier.testing.interleavings.orders import Threads

@@ -13,8 +13,8 @@ from notifier.domain.push.circuit_breaker import Open, Terms
 from notifier.domain.push.device import Device, Platform, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.push.send_log import TRIES, WORTH, Fate
-from notifier.flow.breakers import Breakers
-from notifier.flow.work import Work
+from notifier.flow.delivery.slice_worker import Work
+from notifier.flow.push.circuit_breakers import Breakers
 from tests.flow.rings import SOON, fates, phone, rang
 from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard

@@ -8,7 +8,7 @@ from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.result import Again, Done
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Slice, Step
-from notifier.flow.delivery import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
 from notifier.testing.memory.clock import ManualClock
 from tests.flow.stage import Stage

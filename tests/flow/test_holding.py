@@ -15,9 +15,8 @@ from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailab
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.flow.fate import Status
-from notifier.flow.held import as_they_stand
-from notifier.flow.release import Release
+from notifier.flow.intake.held_mentions import Release, as_they_stand
+from notifier.flow.operations.event_status import Status
 from notifier.ports.event_log import Record
 from tests.flow.failing import Refusing
 from tests.flow.fates import counts, fate

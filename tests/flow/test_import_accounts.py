@@ -9,8 +9,8 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
-from notifier.flow.import_accounts import Accounts
-from notifier.flow.importing import Import
+from notifier.flow.imports.accounts import Accounts
+from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Batch
 from notifier.testing.memory.edges import MemoryEdges

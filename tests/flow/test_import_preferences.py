@@ -13,8 +13,8 @@ from notifier.domain.users.account_preferences import Overall, visible_from
 from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.flow.import_preferences import Preferences
-from notifier.flow.importing import Import
+from notifier.flow.imports.importer import Import
+from notifier.flow.imports.preferences import Preferences
 from notifier.ports.imports import Batch
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.edges import MemoryEdges

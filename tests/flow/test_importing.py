@@ -11,8 +11,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.import_followers import Followers
-from notifier.flow.importing import Import
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Numbers, Rows
 from notifier.testing.memory.edges import MemoryEdges

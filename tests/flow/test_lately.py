@@ -10,10 +10,10 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow import lately
-from notifier.flow.lately import KEPT, Lately
-from notifier.flow.page import Page
-from notifier.flow.tab import Tab
+from notifier.flow.inbox import last_known_pages as lately
+from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.last_known_pages import KEPT, Lately
+from notifier.flow.inbox.page import Page
 from notifier.testing.simulator.visits import driven
 from tests.flow.failing import Refusing
 from tests.flow.stage import Stage

@@ -15,7 +15,7 @@ from notifier.domain.ids import Member
 from notifier.domain.push.circuit_breaker import LeftAlone, Terms
 from notifier.domain.push.device import AppleToken, Device, Environment, Platform, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
-from notifier.flow.breakers import REPORTED_EVERY, Breakers, line_of
+from notifier.flow.push.circuit_breakers import REPORTED_EVERY, Breakers, line_of
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport

@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
-from notifier.flow.neighbours import AT_FIRST, Neighbours
+from notifier.flow.push.catch_up import AT_FIRST, Neighbours
 from notifier.testing.memory.bursts import MemoryBursts
 from tests.unit.examples import BOB, HOUR, MINUTE, NOON, burst
 

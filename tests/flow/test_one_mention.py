@@ -11,7 +11,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.marks import Mark
-from notifier.flow.gateway import Answer
+from notifier.flow.intake.gateway import Answer
 from notifier.ports.event_log import Record
 from notifier.testing.simulator.visits import driven
 from tests.flow.failing import Broken, Refusing

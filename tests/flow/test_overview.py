@@ -6,7 +6,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import State
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.flow.overview import Overview, Running
+from notifier.flow.operations.overview import Overview, Running
 from tests.flow.failing import Refusing
 from tests.flow.stage import NOVA, Stage
 

@@ -10,7 +10,7 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Subject, UserId
-from notifier.flow.coordinator import OWN, Coordinator
+from notifier.flow.sequencing.coordinator import OWN, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from tests.flow.failing import Unplanned, Unswapped

@@ -7,7 +7,7 @@ from notifier.domain.delivery.ledger import ATTEMPTS, Fact
 from notifier.domain.delivery.result import Again, Dead
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.work import Work
+from notifier.flow.delivery.slice_worker import Work
 from tests.flow.failing import Broken, Refusing
 from tests.flow.stage import LYRA, NOVA, Stage
 

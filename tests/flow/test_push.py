@@ -20,7 +20,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.work import Hold
+from notifier.flow.delivery.slice_worker import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare

@@ -15,7 +15,7 @@ from notifier.domain.bursts.sequencer import Head
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.flow.reconciler import LOG_KEPT_FOR, Reconciler
+from notifier.flow.delivery.reconciler import LOG_KEPT_FOR, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import Place
 from notifier.ports.ledger import Ledger

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import KEPT_MENTIONERS
 from notifier.domain.bursts.retraction import Cause, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
-from notifier.flow import settling
+from notifier.flow.sequencing import retraction_settlement as settling
 from tests.flow.failing import Unreadable
 from tests.flow.stage import LYRA, Stage
 from tests.flow.withdrawn import Counting, burst, delete, deleted, names, say_in_the_log_alone

@@ -12,9 +12,9 @@ from notifier.domain.delivery.ledger import Account, Fact
 from notifier.domain.delivery.plan import SetHead, plan
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Step
 from notifier.domain.ids import Subject
-from notifier.flow.delivery import Delivery
-from notifier.flow.mending import MendedSets
-from notifier.flow.work import Hold
+from notifier.flow.delivery.row_writer import Delivery
+from notifier.flow.delivery.slice_worker import Hold
+from notifier.flow.indexing.bitmap_repair import MendedSets
 from notifier.ports.audience import ShardBlob
 from notifier.telemetry import Metrics
 from notifier.testing.memory.claims import MemoryClaims

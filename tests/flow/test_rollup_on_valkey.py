@@ -19,7 +19,7 @@ from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
-from notifier.flow.page import Look, Opened
+from notifier.flow.inbox.page import Look, Opened
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
 from notifier.system import System

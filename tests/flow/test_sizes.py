@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.flow.router import SIZES_KEPT_FOR, Sizes
+from notifier.flow.intake.router import SIZES_KEPT_FOR, Sizes
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.heads import MemoryHeads

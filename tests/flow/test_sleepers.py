@@ -15,7 +15,7 @@ from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
+from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.ledger import MemoryLedger
 from notifier.testing.memory.sleepers import MemorySleepers

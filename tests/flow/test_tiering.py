@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import Bits, nobody
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
-from notifier.flow.census import Census
-from notifier.flow.tiering import tier_rule
+from notifier.flow.indexing.tier_rule import tier_rule
+from notifier.flow.operations.audience_count import Census
 from tests.docs.pages import Page
 from tests.flow.stage import NOVA, Stage
 from tests.flow.test_preview import actual, preview, told

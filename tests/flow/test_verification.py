@@ -10,7 +10,7 @@ from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.verification import Compared, Verification
+from notifier.flow.indexing.audience_verification import Compared, Verification
 from notifier.ports.audience import ShardBlob
 from tests.flow.damaged import Damaged
 from tests.flow.stage import Stage

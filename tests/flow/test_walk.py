@@ -12,9 +12,9 @@ from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.marks import SETTLED_AFTER
-from notifier.flow.audit import Audit
-from notifier.flow.page import Opened
-from notifier.flow.walk import RUN, YOUNG
+from notifier.flow.inbox.audit import Audit
+from notifier.flow.inbox.burst_walk import RUN, YOUNG
+from notifier.flow.inbox.page import Opened
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline

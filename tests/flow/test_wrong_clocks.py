@@ -8,7 +8,7 @@ import pytest
 from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.ids import UserId
-from notifier.flow.tab import Tab
+from notifier.flow.inbox.inbox import Tab
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import Stage

@@ -9,8 +9,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
+from notifier.flow.inbox.page import Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
-from notifier.flow.page import Page, Shown
 from notifier.ports.inbox import Timeline
 from notifier.ports.people import People
 from notifier.telemetry import Metrics

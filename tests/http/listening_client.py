@@ -12,7 +12,7 @@ import httpx
 from litestar import Litestar
 
 from notifier.api.listening import HUB
-from notifier.flow.hub import Hub
+from notifier.flow.live.hub import Hub
 from tests.http.example_event import event
 from tests.http.house import SERVICE_KEY, House
 

@@ -12,7 +12,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.hub import FRESH_FOR
+from notifier.flow.live.hub import FRESH_FOR
 from notifier.testing.memory.clock import START
 from tests.http.listening_client import Studio, events, on_air
 

@@ -12,8 +12,8 @@ from notifier.domain.delivery.plan import SetHead
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.fate import LOOKED_THROUGH
-from notifier.flow.release import Release
+from notifier.flow.intake.held_mentions import Release
+from notifier.flow.operations.event_status import LOOKED_THROUGH
 from notifier.testing.memory.clock import START
 from tests.http.example_event import event
 from tests.http.house import Edge

@@ -10,7 +10,7 @@ import pytest
 from notifier.api.gathering import AT_ONCE, MOST, Gathering
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
-from notifier.flow.gateway import Answer, Receipt
+from notifier.flow.intake.gateway import Answer, Receipt
 
 
 @dataclass

@@ -16,7 +16,7 @@ from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
-from notifier.flow.page import Look, Opened
+from notifier.flow.inbox.page import Look, Opened
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START

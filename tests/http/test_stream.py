@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.hub import FRESH_FOR
-from notifier.flow.live import MOST_WAITING
+from notifier.flow.live.hub import FRESH_FOR
+from notifier.flow.live.stream import MOST_WAITING
 from tests.http.listening_client import Ear, Studio, events, on_air
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

@@ -10,8 +10,8 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
-from notifier.flow.live import MOST_WAITING
+from notifier.flow.live.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
+from notifier.flow.live.stream import MOST_WAITING
 from tests.http.house import SERVICE_KEY
 from tests.http.listening_client import Studio, events, on_air
 

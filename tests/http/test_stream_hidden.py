@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.hub import FRESH_FOR
+from notifier.flow.live.hub import FRESH_FOR
 from tests.http.listening_client import Studio, events, on_air
 
 NOVA, BOB = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "bob"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.flow.live import A_PAGE
+from notifier.flow.live.stream import A_PAGE
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.test_stream import A_WHILE
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from notifier.domain.bursts.burst import Burst
-from notifier.flow.hub import RESTS_AFTER
+from notifier.flow.live.hub import RESTS_AFTER
 from tests.http.listening_client import Studio, events, on_air
 
 A_MOMENT = timedelta(seconds=1)

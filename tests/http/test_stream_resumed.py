@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.live import A_PAGE
+from notifier.flow.live.stream import A_PAGE
 from tests.http.listening_client import Studio, events, on_air
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from notifier.flow.voice import KEPT, Voice
+from notifier.flow.sequencing.live_publisher import KEPT, Voice
 from notifier.system import System
 from notifier.telemetry import Metrics
 from tests.http.listening_client import Said, Studio, events, on_air

@@ -7,9 +7,9 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.marks import SETTLED_AFTER
-from notifier.flow.hub import Hub
-from notifier.flow.live import Event, Listener, News, Stream
-from notifier.flow.page import Item
+from notifier.flow.inbox.page import Item
+from notifier.flow.live.hub import Hub
+from notifier.flow.live.stream import Event, Listener, News, Stream
 from notifier.ports.live_bus import Missed
 from notifier.system import Reads
 from notifier.telemetry import Metrics

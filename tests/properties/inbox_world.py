@@ -17,11 +17,11 @@ from notifier.domain.upstream.validation import (
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.marks import Mark, SeenToken
 from notifier.domain.users.subject_preferences import Volume, Wish
+from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.page import Badge, Item, Page
-from notifier.flow.preferences import Asking
-from notifier.flow.reconciler import Reconciler
+from notifier.flow.inbox.page import Badge, Item, Page
+from notifier.flow.inbox.preferences import Asking
 from notifier.ports.event_log import Record
 from notifier.pump import pump
 from notifier.system import Reads, System

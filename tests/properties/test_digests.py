@@ -14,8 +14,8 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, visible_from
 from notifier.domain.users.digest import Digest, Schedule, date_in, gathered
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, volumes
-from notifier.flow.audit import Audit
-from notifier.flow.page import Entry, Look, Opened
+from notifier.flow.inbox.audit import Audit
+from notifier.flow.inbox.page import Entry, Look, Opened
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven

@@ -13,8 +13,8 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
-from notifier.flow.walk import place_of
 from notifier.ports.directory import Account
 from notifier.ports.inbox import Place
 from notifier.testing.memory.bursts import MemoryBursts

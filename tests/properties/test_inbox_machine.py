@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.marks import SETTLED_AFTER, Mark, SeenToken
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.flow.page import BADGE_MOST
+from notifier.flow.inbox.page import BADGE_MOST
 from tests.flow.unreliable import Ending
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.properties.inbox_streams import LiveProcess

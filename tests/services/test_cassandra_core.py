@@ -18,7 +18,7 @@ from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.walk import place_of
+from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.inbox import Place
 from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention, piece

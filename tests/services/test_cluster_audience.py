@@ -21,7 +21,7 @@ from notifier.cli import main
 from notifier.config import Settings
 from notifier.domain.ids import Kind
 from notifier.domain.upstream.validation import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
-from notifier.flow.gateway import Answer
+from notifier.flow.intake.gateway import Answer
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.pump import Pump, pump

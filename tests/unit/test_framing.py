@@ -7,7 +7,7 @@ import pytest
 from notifier.api.inbox import BadgeBody
 from notifier.api.items import ItemBody
 from notifier.api.stream import frame
-from notifier.flow.live import Event
+from notifier.flow.live.stream import Event
 from tests.http.listening_client import parsed
 from tests.unit.examples import NOON
 

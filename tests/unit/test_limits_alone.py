@@ -11,9 +11,8 @@ from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.device import Platform
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.rate_limit import LEAST, TERMS
-from notifier.flow.capping import MOST, Capping
-from notifier.flow.easing import Easing
-from notifier.flow.pacing import ALONE, Pacing
+from notifier.flow.push.frequency_caps import MOST, Capping
+from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
 from notifier.telemetry import Metrics
 from notifier.testing.memory.cache import MemoryPressure
 from notifier.testing.memory.clock import START, ManualClock

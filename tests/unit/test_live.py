@@ -11,8 +11,8 @@ from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Viewer
-from notifier.flow.live import MOST_WAITING, Event, Memory, Stream, sight, told
-from notifier.flow.page import Badge, Item, Look
+from notifier.flow.inbox.page import Badge, Item, Look
+from notifier.flow.live.stream import MOST_WAITING, Event, Memory, Stream, sight, told
 from tests.contracts.pull_backends import NOON, NOVA, burst
 from tests.unit.examples import ADA, BOB
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from notifier.config.push import SLOWEST
 from notifier.domain.push.device import Platform
 from notifier.domain.push.rate_limit import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
-from notifier.flow.pacing import ALONE
+from notifier.flow.push.rate_limiter import ALONE
 from tests.unit.examples import MINUTE, NOON, SECOND
 
 GOOGLE = TERMS[Platform.FCM]

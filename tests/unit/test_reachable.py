@@ -8,9 +8,8 @@ from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.circuit_breaker import Open
 from notifier.domain.push.device import Device, Platform, WebSubscription
 from notifier.domain.push.send_log import Sending, Try, Why, Window
-from notifier.flow.breakers import Breakers
-from notifier.flow.calls import Call, Part
-from notifier.flow.reachable import Reachable
+from notifier.flow.push.batches import Call, Part
+from notifier.flow.push.circuit_breakers import Breakers, Reachable
 from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport

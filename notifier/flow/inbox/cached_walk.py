@@ -7,9 +7,9 @@ from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.flow.inbox.burst_walk import RUN, place_of
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
-from notifier.flow.walk import RUN, place_of
 from notifier.ports.inbox import Place
 
 _THE_END = Place(*FOR_EVER)

@@ -8,9 +8,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.users.marks import SETTLED_AFTER, Mark, SeenToken
 from notifier.domain.users.visibility import unread
-from notifier.flow.listing import Listing
-from notifier.flow.page import BADGE_MOST, Entry, Look, Page
-from notifier.flow.walk import place_of
+from notifier.flow.inbox.burst_walk import place_of
+from notifier.flow.inbox.listing import Listing
+from notifier.flow.inbox.page import BADGE_MOST, Entry, Look, Page
 from notifier.ports.inbox import Place
 
 STEPS = 20

@@ -8,8 +8,8 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.page import Entry, Item, Look
-from notifier.flow.walk import BEFORE_ALL, place_of
+from notifier.flow.inbox.burst_walk import BEFORE_ALL, place_of
+from notifier.flow.inbox.page import Entry, Item, Look
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.people import People

@@ -11,7 +11,7 @@ from typing import Protocol
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_follower import ChangeFollower
-from notifier.flow.inbox.deadline import Timer
+from notifier.flow.inbox.store_breaker import Timer
 from notifier.ports.inbox_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook
 from notifier.telemetry import Metrics
 

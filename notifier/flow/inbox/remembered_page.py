@@ -6,8 +6,8 @@ from typing import overload
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.evaluation import seen_token
+from notifier.flow.inbox.page import Badge, Look, Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
-from notifier.flow.page import Badge, Look, Page, Shown
 from notifier.ports.inbox_versions import RememberedPage
 
 Render = Callable[[Opening], bytes]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.flow.walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import BEFORE_ALL
 
 KEPT_PLACES = 128
 """Bursts listed per subject: a badge of 99+ is counted without a read."""

@@ -9,8 +9,8 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.change_times import ChangeTimes
+from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
-from notifier.flow.page import Badge, Page
 from notifier.ports.inbox_versions import (
     EVERYBODY,
     REMEMBERED_FOR,

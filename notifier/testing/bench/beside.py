@@ -12,7 +12,7 @@ from notifier.adapters.valkey import ValkeyServer
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import count, encode
 from notifier.domain.audience.tiers import SetKind, Tier, divide
-from notifier.flow.delivery import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.profiles import choose
 from notifier.testing.bench.fanout import Parts

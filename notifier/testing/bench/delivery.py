@@ -36,10 +36,10 @@ from notifier.domain.delivery.plan import plan
 from notifier.domain.delivery.result import Done
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
-from notifier.flow.delivery import Delivery
+from notifier.flow.delivery.row_writer import Delivery
+from notifier.flow.delivery.slice_worker import Hold, Work
+from notifier.flow.indexing.bitmap_repair import MendedSets
 from notifier.flow.lane_guard import LaneGuards
-from notifier.flow.mending import MendedSets
-from notifier.flow.work import Hold, Work
 from notifier.telemetry import Metrics
 from notifier.testing.bench.densities import everybody_follows, shown
 from notifier.testing.bench.lean import LeanWriter

@@ -24,8 +24,8 @@ from notifier.config import Settings
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.import_followers import Followers
-from notifier.flow.importing import Import
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.importer import Import
 from notifier.profiles import choose
 from notifier.pump import pump
 from notifier.system import System

@@ -15,7 +15,7 @@ from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.reconciler import REBUILT_FROM, pages
+from notifier.flow.delivery.reconciler import REBUILT_FROM, pages
 from notifier.ports.bursts import Bursts, RecentBursts
 from notifier.testing.bench.rounds import Figure, Spread, median_at_most, seconds
 

@@ -18,7 +18,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
-from notifier.flow.page import Look, Opened
+from notifier.flow.inbox.page import Look, Opened
 from notifier.ports.audience import KEPT
 from notifier.telemetry import Metrics
 from notifier.testing.bench.fanout import Parts

@@ -14,7 +14,7 @@ from notifier.domain.audience.tiers import TIERS, ShardSets
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import plan
 from notifier.domain.ids import BurstKey
-from notifier.flow.delivery import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.audience import MemberSets
 from notifier.profiles import choose
 from notifier.testing.bench.delivery import opened

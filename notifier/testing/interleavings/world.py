@@ -12,12 +12,12 @@ from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.marks import SeenToken
-from notifier.flow.inbox.deadline import NoDeadline
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import Invalidation
 from notifier.flow.inbox.shared_loads import DirectLoads
-from notifier.flow.publisher import Publisher
-from notifier.flow.voice import Voice
+from notifier.flow.inbox.store_breaker import NoDeadline
+from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.publisher import Publisher
 from notifier.ports.directory import Account
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.user_preferences import Preferences

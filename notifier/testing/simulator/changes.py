@@ -15,7 +15,7 @@ from notifier.domain.users.account_preferences import OverallWish, OverallWord
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.gateway import Answer, Gateway
+from notifier.flow.intake.gateway import Answer, Gateway
 from notifier.ports.directory import Directory
 from notifier.testing.oracle import FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
 from notifier.testing.simulator.script import Changed

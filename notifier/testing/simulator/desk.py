@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.ids import UserId
-from notifier.flow.release import Release
+from notifier.flow.intake.held_mentions import Release
 from notifier.ports.all_ports import Ports
 from notifier.system import System
 from notifier.testing.simulator.script import Happening, Judged, Script, Tweeted

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, device_id
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.flow.phonebook import PhoneBook
+from notifier.flow.devices.registry import PhoneBook
 from notifier.ports.directory import Directory
 from notifier.testing.oracle import Phoned
 from notifier.testing.simulator.ground import Ground

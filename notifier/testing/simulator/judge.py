@@ -17,7 +17,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OF_OVERALLS
 from notifier.domain.users.subject_preferences import OF_WANTS
-from notifier.flow.tab import Tab
+from notifier.flow.inbox.inbox import Tab
 from notifier.testing.memory.pull import MemoryPullIndex
 from notifier.testing.oracle import Division, Key, Marked, Oracle, Seen
 from notifier.testing.simulator.leftovers import left_over

@@ -9,13 +9,12 @@ from typing import Any, cast
 from notifier import topics
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
-from notifier.flow.inbox.deadline import NoDeadline
-from notifier.flow.inbox.inbox import Inbox
+from notifier.flow.inbox.inbox import Inbox, Watch
+from notifier.flow.inbox.preferences import Asking
 from notifier.flow.inbox.shared_loads import DirectLoads
+from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.flow.preferences import Asking
-from notifier.flow.router import Router
-from notifier.flow.tab import Watch
+from notifier.flow.intake.router import Router
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import Consumer, EventLog, Record
 from notifier.pump import Loop, Pump, pump

@@ -9,7 +9,7 @@ from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.page import Badge, Item, Page
+from notifier.flow.inbox.page import Badge, Item, Page
 from notifier.testing.oracle import Key, Marked, Oracle
 from notifier.testing.simulator.script import Opened
 from notifier.testing.simulator.sight import Look, Sight, key_of

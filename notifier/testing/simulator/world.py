@@ -12,9 +12,9 @@ from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.delivery.slice import PHONES, Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Full, Unavailable
-from notifier.flow.gateway import Answer, Gateway
-from notifier.flow.page import Opened as Shown
-from notifier.flow.tab import unwatched
+from notifier.flow.inbox.inbox import unwatched
+from notifier.flow.inbox.page import Opened as Shown
+from notifier.flow.intake.gateway import Answer, Gateway
 from notifier.testing.oracle import Tweet, Withdrawn
 from notifier.testing.simulator.bodies import TEXT, body, withdrawal
 from notifier.testing.simulator.changes import SAID, Said

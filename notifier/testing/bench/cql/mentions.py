@@ -28,10 +28,10 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from notifier.flow.coordinator import Coordinator
-from notifier.flow.publisher import Publisher
-from notifier.flow.settling import Settling
-from notifier.flow.voice import Voice
+from notifier.flow.sequencing.coordinator import Coordinator
+from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.retraction_settlement import Settling
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged, Record
 from notifier.pump import BATCH

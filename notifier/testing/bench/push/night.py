@@ -16,7 +16,7 @@ from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.device import Platform
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
-from notifier.flow.gateway import Answer
+from notifier.flow.intake.gateway import Answer
 from notifier.ports.all_ports import Ports
 from notifier.pump import pump
 from notifier.system import System

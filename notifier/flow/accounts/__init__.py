@@ -1,0 +1,1 @@
+"""Account flags and directory entries, kept up to date from the streams."""

@@ -1,0 +1,1 @@
+"""From a plan to rows: dispatch, work on slices, reconciliation."""

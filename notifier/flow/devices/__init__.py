@@ -1,0 +1,1 @@
+"""The registration of devices, and its index."""

@@ -1,0 +1,1 @@
+"""Bulk imports of accounts, followers and preferences."""

@@ -1,0 +1,122 @@
+"""Digests: a walk through a person's days, newest first, each gathered from the canonical bursts as it is passed."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import groupby
+
+from notifier.domain.bursts.burst import Burst, expires_at
+from notifier.domain.ids import BurstKey, Kind, Subject
+from notifier.domain.users.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
+from notifier.flow.inbox.burst_walk import BEFORE_ALL
+from notifier.flow.inbox.page import Look
+from notifier.ports.inbox import Place, Timeline
+
+A_DAY = GATHERED + 1
+"""Bursts a read: a day's worth, and the one that says whether there are more. Quiet days share a read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Digests:
+    """Only days that are due and not older than is kept. Who wants no digest has none, and nothing is read."""
+
+    timeline: Timeline
+    look: Look
+    after: Place | None
+    """Behind this place; afterwards right before the next day's."""
+    ended: bool = False
+    subjects: Collection[Subject] = field(init=False)
+    schedule: Schedule = field(init=False)
+    day: date = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.subjects = self.look.digested
+        self.ended = not self.subjects
+        if not self.ended:
+            self.schedule = Schedule.of(self.look.viewer.overall)
+            self._go_to(self._first())
+
+    async def step(self) -> Sequence[Digest]:
+        """The next days', possibly none. Raises StoreUnavailable."""
+        place = Place(self.schedule.moment(self.day), BEFORE_ALL)
+        run = await self.timeline.before(self.subjects, place, A_DAY, self.look.viewer.authors)
+        days = [
+            (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
+        ]
+        if len(run) < A_DAY:
+            self.ended = True
+        elif len(days) > 1:  # the last one is cut off, and read whole by the next step
+            self._go_to(days.pop()[0])
+        else:
+            self._go_to(self.schedule.before(days[0][0]))
+        return [digest for day, bursts in days if (digest := self._of(day, bursts))]
+
+    def _of(self, day: date, bursts: Sequence[Burst]) -> Digest | None:
+        return digest_of(self.look.viewer, day, bursts, self.look.now)
+
+    def _first(self) -> date:
+        day = self.schedule.last(self.look.now if self.after is None else min(self.look.now, self.after.opened_at))
+        while self.after is not None and self._place(day) >= self.after:
+            day = self.schedule.before(day)
+        return day
+
+    def _go_to(self, day: date) -> None:
+        self.day, key = day, named(self.look.viewer.user, day)
+        due = self.schedule.moment(day)
+        self.after = Place(due, BurstKey(key.subject, key.seq + 1))
+        self.ended = expires_at(due) <= self.look.now
+
+    def _place(self, day: date) -> Place:
+        return Place(self.schedule.moment(day), named(self.look.viewer.user, day))
+
+
+async def digests_by(timeline: Timeline, look: Look, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
+    """Those of the viewer's own that there are, hidden ones as well. Quiet days share a read, and none takes more than
+    one. Raises StoreUnavailable."""
+    waiting, found = sorted({*_days(look, keys)}, reverse=True), list[Digest | None]()
+    while waiting:
+        opened = await _opened(timeline, look, waiting)
+        found += [digest_of(look.viewer, day, bursts, look.now) for day, bursts in opened.items()]
+        waiting = waiting[len(opened) :]
+    return {digest.key: digest for digest in found if digest}
+
+
+def _days(look: Look, keys: Collection[BurstKey]) -> Iterator[date]:
+    """That are due and kept."""
+    schedule, own = Schedule.of(look.viewer.overall), Subject(Kind.DIGEST, look.viewer.user)
+    if not look.digested:
+        return
+    for key in keys:
+        day = date_in(key) if key.subject == own else None
+        due = None if day is None else schedule.due(day)
+        if day is not None and due is not None and due <= look.now < expires_at(due):
+            yield day
+
+
+async def _opened(timeline: Timeline, look: Look, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
+    """Of the first of these days, newest first, and of as many others as the same read brings as a whole."""
+    schedule = Schedule.of(look.viewer.overall)
+    until, since = Place(schedule.moment(days[0]), BEFORE_ALL), schedule.moment(schedule.before(days[-1]))
+    run = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
+    by_day = {day: [*some] for day, some in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
+    # The last one is cut off, unless it is the first: then all that its digest tells of is there.
+    cut = None if len(run) < A_DAY else [*by_day][-1]
+    return {day: by_day.get(day, []) for day in days if cut is None or day > cut or day == days[0]}
+
+
+def due_next(look: Look, after: datetime) -> datetime | None:
+    """When the viewer's next digest falls due, after a moment; None for who has none."""
+    return Schedule.of(look.viewer.overall).due_of(after) if look.digested else None
+
+
+def told_at(burst: Burst, look: Look) -> datetime:
+    """When the digest that tells of it falls due."""
+    return Schedule.of(look.viewer.overall).due_of(burst.opened_at)
+
+
+def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
+    """Whether something was taken from what a digest tells the viewer, or came to it late; where it grows is on the
+    next page. Who could never see it hears nothing. `before` is None for what is heard of for the first time."""
+    if before is not None and burst.count >= before.count and burst.silent is before.silent:
+        return False
+    return gathered(before or burst.once, look.viewer, look.now)

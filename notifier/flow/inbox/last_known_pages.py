@@ -1,0 +1,88 @@
+"""What people were last shown: all that a tab has while the store answers nobody."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from notifier.domain.users.marks import Mark, Marks, SeenToken
+from notifier.flow.inbox.page import DigestItem, Entry, Look, Page, Shown
+
+KEPT = timedelta(minutes=15)
+"""As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
+shown what they weren't shown before."""
+MOST = 2_000
+"""People."""
+ITEMS = 20
+"""Of a page: however long the pages are that people ask for, what is kept of them stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """The first pages that this process made, whole ones only, as their viewers have marked them since."""
+
+    _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
+
+    def keep(self, page: Page) -> None:
+        user, now = page.look.viewer.user, page.look.now
+        items = [_slim(item) for item in page.items[:ITEMS]]
+        self._pages[user] = replace(page, items=items, look=_narrowed(page.look, [item.entry for item in items]))
+        self._pages.move_to_end(user)
+        while len(self._pages) > MOST or now - next(iter(self._pages.values())).look.now > KEPT:
+            self._pages.popitem(last=False)
+
+    def again(self, user: UserId, now: datetime, limit: int) -> Page | None:
+        """Judged by what was known of the viewer then; it may miss some, and says so."""
+        page = self._pages.get(user)
+        if page is None or now - page.look.now > KEPT:
+            return None
+        look = replace(page.look, now=now)
+        shown = [look.shown(item.entry) for item in page.items if look.admits(item.entry)]
+        return Page(items=shown[:limit], next=None, seen=None, partial=True, look=look)
+
+    def seen(self, user: UserId, token: SeenToken) -> None:
+        if page := self._pages.get(user):
+            self._remark(page, page.look.viewer.marks.with_seen(token))
+
+    def marked(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
+        if page := self._pages.get(user):
+            self._remark(page, page.look.viewer.marks.with_mark(bursts, mark))
+
+    def forget(self, user: UserId) -> None:
+        """Something else than marks has changed."""
+        self._pages.pop(user, None)
+
+    def _remark(self, page: Page, marks: Marks) -> None:
+        viewer = replace(page.look.viewer, marks=marks)
+        self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))
+
+
+def _slim(item: Shown) -> Shown:
+    """Of a digest what its line says."""
+    match item:
+        case DigestItem():
+            return replace(item, digest=replace(item.digest, newest=()), inside=())
+        case _:
+            return item
+
+
+def _narrowed(look: Look, entries: Sequence[Entry]) -> Look:
+    """With what decides about these alone: who follows thousands, and has marked as many, is kept small, too."""
+    keys, viewer = {entry.key for entry in entries}, look.viewer
+    bursts = [entry for entry in entries if isinstance(entry, Burst)]
+    authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
+    subjects = {key.subject for key in keys} | authors
+    marks = replace(
+        viewer.marks,
+        also_seen=viewer.marks.also_seen & keys,
+        by_burst={key: mark for key, mark in viewer.marks.by_burst.items() if key in keys},
+    )
+    narrowed = replace(
+        viewer,
+        follows={subject: since for subject, since in viewer.follows.items() if subject in subjects},
+        volume={subject: volume for subject, volume in viewer.volume.items() if subject in subjects},
+        marks=marks,
+    )
+    return replace(look, viewer=narrowed)

@@ -1,0 +1,1 @@
+"""Follower and activity bitmaps, kept up to date from the streams."""

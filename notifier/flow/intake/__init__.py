@@ -1,0 +1,1 @@
+"""From an accepted event to the streams: the gateway, the router and moderation."""

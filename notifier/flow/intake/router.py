@@ -1,0 +1,148 @@
+"""The router: one event becomes one mention for each account it names, in the lane that the account's size asks for."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+from notifier import topics
+from notifier.codec import pack, unpack
+from notifier.config import HYSTERESIS
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Arrival, Mention
+from notifier.domain.bursts.moderation import RateCap, Refusal, Verdict
+from notifier.domain.errors import CacheUnavailable, Poison
+from notifier.domain.ids import Kind, Lane, Subject, UserId
+from notifier.flow.intake.moderation import Known, Reaching
+from notifier.flow.sequencing.erasure import Erasing
+from notifier.ports.audience import MemberSets
+from notifier.ports.bursts import Bursts, Heads, Outcome
+from notifier.ports.cache import Buckets
+from notifier.ports.clock import Clock
+from notifier.ports.event_log import EventLog, Logged, Record
+from notifier.ports.moderation import Holds
+from notifier.telemetry import Metrics
+
+SIZES_KEPT_FOR = timedelta(minutes=5)
+SIZES_KEPT = 150_000
+"""Accounts: as many as 500 mentions a second name in five minutes, each a different one. What goes before its time is
+read again."""
+
+
+@dataclass(slots=True)
+class Sizes:
+    """Follower counts and lanes, read at most every five minutes an account; bounded, for a process that never ends."""
+
+    sets: MemberSets
+    heads: Heads
+    clock: Clock
+    threshold: int
+    kept: int = SIZES_KEPT
+    kept_for: timedelta = SIZES_KEPT_FOR
+    _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
+
+    def __call__(self, subject: Subject) -> tuple[int, Lane]:
+        now = self.clock.now()
+        before = self._known.get(subject)
+        if before is None or now >= before[2]:
+            total = self.sets.head(subject).total
+            lane = lane_by(self.heads, subject, total, self.threshold, was=before[1] if before else Lane.STANDARD)
+            before = (total, lane, now + self.kept_for)
+        # To the end: the first is always the one that was asked for longest ago.
+        self._known.pop(subject, None)
+        self._known[subject] = before
+        if len(self._known) > self.kept:
+            del self._known[next(iter(self._known))]
+        return before[0], before[1]
+
+
+def lane_by(heads: Heads, subject: Subject, followers: int, threshold: int, *, was: Lane = Lane.STANDARD) -> Lane:
+    """Between the two lines of the hysteresis the lane stays what it was, by the last burst that opened: that is
+    known to all routers, and to one that has started again. A lane is no promise: where two routers differ for a
+    moment both lanes' mentions meet at the subject's head."""
+    if lane_of(followers, threshold, was=Lane.CELEBRITY) is lane_of(followers, threshold, was=Lane.STANDARD):
+        return lane_of(followers, threshold, was=was)
+    # Fails open: a head that can't be read must not keep the mention from its subject.
+    with suppress(Poison):
+        last = heads.load([subject])[subject].open
+        was = last.lane if last else was
+    return lane_of(followers, threshold, was=was)
+
+
+def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:
+    line = threshold * HYSTERESIS if was is Lane.CELEBRITY else threshold
+    return Lane.CELEBRITY if followers >= line else Lane.STANDARD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Router:
+    log: EventLog
+    reaching: Reaching
+    holds: Holds
+    erasing: Erasing
+    bursts: Bursts
+    buckets: Buckets
+    sizes: Sizes
+    metrics: Metrics
+    cap: RateCap = field(default_factory=RateCap)
+
+    def __call__(self, records: Sequence[Logged]) -> None:
+        """All mentions of the records are in the log, and all refusals and holds in the store, when it returns.
+
+        A crash before the commit sends them again; the coordinator knows mentions by their event, so twice is once.
+        What comes a second time waits as it did, or is decided as it was, also where its author's mentions carry again
+        by then: a repetition undoes nobody's decision.
+        """
+        events = [unpack(Arrival, logged.record.value) for logged in records]
+        known = self.reaching(events)
+        routed = [(event, list(self._parts(event, known))) for event in events]
+        mentions = [part for _, parts in routed for part in parts if isinstance(part, Mention)]
+        refused = [part for _, parts in routed for part in parts if isinstance(part, Outcome)]
+        new = [(event, parts) for event, parts in routed if event.id not in known.holds]
+        if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
+            self.holds.put(held)
+            self.erasing.late(held)
+        if told := [outcome for outcome in refused if outcome.refusal is not Refusal.HELD]:
+            self.bursts.refuse(told)
+        self.log.append([_record(mention) for mention in mentions])
+        self._count(mentions, refused)
+
+    def _parts(self, event: Arrival, known: Known) -> Iterator[Mention | Outcome]:
+        for name in event.mentioned:
+            subject = Subject(Kind.MENTION, name)
+            within_cap = partial(self._within_cap, event.author, subject)
+            reach = known.verdict(event, name, within_cap, released=event.released)
+            if isinstance(reach, Refusal):
+                yield Outcome(event=event.id, account=name, burst=None, refusal=reach)
+            if reach is Refusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
+                own = known.to_itself(event, released=event.released)
+                yield Mention.of(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
+            if isinstance(reach, Verdict):
+                followers, lane = self.sizes(subject)
+                yield Mention.of(event, subject, reach, lane=lane, followers=followers)
+
+    def _within_cap(self, author: UserId, subject: Subject) -> bool:
+        _, lane = self.sizes(subject)
+        if lane is Lane.STANDARD:
+            return True
+        try:
+            return self.buckets.take(f"reach:{author}", self.cap.capacity, self.cap.refill)
+        except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
+            return True
+
+    def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
+        for mention in mentions:
+            self.metrics.mentions.labels(mention.lane, mention.verdict).inc()
+        for outcome in refused:
+            self.metrics.refusals.labels(outcome.refusal).inc()
+
+
+def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> Hold | None:
+    """For all of the event's accounts that it is held for."""
+    waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is Refusal.HELD]
+    return Hold.of(event.told, tuple(waiting)) if waiting else None
+
+
+def _record(mention: Mention) -> Record:
+    return Record(stream=topics.LANE_STREAM[mention.lane], key=topics.lane_key(mention.subject), value=pack(mention))

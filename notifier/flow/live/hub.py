@@ -1,0 +1,274 @@
+"""The hub: of one API process, the open streams, and what they are told from; each burst is heard once for all of them.
+
+Two sources: the bus, at once, and once a second the store, which has every burst that a word on the bus was lost of.
+Only growth is the bus's alone; after a gap everybody is told to load the page again. Marks are looked up every 10 s.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.errors import (
+    CacheUnavailable,
+    NotFound,
+    StoreUnavailable,
+    StreamsFull,
+    TooManyStreams,
+    Unavailable,
+)
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.page import Opened
+from notifier.flow.live.listeners import OVERLAP, Hearers
+from notifier.flow.live.stream import LONG_AGO, Listener, Memory, Stream
+from notifier.flow.live.task_group import Shift
+from notifier.ports.clock import Clock
+from notifier.ports.live_bus import LiveReader, Marked, Missed, Word
+from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.live")
+
+OF_A_PERSON = 10
+"""Streams: a few devices with a few tabs each."""
+FRESH_FOR = timedelta(seconds=10)
+"""So old may be what a stream knows of its person's follows, blocks and marks, where another process changed them."""
+SWEPT_EVERY = 1.0
+"""Seconds: whatever the bus lost comes so much later."""
+HEARS_WITHIN = 0.5
+"""Seconds that the first stream waits for the bus, so that it needn't load its page twice."""
+HEARTBEAT = timedelta(seconds=15)
+"""Proxies and phones close what is silent for 30 s to a minute. A write that takes longer than this is cut off."""
+RESTS_AFTER = timedelta(minutes=2)
+"""Without a stream. Who was cut off is back within a minute, and is still told what was missed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Hub:
+    """For one loop. Starts with its first stream, and rests while there is none: it asks neither bus nor store then."""
+
+    tab: Tab
+    bus: LiveReader
+    recent: Callable[[datetime], Awaitable[Sequence[Burst]]]
+    """The bursts opened since a moment, the oldest first. Raises StoreUnavailable."""
+    metrics: Metrics
+    clock: Clock
+    pause: Callable[[float], Awaitable[object]]
+    most: int
+    name: str
+    """No other hub's."""
+    hearers: Hearers = field(init=False)
+    opened: Counter[UserId] = field(default_factory=Counter)
+    swept_at: datetime | None = None
+    caught_up_at: datetime = LONG_AGO
+    deaf: bool = True
+    """No line to the bus: what grows is missed."""
+    ended: bool = False
+    hearing: asyncio.Event = field(default_factory=asyncio.Event)
+    left_at: datetime = LONG_AGO
+    """When somebody went last."""
+    shift: Shift = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shift = Shift(begin=self._begin)
+        self.hearers = Hearers(tab=self.tab, clock=self.clock)
+        self.metrics.streams.set(0)  # a predecessor that was killed left its own number
+
+    async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
+        """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
+        self._admit(user)
+        try:
+            await self.shift.attend()
+            listener = await self.hearers.come(user)
+        except BaseException:
+            self._dismiss(user)
+            raise
+        now = self.clock.now()
+        # A burst of the last few seconds may not have been on a page that was made meanwhile.
+        stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
+        listener.streams.append(stream)
+        if self.ended:  # meanwhile: nobody is left to end it
+            stream.end()
+        try:
+            await self.hearers.refresh(listener)
+        except BaseException:
+            self.leave(listener, stream)
+            raise
+        stream.marks = listener.marks
+        self.tab.watch(Opened(look=listener.look(now), after=None, page=None, badge=None))
+        return listener, stream
+
+    def leave(self, listener: Listener, stream: Stream) -> None:
+        listener.streams.remove(stream)
+        if not listener.streams:
+            self.hearers.go(listener)
+        self._dismiss(listener.user)
+
+    def as_of(self) -> datetime:
+        """Up to here everything has been heard, by the store and by the bus; the same for every listener."""
+        swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLED_AFTER - VISIBLE_WITHIN
+        return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLED_AFTER)
+
+    def changed(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
+        """The person's marks were changed in this process: here they are told at once, and elsewhere as soon as the bus
+        can say so, or else within the time in which everybody looks."""
+        word = Marked(user=user, bursts=tuple(bursts), by=self.name)
+        self.marked(word)
+        self.shift.go(self._tell(word))
+
+    def marked(self, word: Marked) -> None:
+        """Those that are named are told again, changed or not: two devices may have said the opposite in one moment."""
+        if listener := self.hearers.listeners.get(word.user):
+            listener.loaded_at = LONG_AGO
+            listener.remarked |= {*word.bursts}
+            self.shift.go(self._once(partial(self._refreshed, listener)))
+
+    def missed(self) -> None:
+        """What was said before is not known to be whole: nobody can be told what grew.
+
+        A retraction may be lost with it, so the badges are counted anew, too.
+        """
+        self.hearers.memory.since = self.clock.now()
+        for listener in self.hearers.listeners.values():
+            listener.reset()
+
+    async def sweep(self) -> None:
+        """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""
+        now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
+        for burst in await self.recent((self.swept_at or now) - OVERLAP):
+            self.hearers.hear(burst)
+        self.swept_at = now
+
+    async def refresh_old(self) -> None:
+        for listener in [*self.hearers.listeners.values()]:
+            if listener.loaded_at <= self.clock.now() - FRESH_FOR:
+                try:
+                    await self._refreshed(listener)
+                except StoreUnavailable:  # an outage ends the round: the others wait for the next
+                    self.hearers.put_last(listener)
+                    raise
+
+    async def watch(self) -> None:
+        """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""
+        now = self.clock.now()
+        for stream in self._streams():
+            if stream.ends_at <= now.timestamp():
+                stream.end()
+            if now - stream.written_at >= HEARTBEAT:
+                stream.wake.set()
+                if stream.writing:
+                    stream.cut_off()
+        if not self.opened and self.shift.on() and now - self.left_at >= RESTS_AFTER:
+            self._rest()
+
+    def close(self) -> None:
+        """All streams end, and no other begins."""
+        self.ended = True
+        for stream in self._streams():
+            stream.end()
+            if stream.writing:
+                stream.cut_off()
+        self.shift.end()
+
+    def _streams(self) -> list[Stream]:
+        return [stream for listener in self.hearers.listeners.values() for stream in listener.streams]
+
+    def _admit(self, user: UserId) -> None:
+        if self.ended or self.opened.total() >= self.most:
+            raise StreamsFull(f"It takes {self.most}.")
+        if self.opened[user] >= OF_A_PERSON:
+            raise TooManyStreams(f"One may have {OF_A_PERSON}.")
+        self.opened[user] += 1
+        self.metrics.streams.set(self.opened.total())
+
+    async def _begin(self) -> None:
+        """What the store has already is on the page that the first client loads; only later words are news."""
+        with suppress(Unavailable):
+            await self.sweep()
+        if self.ended:
+            return
+        self.shift.go(self._listen())
+        for look in (self.sweep, self.refresh_old, self.hearers.remind, self.watch):
+            self.shift.go(self._repeated(look))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARS_WITHIN):
+                await self.hearing.wait()
+
+    def _rest(self) -> None:
+        """As one that was just made: what is remembered would have a gap from here on, and be taken for whole."""
+        self.shift.end()
+        self.hearers.memory = Memory(most=self.hearers.memory.most)
+        self.swept_at, self.caught_up_at, self.deaf = None, LONG_AGO, True
+        self.hearing.clear()
+
+    def _dismiss(self, user: UserId) -> None:
+        self.opened[user] -= 1
+        if not self.opened[user]:
+            del self.opened[user]
+        self.left_at = self.clock.now()
+        self.metrics.streams.set(self.opened.total())
+
+    async def _refreshed(self, listener: Listener) -> None:
+        try:
+            await self.hearers.refresh(listener)
+        except NotFound:
+            for stream in listener.streams:
+                stream.end()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with aclosing(self.bus.listen()) as words:
+                    async for word in words:
+                        self._take(word)
+            except CacheUnavailable:  # fails open: the store is swept meanwhile
+                self.metrics.outages.labels("cache").inc()
+            except Exception:
+                LOGGER.exception("The live bus could not be heard")
+            self.deaf = True
+            await self.pause(SWEPT_EVERY)
+
+    def _take(self, word: Word | None) -> None:
+        match word:
+            case Burst():
+                self.hearers.hear(word)
+            case Marked():
+                if word.by != self.name:
+                    self.marked(word)
+            case Missed():
+                self.missed()
+            case None:
+                self._caught_up()
+
+    def _caught_up(self) -> None:
+        self.caught_up_at = self.clock.now()
+        if self.deaf:
+            self.deaf = False
+            self.missed()
+            self.hearing.set()
+
+    async def _tell(self, word: Marked) -> None:
+        try:
+            await self.bus.tell(word)
+        except CacheUnavailable:  # fails open: what was marked elsewhere is looked up every now and then
+            self.metrics.outages.labels("cache").inc()
+
+    async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._once(work)
+            await self.pause(SWEPT_EVERY)
+
+    async def _once(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Unavailable:  # fails open: what is known stays until the store answers again
+            self.metrics.outages.labels("store").inc()
+        except Exception:
+            LOGGER.exception("A step of the live streams failed")

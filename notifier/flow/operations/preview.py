@@ -1,0 +1,129 @@
+"""The preview: what a mention would do now, by the decisions that the real one would meet, and without a trace."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from notifier.domain.audience.snapshot import PUSHED, seal
+from notifier.domain.audience.tiers import TIERS, Tier, TierRule, by_activity
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.delivery.forecast import Forecast, Reach, speeds
+from notifier.domain.delivery.throttle import RAMP, allowance
+from notifier.domain.ids import Kind, Lane, Subject, UserId
+from notifier.flow.intake.moderation import Known, Reaching
+from notifier.flow.intake.router import lane_of
+from notifier.flow.operations.audience_count import Advance, lives
+from notifier.flow.sequencing.publisher import planned
+from notifier.flow.sequencing.retraction_settlement import standing
+from notifier.ports.audience import MemberSets
+from notifier.ports.bursts import Heads, RecentBursts
+from notifier.ports.clock import Clock
+from notifier.ports.ledger import Ledger
+from notifier.ports.retractions import Retractions
+from notifier.ports.throttles import Throttles
+
+LOOKED_BACK = timedelta(hours=1)
+LISTED, LARGE = 256, 32
+"""Of the newest bursts so many are looked at, and by so many large ones is reckoned how long it would take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previewed:
+    """One account's share of a mention."""
+
+    account: UserId
+    refusal: Refusal | None
+    """Why its followers would be told nothing."""
+    lane: Lane = Lane.STANDARD
+    verdict: Verdict = Verdict.ALL
+    followers: int = 0
+    burst: Burst | None = None
+    joins: bool = False
+    """It is open already: the mention makes its text grow, and nobody is told anew."""
+    tiers: Mapping[Tier, Reach] | None = None
+    """None where nothing would be fanned out."""
+    dormant: int = 0
+    dormant_phones: int = 0
+    suppressed: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    reaching: Reaching
+    sets: MemberSets
+    heads: Heads
+    retractions: Retractions
+    ledger: Ledger
+    recent: RecentBursts
+    throttles: Throttles
+    clock: Clock
+    threshold: int
+    collapse: timedelta | None = None
+    refill: timedelta | None = None
+    rule: TierRule = by_activity
+    pushed: Collection[Tier] = PUSHED
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
+
+    def __call__(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
+        """In the order in which the accounts are named. `begun` is told how many shards are to be counted, of each
+        account, and gives whom to tell of those that are. Raises Unavailable, also where a set can't be read.
+
+        The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
+        """
+        known = self.reaching([event])
+        with self.turn():
+            return [self._of(event, name, known, begun) for name in event.mentioned]
+
+    def _of(self, event: Event, name: UserId, known: Known, begun: Callable[[int], Advance]) -> Previewed:
+        verdict = known.verdict(event, name, lambda: True, released=False)
+        if isinstance(verdict, Refusal):
+            return Previewed(account=name, refusal=verdict)
+        subject = Subject(Kind.MENTION, name)
+        followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
+        lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
+        [mention] = standing(self.retractions, [Mention.of(event, subject, verdict, lane=lane, followers=followers)])
+        if mention.retracted:
+            return Previewed(account=name, refusal=Refusal.RETRACTED)
+        burst, joins = self._decided(published(head, nonce=""), mention)
+        found = Previewed(
+            account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
+        )
+        return found if joins or burst.pull_only else self._counted(found, burst, begun)
+
+    def _decided(self, head: Head, mention: Mention) -> tuple[Burst, bool]:
+        record = Numbered(partition="preview", offset=0, mention=mention)
+        now = self.clock.now()
+        after = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
+        burst = after.outbox[-1]
+        return burst, burst.key.seq <= head.seq
+
+    def _counted(self, found: Previewed, burst: Burst, begun: Callable[[int], Advance]) -> Previewed:
+        forecast, shards = Forecast(burst), list(self._shards(burst))
+        for shard, live in lives(self.sets, burst.key.subject, shards, begun(len(shards)), burst.restricted_to):
+            forecast.add(seal(burst, shard, live, self.rule, self.pushed))
+        return replace(
+            found,
+            tiers=self._reaches(forecast),
+            dormant=forecast.dormant,
+            dormant_phones=forecast.dormant_phones,
+            suppressed=dict(forecast.suppressed),
+        )
+
+    def _shards(self, burst: Burst) -> Iterator[int]:
+        for first, last in planned(self.sets, burst, ()).ranges:
+            yield from range(first, last + 1)
+
+    def _reaches(self, forecast: Forecast) -> Mapping[Tier, Reach]:
+        now = self.clock.now()
+        held, lately = self.throttles.since(now - RAMP), self._speeds()
+        return {tier: forecast.reach(tier, lately.get(tier), allowance(held, tier, now)) for tier in TIERS}
+
+    def _speeds(self) -> Mapping[Tier, float]:
+        newest = self.recent.since(self.clock.now() - LOOKED_BACK, None, LISTED)
+        large = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
+        return speeds(self.ledger.read(large[:LARGE]).values())
