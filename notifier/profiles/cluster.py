@@ -44,12 +44,13 @@ from notifier.adapters.cassandra import (
     Cluster,
     Phase,
     Reader,
-    beforehand,
     migrate,
     pending,
     require,
 )
+from notifier.adapters.cassandra.driver import warmup as beforehand
 from notifier.adapters.celery import CeleryQueue, application, knock
+from notifier.adapters.directory_cache import RememberedDirectory
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
@@ -71,7 +72,6 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
-from notifier.adapters.remembered_directory import RememberedDirectory
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
 from notifier.config.urls import split

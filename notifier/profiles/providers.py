@@ -8,12 +8,12 @@ from pathlib import Path
 from random import random
 
 from notifier.adapters.http2 import Http2Transport, Limits, addresses
-from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount, development
-from notifier.adapters.push.apns import ORIGINS
-from notifier.adapters.push.fcm import ORIGIN
-from notifier.adapters.push.late import Late
-from notifier.adapters.push.rerouted import Rerouted
-from notifier.adapters.push.unconfigured import Unconfigured
+from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push.apns.sender import ORIGINS
+from notifier.adapters.push.fakes import Rerouted, Unconfigured
+from notifier.adapters.push.fcm.sender import ORIGIN
+from notifier.adapters.push.lazy import Late
 from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
 from notifier.config import Push, Settings, variable
 from notifier.domain.errors import BadSetting
@@ -152,7 +152,7 @@ class _Making:
     def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
         """Raises BadSetting."""
         _require_library()
-        from notifier.adapters.push.firebase import FirebaseAdmin
+        from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
 
         tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
         opened.callback(tokens.close)

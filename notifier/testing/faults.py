@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool
 from notifier.testing.engines import Engines
 from notifier.testing.instance import Instance

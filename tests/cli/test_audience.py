@@ -9,7 +9,7 @@ from click.testing import Result
 
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.retractions import SqliteRetractions
+from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.audience import ages
 from notifier.cli.opening import opened

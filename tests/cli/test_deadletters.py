@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.adapters.sqlite.audit import entries
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
+from notifier.adapters.sqlite.stores.audit_log import entries
+from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
 from notifier.cli.indexing import Waiting, index
 from notifier.cli.patience import Patience
 from notifier.config import Settings

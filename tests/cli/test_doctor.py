@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.findings import Finding, Level, python_finding, room_finding, sqlite_finding
 from notifier.cli.folder_findings import activity_finding, bursts_finding

@@ -11,9 +11,9 @@ import pytest
 
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.holds import SqliteHolds
-from notifier.adapters.sqlite.log import SqliteLog
-from notifier.adapters.sqlite.retractions import SqliteRetractions
+from notifier.adapters.sqlite.log.log import SqliteLog
+from notifier.adapters.sqlite.stores.moderation import SqliteHolds
+from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
 from notifier.domain.bursts.held_mention import Hold

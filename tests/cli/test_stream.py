@@ -13,7 +13,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from notifier.adapters.redis.client import TIMEOUT
+from notifier.adapters.redis.connect import TIMEOUT
 from notifier.domain.ids import UserId
 from notifier.testing.storm import ONE, Tweet
 from notifier.testing.world import user

@@ -3,27 +3,22 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.adapters.sqlite.archive import SqliteArchive
-from notifier.adapters.sqlite.bursts import SqliteBursts
-from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
-from notifier.adapters.sqlite.devices import SqliteDevices
-from notifier.adapters.sqlite.directory import SqliteDirectory
-from notifier.adapters.sqlite.epochs import SqliteEpochs
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.flags import SqliteFlags
-from notifier.adapters.sqlite.holds import SqliteHolds
-from notifier.adapters.sqlite.inbox import SqliteInbox
-from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
-from notifier.adapters.sqlite.leases import SqliteLeases
-from notifier.adapters.sqlite.ledger import SqliteLedger
-from notifier.adapters.sqlite.log import SqliteLog
-from notifier.adapters.sqlite.reaches import SqliteReaches
-from notifier.adapters.sqlite.seals import SqliteSeals
-from notifier.adapters.sqlite.sent import SqliteSent
-from notifier.adapters.sqlite.sets import SqliteMemberSets
-from notifier.adapters.sqlite.stays import SqliteStays
-from notifier.adapters.sqlite.throttles import SqliteThrottles
-from notifier.adapters.sqlite.traces import SqliteTraces
+from notifier.adapters.sqlite.log.log import SqliteLog
+from notifier.adapters.sqlite.stores.archive import SqliteArchive
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts
+from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
+from notifier.adapters.sqlite.stores.devices import SqliteDevices
+from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
+from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.ledger import SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
+from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
+from notifier.adapters.sqlite.stores.retractions import SqliteTraces
+from notifier.adapters.sqlite.stores.send_log import SqliteSent
+from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
+from notifier.adapters.sqlite.stores.throttles import SqliteThrottles
 from notifier.ports.archive import Archive
 from notifier.ports.audience import MemberSets, Stays
 from notifier.ports.bursts import Bursts

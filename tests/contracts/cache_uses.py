@@ -29,7 +29,7 @@ from notifier.adapters.redis import (
     connect_async,
 )
 from notifier.adapters.redis.activity import NEIGHBOURS
-from notifier.adapters.redis.client import AsyncClient, Client
+from notifier.adapters.redis.connect import AsyncClient, Client
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind

@@ -6,35 +6,28 @@ from datetime import datetime
 from functools import partial
 
 from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
-from notifier.adapters.cassandra.burst_changes import CassandraBurstChanges, CassandraViewerLapses
-from notifier.adapters.cassandra.bursts import CassandraBursts
-from notifier.adapters.cassandra.claims import CassandraClaims
-from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
-from notifier.adapters.cassandra.devices import CassandraDevices
-from notifier.adapters.cassandra.directory import CassandraDirectory
-from notifier.adapters.cassandra.flags import CassandraFlags
-from notifier.adapters.cassandra.follows import CassandraFollows
-from notifier.adapters.cassandra.heads import CassandraHeads
-from notifier.adapters.cassandra.holds import CassandraHolds
-from notifier.adapters.cassandra.lane_tallies import CassandraLaneTallies
-from notifier.adapters.cassandra.leases import CassandraLeases
-from notifier.adapters.cassandra.ledger import CassandraLedger
-from notifier.adapters.cassandra.numbers import CassandraEpochs
-from notifier.adapters.cassandra.overalls import CassandraOveralls
-from notifier.adapters.cassandra.partings import CassandraPartings
-from notifier.adapters.cassandra.people import CassandraPeople
-from notifier.adapters.cassandra.preferences import CassandraPreferences
-from notifier.adapters.cassandra.reaches import CassandraReaches
-from notifier.adapters.cassandra.recent import CassandraRecentBursts
-from notifier.adapters.cassandra.retractions import CassandraRetractions
-from notifier.adapters.cassandra.sent import CassandraSent
-from notifier.adapters.cassandra.sets import CassandraMemberSets
-from notifier.adapters.cassandra.sleepers import CassandraSleepers
-from notifier.adapters.cassandra.spared import CassandraSpared
-from notifier.adapters.cassandra.stays import CassandraStays
-from notifier.adapters.cassandra.throttles import CassandraThrottles
-from notifier.adapters.cassandra.traces import CassandraTraces
-from notifier.adapters.cassandra.wants import CassandraWants
+from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
+from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
+from notifier.adapters.cassandra.stores.coordination import CassandraLeases
+from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
+from notifier.adapters.cassandra.stores.deferred_bursts import CassandraSleepers
+from notifier.adapters.cassandra.stores.devices import CassandraDevices
+from notifier.adapters.cassandra.stores.directory import CassandraDirectory, CassandraEpochs, CassandraFlags
+from notifier.adapters.cassandra.stores.follows import CassandraFollows
+from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
+from notifier.adapters.cassandra.stores.member_sets import CassandraMemberSets, CassandraStays
+from notifier.adapters.cassandra.stores.moderation import CassandraHolds, CassandraReaches
+from notifier.adapters.cassandra.stores.people import CassandraPeople
+from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
+from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
+from notifier.adapters.cassandra.stores.send_log import CassandraSent
+from notifier.adapters.cassandra.stores.throttles import CassandraThrottles
+from notifier.adapters.cassandra.stores.user_preferences import (
+    CassandraOveralls,
+    CassandraPartings,
+    CassandraPreferences,
+    CassandraWants,
+)
 from notifier.adapters.system_clock import UuidNonces
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.directory_cache import RememberedDirectory
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
-from notifier.adapters.remembered_directory import RememberedDirectory
 from notifier.adapters.sqlite.files import Files
 from notifier.testing.memory.clock import ManualClock
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated

@@ -8,29 +8,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from notifier.adapters.sqlite.burst_changes import SqliteBurstChanges, SqliteViewerLapses
-from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
-from notifier.adapters.sqlite.claims import SqliteClaims
+from notifier.adapters.sqlite.async_reader import Reader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.flags import SqliteFlags
-from notifier.adapters.sqlite.follows import SqliteFollows
-from notifier.adapters.sqlite.heads import SqliteHeads
-from notifier.adapters.sqlite.inbox import SqliteInbox
-from notifier.adapters.sqlite.ledger import SqliteLedger
-from notifier.adapters.sqlite.overalls import SqliteOveralls
-from notifier.adapters.sqlite.partings import SqlitePartings
-from notifier.adapters.sqlite.people import SqlitePeople
-from notifier.adapters.sqlite.preferences import SqlitePreferences
-from notifier.adapters.sqlite.reader import Reader
-from notifier.adapters.sqlite.retractions import SqliteRetractions
-from notifier.adapters.sqlite.seals import SqliteSeals
-from notifier.adapters.sqlite.sets import SqliteMemberSets
-from notifier.adapters.sqlite.sleepers import SqliteSleepers
-from notifier.adapters.sqlite.spared import SqliteSpared
-from notifier.adapters.sqlite.timeline import SqliteTimeline
-from notifier.adapters.sqlite.wants import SqliteWants
+from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
+from notifier.adapters.sqlite.stores.deferred_bursts import SqliteSleepers
+from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
+from notifier.adapters.sqlite.stores.follows import SqliteFollows
+from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
+from notifier.adapters.sqlite.stores.people import SqlitePeople
+from notifier.adapters.sqlite.stores.push_suppression import SqliteSpared
+from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
+from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
+from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
+from notifier.adapters.sqlite.stores.user_preferences import (
+    SqliteOveralls,
+    SqlitePartings,
+    SqlitePreferences,
+    SqliteWants,
+)
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import LEFT

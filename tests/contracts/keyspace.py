@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.cassandra import Access, Cluster, Phase, Reader, migrate
-from notifier.adapters.cassandra.migrate import FOLDER
+from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 WITHIN = 30.0

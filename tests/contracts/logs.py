@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
-from notifier.adapters.kafka.access import LEASE
+from notifier.adapters.kafka.config import LEASE
 from notifier.ports.event_log import Consumer, EventLog
 from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS

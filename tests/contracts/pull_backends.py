@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.client import connect_async
-from notifier.adapters.redis.pull import RedisPullIndex
-from notifier.adapters.redis.reader import RedisPullReader
+from notifier.adapters.redis.connect import connect_async
+from notifier.adapters.redis.pull_index import RedisPullIndex
+from notifier.adapters.redis.pull_reader import RedisPullReader
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId

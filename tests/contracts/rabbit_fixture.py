@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.celery.application import application, queue_names
+from notifier.adapters.celery.app import application, queue_names
 from notifier.domain.delivery.slice import Pool
 from services.engine import Engine, free_port
 from services.rabbitmq.server import USER, missing, names, server

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.activity import NEIGHBOURS
-from notifier.adapters.redis.client import connect, connect_async
+from notifier.adapters.redis.connect import connect, connect_async
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.cache import RedisBacklogReport
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.codec import pack
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool

@@ -10,7 +10,7 @@ import pytest
 
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra import Access, Cluster
-from notifier.adapters.cassandra.beforehand import prepare, statements
+from notifier.adapters.cassandra.driver.warmup import prepare, statements
 from notifier.cli.opening import system_of
 from notifier.config import Settings
 from notifier.domain.errors import StoreUnavailable

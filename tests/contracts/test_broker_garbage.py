@@ -8,8 +8,8 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from notifier.adapters.celery.application import on_redis, queue_names
-from notifier.adapters.celery.breaker import REST
+from notifier.adapters.celery.app import on_redis, queue_names
+from notifier.adapters.celery.circuit_breaker import REST
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.celery.transport import MUTEX, BrokerKeys
 from notifier.domain.delivery.slice import Pool

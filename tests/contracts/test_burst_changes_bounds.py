@@ -7,13 +7,13 @@ from itertools import chain, repeat
 
 import pytest
 
-from notifier.adapters.cassandra.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
-from notifier.adapters.cassandra.bursts import CassandraBursts
-from notifier.adapters.cassandra.reader import Reader
-from notifier.adapters.cassandra.session import Cluster
-from notifier.adapters.sqlite.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
-from notifier.adapters.sqlite.bursts import SqliteBursts
+from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.stores.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
+from notifier.adapters.cassandra.stores.bursts import CassandraBursts
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.stores.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.inbox_versions import CLOCKS_DIFFER

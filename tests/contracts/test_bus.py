@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 from redis.client import PubSub
 
-from notifier.adapters.redis.bus import CHANNEL, RedisBus
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.live_bus import CHANNEL, RedisBus
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable

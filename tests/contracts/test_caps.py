@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.client import connect
-from notifier.adapters.redis.pacing import RedisCaps
+from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.push_limits import RedisCaps
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject

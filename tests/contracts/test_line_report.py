@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.client import connect
-from notifier.adapters.redis.pacing import RedisLineReport
+from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.push_limits import RedisLineReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.ports.push import LineReport

@@ -11,9 +11,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.bus import CHANNEL, RedisBus
-from notifier.adapters.redis.client import AsyncClient, connect_async
-from notifier.adapters.redis.listener import RedisLiveReader
+from notifier.adapters.redis.connect import AsyncClient, connect_async
+from notifier.adapters.redis.live_bus import CHANNEL, RedisBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.viewer_versions import MOST_NEWS, NEWS, RedisInboxVersions
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import NewsPosition

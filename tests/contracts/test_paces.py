@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.client import connect
-from notifier.adapters.redis.pacing import RedisPaces
+from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.push_limits import RedisPaces
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.device import Platform
 from notifier.domain.push.rate_limit import Terms

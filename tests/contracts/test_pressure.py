@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.cache import RedisPressure
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import Pressure
 from notifier.testing.memory.cache import MemoryPressure

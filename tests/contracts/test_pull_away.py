@@ -9,11 +9,11 @@ from time import monotonic
 
 import pytest
 
-from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.cache import RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.client import TIMEOUT, Breaker, connect
-from notifier.adapters.redis.layout import PARTS, key
-from notifier.adapters.redis.pull import SWEPT_EVERY, RedisPullIndex
+from notifier.adapters.redis.connect import TIMEOUT, Breaker, connect
+from notifier.adapters.redis.live_bus import RedisBus
+from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
+from notifier.adapters.redis.pull_layout import PARTS, key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.pull_index import FRESH_FOR, Pulled

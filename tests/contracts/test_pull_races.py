@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.client import Breaker, connect
-from notifier.adapters.redis.pull import RedisPullIndex
+from notifier.adapters.redis.connect import Breaker, connect
+from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.application import ANSWER_WITHIN, application, on_redis, queue_names
-from notifier.adapters.celery.breaker import REST, VAIN, Breaker
+from notifier.adapters.celery.app import ANSWER_WITHIN, application, on_redis, queue_names
+from notifier.adapters.celery.circuit_breaker import REST, VAIN, Breaker
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.celery.transport import TASK
 from notifier.domain.audience.tiers import Tier

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from notifier.adapters.redis.client import READERS, AsyncClient, connect_async
+from notifier.adapters.redis.connect import READERS, AsyncClient, connect_async
 from notifier.domain.errors import CacheUnavailable
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 

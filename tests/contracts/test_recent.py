@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.cache import REMEMBERED, RedisRecent
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import Recent

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.client import connect
-from notifier.adapters.redis.pacing import RedisTabReport
+from notifier.adapters.redis.connect import connect
+from notifier.adapters.redis.push_limits import RedisTabReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.push import TabReport
 from notifier.testing.memory.clock import ManualClock

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.redis.client import Client, connect
+from notifier.adapters.redis.connect import Client, connect
 from notifier.adapters.valkey.server import ValkeyServer
 
 PATIENT = "?socket_timeout=15&socket_connect_timeout=15"

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from notifier.adapters.redis.client import Client, connect
+from notifier.adapters.redis.connect import Client, connect
 from services.engine import Engine
 from services.valkey.cluster import nodes, slots
 from tests.contracts.valkey_fixture import PATIENT

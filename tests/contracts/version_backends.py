@@ -9,8 +9,8 @@ from typing import TypeVar, cast
 
 import pytest
 
-from notifier.adapters.redis.bus import RedisBus
-from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.connect import connect_async
+from notifier.adapters.redis.live_bus import RedisBus
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import CHANGE_LASTS, InboxVersions, NewsPosition, Scope, VersionLook, ViewerVersions

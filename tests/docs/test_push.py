@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from notifier.adapters.push import apns_answers, fcm_answers
+from notifier.adapters.push.apns import responses as apns_answers
+from notifier.adapters.push.fcm import responses as fcm_answers
 from notifier.cli.explain_push import Rule, Told
 from notifier.domain.push.send_log import Fate, Why
 from notifier.domain.push.translations import PHRASES

@@ -2,10 +2,10 @@
 
 import pytest
 
-from notifier.adapters.push.webpush.answers import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.adapters.push.webpush.encryption import OVERHEAD
+from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.adapters.push.webpush.payload import MOST, STEP
-from notifier.adapters.push.webpush.standing import Standing
+from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.domain.push.circuit_breaker import Terms
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.device_address import KNOWN

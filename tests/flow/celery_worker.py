@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 
-from notifier.adapters.celery.application import application
+from notifier.adapters.celery.app import application
 from notifier.cli.beats import Beat
 from notifier.domain.delivery.result import Done, Outcome
 from notifier.domain.delivery.slice import Pool, Slice

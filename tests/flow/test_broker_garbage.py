@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from notifier.adapters.celery.application import on_redis, queue_names
+from notifier.adapters.celery.app import on_redis, queue_names
 from notifier.adapters.celery.transport import BrokerKeys
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.application import on_redis
+from notifier.adapters.celery.app import on_redis
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable

@@ -6,7 +6,7 @@ from time import monotonic
 
 from notifier import topics
 from notifier.adapters.redis import RedisBus, RedisPullIndex, connect
-from notifier.adapters.redis.client import TIMEOUT
+from notifier.adapters.redis.connect import TIMEOUT
 from notifier.adapters.system_clock import SystemClock
 from notifier.testing.memory.clock import CountedNonces
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
-from notifier.adapters.redis.client import connect_async
+from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.sqlite import SqliteDirectory, SqliteEpochs, SqliteLeases, SqliteMemberSets, SqliteStays
 from notifier.api.noting import Noting
 from notifier.config import Settings

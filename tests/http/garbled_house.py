@@ -30,7 +30,7 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
-from notifier.adapters.redis.client import Client
+from notifier.adapters.redis.connect import Client
 from notifier.api.app import create
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.delivery.backlog import Behind

@@ -9,7 +9,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.adapters.redis.pacing import RedisTabReport
+from notifier.adapters.redis.push_limits import RedisTabReport
 from notifier.api.timing import FEWEST, LATELY, Timing, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.telemetry import Metrics

@@ -9,9 +9,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.push.apns import payload
-from notifier.adapters.push.bodies import MOST_BYTES
-from notifier.adapters.push.fcm import message
+from notifier.adapters.push.apns.sender import payload
+from notifier.adapters.push.fcm.sender import message
+from notifier.adapters.push.payload import MOST_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, Mentioned, WhileAway, alert, summary
 from notifier.domain.push.graphemes import ELLIPSIS, graphemes, shortened

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
 from notifier.domain.audience.inbox_rows import window_of

@@ -25,10 +25,10 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bodies import Message, messages
-from notifier.adapters.cassandra.bulk import Bulk
-from notifier.adapters.cassandra.migrate import FOLDER
-from notifier.adapters.cassandra.pace import BEGINS, LEAST, MOST, Pace
+from notifier.adapters.cassandra.bulk.congestion import BEGINS, LEAST, MOST, Pace
+from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.config import Settings
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
@@ -111,7 +111,7 @@ def test_a_driver_that_has_changed_inside_is_said_once_and_its_own_batches_are_s
     cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
 ) -> None:
     bulk, made = Bulk(cluster, handler=handler), rows(MIXED)
-    with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk"):
+    with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk.writer"):
         bulk.send(messages(made, 60, bulk.query_id()))
         bulk.send(messages(made, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [SAID]

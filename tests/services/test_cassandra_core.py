@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     CassandraRecentBursts,
     Cluster,
 )
-from notifier.adapters.cassandra.parts import PARTS
+from notifier.adapters.cassandra.schema.partitioning import PARTS
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable

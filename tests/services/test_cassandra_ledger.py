@@ -12,9 +12,8 @@ from notifier.adapters.cassandra import (
     CassandraLedger,
     Cluster,
 )
-from notifier.adapters.cassandra.openings import AHEAD, OpenBursts
-from notifier.adapters.cassandra.remembered import ANEW, SLOT
-from notifier.adapters.cassandra.session import PLAIN
+from notifier.adapters.cassandra.driver.session import PLAIN
+from notifier.adapters.cassandra.stores.open_bursts import AHEAD, ANEW, SLOT, OpenBursts
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Entry, Fact

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.adapters.cassandra.audit import entries
+from notifier.adapters.cassandra.stores.audit_log import entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.delivery.throttle import Throttle

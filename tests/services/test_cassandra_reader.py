@@ -13,7 +13,7 @@ from cassandra import InvalidRequest
 from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
-from notifier.adapters.cassandra.reader import AT_ONCE, Reader
+from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, Reader
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
 from notifier.testing.memory.clock import ManualClock

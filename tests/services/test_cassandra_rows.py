@@ -22,10 +22,10 @@ from notifier.adapters.cassandra import (
     CassandraSeals,
     Cluster,
 )
-from notifier.adapters.cassandra.bodies import messages
-from notifier.adapters.cassandra.bulk import Bulk
-from notifier.adapters.cassandra.premade import Premade, Splicing
-from notifier.adapters.cassandra.session import PROTOCOL
+from notifier.adapters.cassandra.bulk.driver_splice import Premade, Splicing
+from notifier.adapters.cassandra.bulk.encoding import messages
+from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.driver.session import PROTOCOL
 from notifier.codec import pack_seal
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.bitmap import from_offsets

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from notifier.adapters.cassandra import CassandraLedger, CassandraSleepers, Cluster
-from notifier.adapters.cassandra.session import PLAIN
-from notifier.adapters.cassandra.sleepers import ANEW, PARTS
+from notifier.adapters.cassandra.driver.session import PLAIN
+from notifier.adapters.cassandra.stores.deferred_bursts import ANEW, PARTS
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey

@@ -12,7 +12,7 @@ import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
-from notifier.adapters.kafka.growth import SETTLES
+from notifier.adapters.kafka.partition_growth import SETTLES
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka

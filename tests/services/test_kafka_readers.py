@@ -12,9 +12,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access, confluent
+from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access
+from notifier.adapters.kafka import confluent_client as confluent
 from notifier.adapters.kafka.log import KafkaLog
-from notifier.adapters.kafka.making import administration
+from notifier.adapters.kafka.python_client_patches import administration
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access, KafkaLog, migrate, pending
-from notifier.adapters.kafka.making import administration
+from notifier.adapters.kafka.python_client_patches import administration
 from notifier.config import Settings
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Record

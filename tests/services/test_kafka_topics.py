@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from notifier.adapters.kafka import Access, KafkaLog
-from notifier.adapters.kafka.making import administration
+from notifier.adapters.kafka.python_client_patches import administration
 from notifier.adapters.kafka.topics import migrate, pending, plan
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record

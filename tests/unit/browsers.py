@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.push.webpush.pair import Pair
+from notifier.adapters.push.webpush.key_pairs import Pair
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.domain.ids import Member

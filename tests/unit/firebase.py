@@ -9,7 +9,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from notifier.adapters.push import Fcm
-from notifier.adapters.push.firebase import FirebaseAdmin
+from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
 from notifier.adapters.system_clock import SystemClock
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.http2.conduct import Conduct

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.adapters.push.apns_answers import CONFIGURES, receipt_of
+from notifier.adapters.push.apns.responses import CONFIGURES, receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 from tests.unit.examples import NOON

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.domain.audience.bitmap import nobody
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.ports.audience import ShardBlob

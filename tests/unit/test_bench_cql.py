@@ -13,8 +13,8 @@ from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
 from bench import __main__ as made
-from notifier.adapters.cassandra.bodies import Message, messages
-from notifier.adapters.cassandra.premade import Splicing
+from notifier.adapters.cassandra.bulk.driver_splice import Splicing
+from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged

@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from notifier.adapters.cassandra.answers import Answers
+from notifier.adapters.cassandra.driver.async_reader import Answers
 from notifier.mailbox import Mailbox
 
 

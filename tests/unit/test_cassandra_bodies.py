@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.cassandra.bodies import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, Message, messages
+from notifier.adapters.cassandra.bulk.encoding import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, Message, messages
 from notifier.domain.audience.bitmap import Bits, everybody, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
 from notifier.domain.audience.tiers import Tier

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.inboxes import NAMES, ROWS, Inboxes, Wanted
-from notifier.adapters.cassandra.reader import AT_ONCE, WAITING, Reader
-from notifier.adapters.cassandra.session import Cluster
+from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, WAITING, Reader
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.stores.inbox_reads import NAMES, ROWS, Inboxes
+from notifier.adapters.cassandra.stores.inbox_reads import WantedRows as Wanted
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.tiers import TIERS

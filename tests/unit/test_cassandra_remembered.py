@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from notifier.adapters.cassandra.parts import hour_of
-from notifier.adapters.cassandra.remembered import ANEW, LATE, LISTED_FOR, SLOT, Remembered
+from notifier.adapters.cassandra.schema.partitioning import hour_of
+from notifier.adapters.cassandra.stores.open_bursts import ANEW, LATE, LISTED_FOR, SLOT, Remembered
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000

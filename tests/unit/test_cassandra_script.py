@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from notifier.adapters.cassandra.migrate import FOLDER
-from notifier.adapters.cassandra.script import statements
+from notifier.adapters.cassandra.schema.cql_script import statements
+from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 SCRIPTS = {path.name: path.read_text() for path in FOLDER.rglob("*.cql")}
 

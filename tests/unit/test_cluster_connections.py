@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from notifier.adapters.redis.address import Host
 from notifier.adapters.redis.cluster import AsyncClusterClient
-from notifier.adapters.redis.exchange import ClusterConnections
+from notifier.adapters.redis.lookups import ClusterConnections
 
 
 class Nowhere:

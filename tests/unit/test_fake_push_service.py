@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.push.es256 import base64url, es256_token
+from notifier.adapters.push.jwt import base64url, es256_token
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser

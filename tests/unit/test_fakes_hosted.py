@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.http2 import Limits
-from notifier.adapters.push.development import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
+from notifier.adapters.push.dev_credentials import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web

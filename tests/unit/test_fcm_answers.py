@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.fcm_answers import receipt_of
+from notifier.adapters.push.fcm.responses import receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply
 from tests.unit.examples import NOON

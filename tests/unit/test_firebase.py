@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.fcm import message
-from notifier.adapters.push.firebase import FirebaseAdmin
+from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
+from notifier.adapters.push.fcm.sender import message
 from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert, summary
 from notifier.domain.push.device import FirebaseToken

@@ -4,11 +4,11 @@ import pytest
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.connection import MOST_OWED, Connection
-from notifier.adapters.http2.fields import encoded
-from notifier.adapters.http2.flight import Flight
 from notifier.adapters.http2.frames import Violation, frame
+from notifier.adapters.http2.hpack import encoded
 from notifier.adapters.http2.limits import Limits
 from notifier.adapters.http2.origin import Origin
+from notifier.adapters.http2.request import Flight
 from notifier.ports.http2 import Post, Reply, Silence
 
 ORIGIN = "https://push.example"

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded, field, plain
 from notifier.adapters.http2.frames import Violation
-from notifier.adapters.http2.letters import unpacked
+from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field, plain
+from notifier.adapters.http2.huffman import unpacked
 
 NAMES = st.one_of(
     st.sampled_from([":status", ":path", "authorization", "content-type", "retry-after", "apns-id"]),

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.connection import Connection
-from notifier.adapters.http2.flight import Flight
 from notifier.adapters.http2.limits import Limits
 from notifier.adapters.http2.origin import Origin
+from notifier.adapters.http2.request import Flight
 from notifier.ports.http2 import Post, Reply, Silence
 
 ORIGIN = "https://push.example"

@@ -9,8 +9,8 @@ import pytest
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import Entry, Node, Nodes
-from notifier.adapters.cassandra.inspection import ahead
-from notifier.adapters.cassandra.migrate import FOLDER, Migration, Phase
+from notifier.adapters.cassandra.schema.health import ahead
+from notifier.adapters.cassandra.schema.migrate import FOLDER, Migration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.profiles.inspection import Inspection
 from notifier.profiles.judging import of_cassandra, of_kafka, of_redis

@@ -1,6 +1,6 @@
 """When a grown topic's new partitions may be read: decided from commits and ends alone."""
 
-from notifier.adapters.kafka.growth import SETTLES, Growth, begun
+from notifier.adapters.kafka.partition_growth import SETTLES, Growth, begun
 
 OLD: dict[int, int | None] = {0: 5, 1: 9}
 GROWN: dict[int, int | None] = {**OLD, 2: None, 3: None}

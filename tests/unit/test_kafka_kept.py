@@ -10,7 +10,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from notifier.adapters.kafka.kafka_python import PythonMembership, _Listener
+from notifier.adapters.kafka.python_client import PythonMembership, _Listener
 from notifier.domain.errors import LogUnavailable
 
 KEPT, OTHER = TopicPartition("mentions", 0), TopicPartition("mentions", 1)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import Changes, Sender
-from notifier.adapters.kafka.reader import KafkaReader
+from notifier.adapters.kafka.config import Access
+from notifier.adapters.kafka.consumer import KafkaReader
 from notifier.ports.event_log import Logged
 
 AT_ONCE = timedelta(0)

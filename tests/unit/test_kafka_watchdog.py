@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.kafka import reader
-from notifier.adapters.kafka.access import Access
+from notifier.adapters.kafka import consumer as reader
 from notifier.adapters.kafka.client import Changes, Client, Fenced, Unreadable
-from notifier.adapters.kafka.reader import FENCED_FOR, JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
+from notifier.adapters.kafka.config import Access
+from notifier.adapters.kafka.consumer import FENCED_FOR, JOINS_AGAIN_WITHIN, JOINS_WITHIN, STALLS_FOR, KafkaReader
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged, Record
 

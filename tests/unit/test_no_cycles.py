@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.sqlite.reader import Reader
+from notifier.adapters.sqlite.async_reader import Reader
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from notifier.adapters.tables.account import ACCOUNTS, VIPS
-from notifier.adapters.tables.layout import Ignore, Layout
-from notifier.adapters.tables.objects import MOST_IGNORED
-from notifier.adapters.tables.preference import PREFERENCES
-from notifier.adapters.tables.source import form_of, opened
+from notifier.adapters.imports.accounts import ACCOUNTS, VIPS
+from notifier.adapters.imports.layout import Ignore, Layout
+from notifier.adapters.imports.preferences import PREFERENCES
+from notifier.adapters.imports.source import form_of, opened
+from notifier.adapters.imports.text_files import MOST_IGNORED
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import BadImport
 from notifier.domain.ids import UserId

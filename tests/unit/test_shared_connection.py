@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import redis
 
-from notifier.adapters.redis.connection import Command, OneConnection, SharedConnection
+from notifier.adapters.redis.kept_connection import Command, OneConnection, SharedConnection
 
 
 class Server:

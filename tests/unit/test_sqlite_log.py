@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.consumer import FIRST_PAUSE, LONGEST_PAUSE, SqliteConsumer
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.log import SqliteLog, partitions
-from notifier.adapters.sqlite.share import Seat
-from notifier.adapters.sqlite.together import Together
+from notifier.adapters.sqlite.group_commit import Together
+from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, SqliteConsumer
+from notifier.adapters.sqlite.log.log import SqliteLog, partitions
+from notifier.adapters.sqlite.log.partition_leases import Seat
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.event_log import Logged, Record
 from notifier.testing.memory.clock import START, ManualClock

@@ -10,8 +10,8 @@ import pytest
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.migrate import FOLDER, migrate, pending
-from notifier.adapters.sqlite.partings import SqlitePartings, apart_in
-from notifier.adapters.sqlite.stays import SqliteStays
+from notifier.adapters.sqlite.stores.member_sets import SqliteStays
+from notifier.adapters.sqlite.stores.user_preferences import SqlitePartings, apart_in
 from notifier.codec import pack
 from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import encode, from_offsets, members

@@ -13,8 +13,8 @@ import pytest
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.inbox import SqliteInbox
-from notifier.adapters.sqlite.timeline import SqliteTimeline
+from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
 from notifier.domain.audience.tiers import Tier

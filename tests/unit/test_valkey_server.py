@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.application import on_redis
+from notifier.adapters.celery.app import on_redis
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.cache import RedisPressure, RedisRecent
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.mention import EventId

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.answers import receipt_of
-from notifier.adapters.push.webpush.standing import ORIGINS, Standing
+from notifier.adapters.push.webpush.key_reputation import ORIGINS, Standing
+from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.http2 import Reply

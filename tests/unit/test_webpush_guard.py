@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from notifier.adapters.push.webpush.guard import Blocked, guarded, is_public
+from notifier.adapters.push.webpush.ssrf_guard import Blocked, guarded, is_public
 from notifier.domain.push.device_address import PushServices
 
 SERVICES = PushServices()

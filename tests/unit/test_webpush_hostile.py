@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.adapters.push.webpush.guard import guarded
+from notifier.adapters.push.webpush.ssrf_guard import guarded
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted, DropToken, RetryAt

@@ -1,44 +1,37 @@
 """Cassandra: the durable store past one machine."""
 
-from notifier.adapters.cassandra.archive import CassandraArchive
-from notifier.adapters.cassandra.burst_changes import CassandraBurstChanges, CassandraViewerLapses
-from notifier.adapters.cassandra.bursts import CassandraBursts
-from notifier.adapters.cassandra.claims import CassandraClaims
-from notifier.adapters.cassandra.deadletters import CassandraDeadLetters
-from notifier.adapters.cassandra.devices import CassandraDevices
-from notifier.adapters.cassandra.directory import CassandraDirectory
-from notifier.adapters.cassandra.entry import security
-from notifier.adapters.cassandra.flags import CassandraFlags
-from notifier.adapters.cassandra.follows import CassandraFollows
-from notifier.adapters.cassandra.heads import CassandraHeads
-from notifier.adapters.cassandra.holds import CassandraHolds
-from notifier.adapters.cassandra.inbox import CassandraInbox
-from notifier.adapters.cassandra.inspection import Node, Nodes, look
-from notifier.adapters.cassandra.lane_tallies import CassandraLaneTallies
-from notifier.adapters.cassandra.leases import CassandraLeases
-from notifier.adapters.cassandra.ledger import CassandraLedger
-from notifier.adapters.cassandra.migrate import Phase, migrate, missing, pending, require
-from notifier.adapters.cassandra.numbers import CassandraEpochs
-from notifier.adapters.cassandra.overalls import CassandraOveralls
-from notifier.adapters.cassandra.partings import CassandraPartings
-from notifier.adapters.cassandra.people import CassandraPeople
-from notifier.adapters.cassandra.preferences import CassandraPreferences
-from notifier.adapters.cassandra.reaches import CassandraReaches
-from notifier.adapters.cassandra.reader import Reader
-from notifier.adapters.cassandra.recent import CassandraRecentBursts
-from notifier.adapters.cassandra.register import Entry
-from notifier.adapters.cassandra.retractions import CassandraRetractions
-from notifier.adapters.cassandra.seals import CassandraSeals
-from notifier.adapters.cassandra.sent import CassandraSent
-from notifier.adapters.cassandra.session import Access, Cluster
-from notifier.adapters.cassandra.sets import CassandraMemberSets
-from notifier.adapters.cassandra.sleepers import CassandraSleepers
-from notifier.adapters.cassandra.spared import CassandraSpared
-from notifier.adapters.cassandra.stays import CassandraStays
-from notifier.adapters.cassandra.throttles import CassandraThrottles
-from notifier.adapters.cassandra.timeline import CassandraTimeline
-from notifier.adapters.cassandra.traces import CassandraTraces
-from notifier.adapters.cassandra.wants import CassandraWants
+from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.auth import security
+from notifier.adapters.cassandra.driver.session import Access, Cluster
+from notifier.adapters.cassandra.schema.health import Node, Nodes, look
+from notifier.adapters.cassandra.schema.migrate import Phase, migrate, missing, pending, require
+from notifier.adapters.cassandra.schema.migration_log import Entry
+from notifier.adapters.cassandra.stores.archive import CassandraArchive
+from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
+from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
+from notifier.adapters.cassandra.stores.coordination import CassandraLeases
+from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
+from notifier.adapters.cassandra.stores.deferred_bursts import CassandraSleepers
+from notifier.adapters.cassandra.stores.devices import CassandraDevices
+from notifier.adapters.cassandra.stores.directory import CassandraDirectory, CassandraEpochs, CassandraFlags
+from notifier.adapters.cassandra.stores.follows import CassandraFollows
+from notifier.adapters.cassandra.stores.inbox import CassandraInbox
+from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
+from notifier.adapters.cassandra.stores.member_sets import CassandraMemberSets, CassandraStays
+from notifier.adapters.cassandra.stores.moderation import CassandraHolds, CassandraReaches
+from notifier.adapters.cassandra.stores.people import CassandraPeople
+from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
+from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
+from notifier.adapters.cassandra.stores.send_log import CassandraSent
+from notifier.adapters.cassandra.stores.snapshots import CassandraSeals
+from notifier.adapters.cassandra.stores.throttles import CassandraThrottles
+from notifier.adapters.cassandra.stores.timeline import CassandraTimeline
+from notifier.adapters.cassandra.stores.user_preferences import (
+    CassandraOveralls,
+    CassandraPartings,
+    CassandraPreferences,
+    CassandraWants,
+)
 
 __all__ = [
     "Access",

@@ -8,16 +8,9 @@ from typing import Any, TypeVar
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from notifier.adapters.celery.application import (
-    ANSWER_WITHIN,
-    application,
-    declaration,
-    is_redis,
-    queue_names,
-    queue_of,
-)
-from notifier.adapters.celery.breaker import Breaker
-from notifier.adapters.celery.confirmed import Confirmed
+from notifier.adapters.celery.app import ANSWER_WITHIN, application, declaration, is_redis, queue_names, queue_of
+from notifier.adapters.celery.circuit_breaker import Breaker
+from notifier.adapters.celery.publisher_confirms import Confirmed
 from notifier.adapters.celery.transport import TASK
 from notifier.config.urls import split
 from notifier.domain.delivery.slice import Pool, Slice

@@ -6,11 +6,11 @@ It knows of each request whether its last byte has gone: of a connection that br
 from collections.abc import Callable, Iterable
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded, field
-from notifier.adapters.http2.flight import MOST_BODY, UNSENT, Done, Flight, answer
 from notifier.adapters.http2.frames import Violation, frame
+from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field
 from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.outbox import Outbox, within
+from notifier.adapters.http2.request import MOST_BODY, UNSENT, Done, Flight, answer
+from notifier.adapters.http2.send_buffer import Outbox, within
 
 ALL_WINDOW = 1 << 24
 """Of all streams together; answers are read as they come. One stream's is the 64 KiB that it has from the start."""

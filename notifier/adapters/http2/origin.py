@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from notifier.adapters.http2.fields import encoded
+from notifier.adapters.http2.hpack import encoded
 from notifier.ports.http2 import Post
 
 PORTS = {"https": 443, "http": 80}

@@ -6,10 +6,10 @@ from threading import BoundedSemaphore, Lock
 from threading import Event as Signal
 from time import monotonic
 
-from notifier.adapters.kafka.access import Access
 from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, TOO_LARGE, Sender, client
-from notifier.adapters.kafka.reader import KafkaReader
-from notifier.adapters.kafka.waiting import Waiting
+from notifier.adapters.kafka.config import Access
+from notifier.adapters.kafka.consumer import KafkaReader
+from notifier.adapters.kafka.uncommitted import Waiting
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Consumer, Logged, Record
 

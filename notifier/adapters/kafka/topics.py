@@ -13,8 +13,8 @@ from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsError
 
-from notifier.adapters.kafka.access import Access, translated
-from notifier.adapters.kafka.making import administration
+from notifier.adapters.kafka.config import Access, translated
+from notifier.adapters.kafka.python_client_patches import administration
 from notifier.domain.errors import LogUnavailable
 from notifier.topics import GROUPS
 

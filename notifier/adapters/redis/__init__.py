@@ -1,14 +1,13 @@
 """Redis or Valkey: the pull index, small caches, what bounds alerts, the live bus. It may be emptied at any moment."""
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
-from notifier.adapters.redis.bus import RedisBus
 from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.client import await_answer, connect, connect_async
-from notifier.adapters.redis.inspection import Server, look
-from notifier.adapters.redis.listener import RedisLiveReader
-from notifier.adapters.redis.pacing import RedisCaps, RedisLineReport, RedisPaces, RedisTabReport
-from notifier.adapters.redis.pull import RedisPullIndex
-from notifier.adapters.redis.reader import RedisPullReader
+from notifier.adapters.redis.connect import await_answer, connect, connect_async
+from notifier.adapters.redis.health import Server, look
+from notifier.adapters.redis.live_bus import RedisBus, RedisLiveReader
+from notifier.adapters.redis.pull_index import RedisPullIndex
+from notifier.adapters.redis.pull_reader import RedisPullReader
+from notifier.adapters.redis.push_limits import RedisCaps, RedisLineReport, RedisPaces, RedisTabReport
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions
 
 __all__ = [

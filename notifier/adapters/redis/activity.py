@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.calls import ScriptCall, ask, ask_async
-from notifier.adapters.redis.client import AsyncClient, Client
+from notifier.adapters.redis.connect import AsyncClient, Client
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.adapters.redis.values import Value

@@ -9,11 +9,11 @@ from zlib import crc32
 from redis.exceptions import ResponseError
 
 from notifier.adapters.redis.calls import Command as RedisCommand
-from notifier.adapters.redis.client import AsyncClient, Client
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.connection import Command
-from notifier.adapters.redis.exchange import exchange
+from notifier.adapters.redis.connect import AsyncClient, Client
+from notifier.adapters.redis.kept_connection import Command
 from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.lookups import exchange
 from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst

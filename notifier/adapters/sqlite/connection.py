@@ -5,11 +5,13 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakSet
 
 from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
@@ -244,3 +246,14 @@ def _ending(connection: sqlite3.Connection) -> Iterator[None]:
 def _primary(error: sqlite3.Error) -> int:
     """The error's family: the low byte of the extended code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+# Rows of an import in transactions of a bounded size, which let others in between them.
+
+T = TypeVar("T")
+
+
+def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(each)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,6 +1,5 @@
 """A Valkey server of our own, started, watched and stopped as a child process."""
 
-from notifier.adapters.valkey.binary import valkey_binary
-from notifier.adapters.valkey.server import ValkeyServer, empty
+from notifier.adapters.valkey.server import ValkeyServer, empty, valkey_binary
 
 __all__ = ["ValkeyServer", "empty", "valkey_binary"]

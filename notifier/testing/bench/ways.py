@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from notifier.adapters.redis.client import Client
+from notifier.adapters.redis.connect import Client
 from notifier.domain.audience.tiers import Tier
 from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.fields import NO_TABLE, Decoder, encoded
 from notifier.adapters.http2.frames import Violation, frame
+from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded
 from notifier.ports.http2 import Post, Reply
 
 ALL_WINDOW = 1 << 24

@@ -10,7 +10,7 @@ from hashlib import blake2s
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
-from notifier.adapters.push import development
+from notifier.adapters.push import dev_credentials as development
 from notifier.domain.ids import Member
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, Platform, WebSubscription
 from notifier.testing.providers.browser import Browser

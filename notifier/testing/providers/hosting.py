@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from notifier.adapters.push import development
+from notifier.adapters.push import dev_credentials as development
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.push.device import Platform
 from notifier.ports.clock import Clock

@@ -10,7 +10,7 @@ from struct import pack
 from cryptography.hazmat.primitives.asymmetric.ec import ECDH, SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from notifier.adapters.push.webpush.pair import Pair
+from notifier.adapters.push.webpush.key_pairs import Pair
 
 RECORD = 4096
 """The size that every receiver has to take (RFC 8291, 4); ours are shorter, and the only one."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import blake2s
 
-from notifier.adapters.push.bodies import fitting
+from notifier.adapters.push.payload import fitting
 from notifier.domain.push.alert import Alert
 
 STEP = 512

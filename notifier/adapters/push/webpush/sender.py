@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.letters import Letter, Outcome, outcomes
-from notifier.adapters.push.waiting import Chance, of_silence
-from notifier.adapters.push.webpush.answers import receipt_of
+from notifier.adapters.push.requests import Letter, Outcome, outcomes
+from notifier.adapters.push.responses import Chance, of_silence
 from notifier.adapters.push.webpush.encryption import SALT, encrypted
-from notifier.adapters.push.webpush.pair import Pair
+from notifier.adapters.push.webpush.key_pairs import Pair
+from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.adapters.push.webpush.payload import Content, content, topic
-from notifier.adapters.push.webpush.standing import Standing
+from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription

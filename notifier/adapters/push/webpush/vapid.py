@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.adapters.push.es256 import base64url, es256_key, es256_token
+from notifier.adapters.push.jwt import base64url, es256_key, es256_token
 from notifier.domain.errors import BadSetting
 
 GRID = timedelta(hours=6)

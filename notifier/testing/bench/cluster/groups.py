@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from kafka import TopicPartition
 
-from notifier.adapters.kafka.access import Access, translated
-from notifier.adapters.kafka.making import administration
+from notifier.adapters.kafka.config import Access, translated
+from notifier.adapters.kafka.python_client_patches import administration
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles.addresses import of_kafka
 from notifier.testing.bench.cluster.stage import Stage

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from notifier.adapters.cassandra import Cluster, Phase, migrate
-from notifier.adapters.cassandra.migrate import FOLDER
+from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.profiles.addresses import of_cassandra
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement

@@ -2,7 +2,7 @@
 
 import time
 
-from notifier.adapters.redis.client import connect
+from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement, at_most

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from notifier.adapters.cassandra.bodies import Message
+from notifier.adapters.cassandra.bulk.encoding import Message
 
 HEADER = struct.Struct(">BBhBi")
 """Version, flags, stream, opcode, length of the body."""

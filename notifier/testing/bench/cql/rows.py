@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from notifier.adapters.cassandra import CassandraInbox
-from notifier.adapters.cassandra.bulk import Bulk
+from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.testing.bench.cql.bursts import Bursts, first

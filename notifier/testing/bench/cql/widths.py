@@ -13,8 +13,8 @@ from statistics import mean, median
 import numpy as np
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.cassandra.inboxes import LAST, ROWS
-from notifier.adapters.cassandra.statements import statement
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.stores.inbox_reads import LAST, ROWS
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import window_of

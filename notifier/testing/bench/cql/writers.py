@@ -12,7 +12,7 @@ from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from notifier.adapters.cassandra import Access, CassandraInbox
-from notifier.adapters.cassandra.bodies import Message, messages
+from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.codec.moments import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from notifier.adapters.valkey.talk import free_port
+from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.all_ports import Ports

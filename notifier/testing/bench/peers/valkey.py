@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from notifier.adapters.valkey.binary import valkey_binary
+from notifier.adapters.valkey.server import valkey_binary
 from notifier.domain.errors import CacheUnavailable
 from notifier.testing.instance import end_with_parent
 

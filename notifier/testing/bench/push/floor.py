@@ -4,7 +4,7 @@ import socket
 from urllib.parse import urlsplit
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.fields import NO_TABLE, encoded
+from notifier.adapters.http2.hpack import NO_TABLE, encoded
 from notifier.ports.http2 import Post
 
 AT_ONCE = 1_000

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from notifier.adapters.http2 import Http2Transport
-from notifier.adapters.push import development
+from notifier.adapters.push import dev_credentials as development
 from notifier.adapters.push.webpush import Resolver, WebPush, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.bursts.burst import Burst

@@ -1,0 +1,1 @@
+"""Inbox rows written in bulk."""

@@ -1,0 +1,168 @@
+"""Many rows at the speed of the node: premade messages, sent by the driver's own futures."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Condition
+from time import monotonic
+from typing import Any
+
+import cassandra as vendor
+from cassandra import protocol
+from cassandra.cluster import NoHostAvailable, Session
+from cassandra.connection import ConnectionBusy
+from cassandra.pool import NoConnectionsAvailable
+
+from notifier.adapters.cassandra.bulk.congestion import Pace
+from notifier.adapters.cassandra.bulk.driver_splice import Premade, Splicing, fits, stock
+from notifier.adapters.cassandra.bulk.encoding import INBOX_ROW, Message
+from notifier.adapters.cassandra.driver.errors import translated
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.domain.errors import StoreUnavailable
+
+PATIENCE = 3.0
+"""Seconds in which nothing of a call is taken, after which its slice is better handed back."""
+
+_BUSY = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
+"""The node is, or the way to it. Whether a row was written then doesn't matter: written again it is the same."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """What one caller waits for."""
+
+    refused: deque[Message] = field(default_factory=deque)
+    underway: int = 0
+    error: BaseException | None = None
+    refused_since: float | None = None
+    """The first refusal after the last that was taken."""
+    heard_at: float = field(default_factory=monotonic)
+    """The last answer of any kind; while nothing is on its way, the last message."""
+
+
+class Bulk:
+    """Its callers share what may be on its way."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        patience: float = PATIENCE,
+        pace: Pace | None = None,
+        handler: type[protocol.ProtocolHandler] = Splicing,
+    ) -> None:
+        self._cluster = cluster
+        self._patience = patience
+        self._silence = cluster.access.answers_within.total_seconds()
+        self._handler = handler
+        self._pace = pace or Pace()
+        self._news = Condition()
+        self._session: Session | None = None
+        self._premade = False
+
+    def query_id(self) -> bytes:
+        """Return the id under which the nodes know the statement of a row. Raises StoreUnavailable."""
+        found: bytes = self._cluster.prepared(INBOX_ROW).query_id
+        return found
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Taken by a quorum when it returns. What a busy node refuses is sent again, more slowly.
+
+        Raises StoreUnavailable when the node doesn't answer, or takes nothing for a while; then some rows may have been
+        written, and some may still be.
+        """
+        call = _Call()
+        with translated("Rows were not written"):
+            for message in self._turns(call, iter(messages)):
+                self._go(call, message)
+
+    def _turns(self, call: _Call, messages: Iterator[Message]) -> Iterator[Message]:
+        """What was refused goes before what follows; ends when all are taken."""
+        following = next(messages, None)
+        while (message := self._turn(call, following)) is not None:
+            yield message
+            if message is following:
+                following = next(messages, None)
+
+    def _turn(self, call: _Call, following: Message | None) -> Message | None:
+        with self._news:
+            while call.error is None:
+                message = call.refused[0] if call.refused else following
+                if message is None and not call.underway:
+                    return None
+                wait = None if message is None else self._pace.wait(message.size, monotonic())
+                if message is not None and wait == 0.0:
+                    if message is not following:
+                        call.refused.popleft()
+                    call.heard_at = call.heard_at if call.underway else monotonic()
+                    call.underway += 1
+                    self._pace.sent(message.size)
+                    return message
+                self._wait(call, wait)
+            raise call.error
+
+    def _wait(self, call: _Call, seconds: float | None) -> None:
+        """For news. The driver is given no time of its own to wait for each message: it would keep every one of them
+        in memory until then, answered or not."""
+        if call.underway:
+            left = call.heard_at + self._silence - monotonic()
+            if left <= 0:
+                raise StoreUnavailable("Rows were not written: nothing is answered.")
+            seconds = left if seconds is None else min(left, seconds)
+        # Where other calls have all the room, and one of them is over without a word, somebody has to look again.
+        self._news.wait(self._silence if seconds is None else seconds)
+
+    def _go(self, call: _Call, message: Message) -> None:
+        told = partial(self._told, call, message, monotonic())
+        try:
+            future = self._ready(message).execute_async(self._statement(message), timeout=None)
+        except BaseException as error:
+            told(error)
+            raise
+        future.add_callbacks(lambda _: told(None), told)
+
+    def _told(self, call: _Call, message: Message, sent_at: float, error: BaseException | None) -> None:
+        """In the driver's thread, which must not wait."""
+        now = monotonic()
+        with self._news:
+            call.underway -= 1
+            call.heard_at = now
+            if error is None:
+                self._pace.answered(message.size, sent_at, now)
+                call.refused_since = None
+                if call.underway and self._pace.full:
+                    return  # nobody could send more
+            elif _busy(error):
+                self._pace.refused(message.size, sent_at, now)
+                call.refused.append(message)
+                call.refused_since = now if call.refused_since is None else call.refused_since
+                if now - call.refused_since > self._patience:
+                    call.error = call.error or error
+            else:
+                self._pace.gone(message.size)
+                call.error = call.error or error
+            self._news.notify_all()
+
+    def _ready(self, message: Message) -> Session:
+        """The session, told once how to encode; or left alone, where the driver has become another."""
+        session = self._cluster.session()
+        if session is not self._session:
+            if premade := fits(self._handler, message, self._cluster.prepared(message.statement)):
+                session.client_protocol_handler = self._handler
+            else:
+                _log.warning("This cassandra-driver takes no premade messages: rows go in its own batches, slowly.")
+            self._session, self._premade = session, premade
+        return session
+
+    def _statement(self, message: Message) -> Any:
+        return Premade(message) if self._premade else stock(message, self._cluster.prepared(message.statement))
+
+
+def _busy(error: BaseException) -> bool:
+    """When not even a message could be handed over, the driver tells what each node's connection said."""
+    said = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
+    return bool(said) and all(isinstance(each, _BUSY) for each in said)

@@ -1,0 +1,1 @@
+"""The Cassandra driver: sessions, retries, time-outs and prepared statements."""

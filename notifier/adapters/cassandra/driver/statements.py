@@ -1,0 +1,9 @@
+"""The longer statements, each in a file of its own under queries/."""
+
+from pathlib import Path
+
+_QUERIES = Path(__file__).parents[1] / "queries"
+
+
+def statement(name: str) -> str:
+    return (_QUERIES / f"{name}.cql").read_text()

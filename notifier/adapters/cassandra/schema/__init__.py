@@ -1,0 +1,1 @@
+"""The keyspace: migrations, partitions, times to live, health."""

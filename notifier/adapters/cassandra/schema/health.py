@@ -1,0 +1,92 @@
+"""A look at the nodes, for whoever is asked whether they are as they must be; it changes nothing."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from notifier.adapters.cassandra.driver.session import Access, Cluster
+from notifier.adapters.cassandra.schema.migration_log import READ, Entry, entry
+from notifier.domain.errors import StoreUnavailable
+
+ANSWERS_WITHIN = timedelta(seconds=1.5)
+"""Of a node: whoever asks waits for all of them, and one may be frozen."""
+_LOCAL = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
+_SETTINGS = "SELECT name, value FROM system_views.settings"
+_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
+_TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    address: str
+    datacenter: str
+    version: str = ""
+    """Empty: it doesn't answer."""
+    ahead: float = 0.0
+    """Seconds of its clock before ours, less what the way of the answer may have made of them."""
+    settings: Mapping[str, str]
+
+    @property
+    def up(self) -> bool:
+        return self.version != ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    each: Sequence[Node]
+    replication: Mapping[str, str] | None
+    """Of our keyspace; None: there is none."""
+    entries: Sequence[Entry] | None
+    """Of the register of migrations; None: it can't be read."""
+
+
+def look(access: Access) -> Nodes:
+    """Raises StoreUnavailable, and Environment where no node lets us in."""
+    cluster = Cluster(replace(access, keyspace="system", answers_within=ANSWERS_WITHIN))
+    try:
+        hosts = cluster.session().cluster.metadata.all_hosts()
+        found = cluster.execute(_REPLICATION, (access.keyspace,))
+        return Nodes(
+            each=[_node(cluster, host) for host in hosts],
+            replication=dict(found[0].replication) if found else None,
+            entries=_entries(cluster, access.keyspace),
+        )
+    finally:
+        cluster.close()
+
+
+def _entries(cluster: Cluster, keyspace: str) -> Sequence[Entry] | None:
+    """A plain read at a quorum: what is being decided at this moment may be missing, and nobody waits for it."""
+    try:
+        tables = {table for (table,) in cluster.execute(_TABLES, (keyspace,))}
+        if "migrations" not in tables:
+            return []
+        rows = cluster.execute(READ.replace("FROM ", f"FROM {keyspace}."))
+        return [entry(row) for row in rows if row.phase is not None]
+    except StoreUnavailable:
+        return None
+
+
+def _node(cluster: Cluster, host: Any) -> Node:
+    known: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
+    try:
+        version, ahead = min(_asked(cluster, host), key=lambda one: abs(one[1]))
+        rows = cluster.execute_on(host, _SETTINGS)
+    except StoreUnavailable:
+        return Node(**known, settings={})
+    return Node(**known, version=version, ahead=ahead, settings={row.name: row.value for row in rows if row.value})
+
+
+def _asked(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
+    """Twice: the first answer may have waited for a connection."""
+    for _ in range(2):
+        before = time.time()
+        [row] = cluster.execute_on(host, _LOCAL)
+        yield row.release_version, ahead(row.ms / 1_000, before, time.time())
+
+
+def ahead(theirs: float, before: float, after: float) -> float:
+    """By how much their clock is before ours at least: they looked at it at some moment between our two."""
+    return theirs - min(max(theirs, before), after)

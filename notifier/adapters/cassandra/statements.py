@@ -1,9 +1,0 @@
-"""The longer statements, each in a file of its own under queries/."""
-
-from pathlib import Path
-
-_QUERIES = Path(__file__).parent / "queries"
-
-
-def statement(name: str) -> str:
-    return (_QUERIES / f"{name}.cql").read_text()

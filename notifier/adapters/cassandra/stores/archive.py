@@ -1,0 +1,93 @@
+"""Everything in the keyspace, page by page in the order of the ring: memory doesn't depend on how much there is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.stores.inbox_reads import row_of
+from notifier.adapters.cassandra.stores.snapshots import chosen, standing
+from notifier.codec import unpack
+from notifier.codec.moments import to_ms
+from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.ids import BurstKey, Subject
+from notifier.ports.archive import StoredRow
+from notifier.ports.bursts import Bursts
+from notifier.ports.ledger import Ledger
+
+T = TypeVar("T")
+
+PAGE = 256
+"""A burst is some kilobytes."""
+SHARDS_AT_ONCE = 32
+"""A seal is up to 64 KiB."""
+RANGES_AT_ONCE = 128
+
+_BURSTS = "SELECT blob FROM bursts"
+_PLANS = "SELECT subject, seq FROM plans"
+_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
+_OF_BURST = statement("archive_burst")
+
+
+class CassandraArchive:
+    def __init__(self, cluster: Cluster, ledger: Ledger, stored: Bursts) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+        self._stored = stored
+
+    def bursts(self) -> Iterator[Burst]:
+        return (unpack(Burst, stored.blob) for stored in self._cluster.each(_BURSTS, page=PAGE))
+
+    def accounts(self) -> Iterator[Account]:
+        for page in _pages(self._cluster.each(_PLANS, page=PAGE), PAGE):
+            keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
+            accounts = self._ledger.read(keys)
+            yield from (accounts[key] for key in keys if key in accounts)
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
+            yield from standing(self._cluster, burst, chosen(self._cluster, burst, shards)).values()
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        return map(_stored, self._cluster.each(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
+
+    def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
+        for plan in self._plan(burst):
+            # A burst that is published slowly may get a later moment after it was planned and written in part.
+            moments = plan.opened_at, *(stored.opened_at for stored in self._stored.read([burst]).values())
+            first, last = min(moments), max(moments)
+            for window in range(window_of(first), window_of(last) + 1):
+                place = window, str(burst.subject), to_ms(first), to_ms(last)
+                for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
+                    for found in self._cluster.ask_each(_OF_BURST, [(each, *place) for each in ranges]):
+                        yield from (row for row in found if row.seq == burst.seq)
+
+    def _plan(self, burst: BurstKey) -> list[Plan]:
+        """Nothing of a burst is sealed or written outside the shards of its plan. None: not planned yet."""
+        return [account.plan for account in self._ledger.read([burst]).values()]
+
+
+def _pages(of: Iterable[T], size: int) -> Iterator[Sequence[T]]:
+    each = iter(of)
+    while page := list(islice(each, size)):
+        yield page
+
+
+def _shards(plans: Iterable[Plan]) -> Iterator[int]:
+    for plan in plans:
+        for first, last in plan.ranges:
+            yield from range(first, last + 1)
+
+
+def _ranges(plan: Plan) -> Iterator[int]:
+    for shard in _shards([plan]):
+        yield from range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES)
+
+
+def _stored(stored: Any) -> StoredRow:
+    return StoredRow(member_range=stored.member_range, row=row_of(stored))

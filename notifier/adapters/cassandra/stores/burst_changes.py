@@ -1,0 +1,163 @@
+"""The change feed of bursts: rows by the writers' clocks, which followers read with an overlap."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, joined
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.stores.timeline import bursts_of
+from notifier.codec.moments import to_ms
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import BurstKey, Subject
+from notifier.ports.clock import Clock, Nonces
+from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, Changes, Position
+
+BUCKET_MS = 10_000
+"""A partition. A follower that reads every second reads one or two of them."""
+WRITTEN_WITHIN = timedelta(seconds=1)
+"""A row whose write took longer may be behind what followers still read; it is written again with the time by then."""
+TRIES = 3
+OVERLAP = CLOCKS_DIFFER + WRITTEN_WITHIN
+"""How far a row may be behind the moment at which its write returned, by a follower's clock."""
+OLDEST = timedelta(minutes=5)
+"""Rows live for ten minutes; a position is too old long before the rows behind it begin to expire."""
+ROWS = 20_000
+"""In one answer. A burst that grows has a row for each write."""
+LAPSE = 0
+"""The seq of a lapse: no burst has it."""
+
+_PUT = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
+_AFTER = statement("burst_changes_after")
+
+Changed = tuple[str, int]
+"""Subject and seq; of a lapse its nonce and LAPSE."""
+Returned = Mapping[Changed, tuple[int, int]]
+"""By change: the version that was returned, and the time of its newest row."""
+
+
+@dataclass(frozen=True, slots=True)
+class CassandraPosition(Position):
+    moment: datetime
+    """When the last read began, by this process's clock."""
+    returned: Returned = field(default_factory=dict)
+    """Those whose rows may be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A change, as the table has it apart from its time."""
+
+    subject: str
+    seq: int
+    version: int
+
+    @classmethod
+    def of(cls, burst: Burst) -> Self:
+        return cls(str(burst.key.subject), burst.key.seq, burst.version)
+
+    def row(self, at: int) -> Row:
+        return at // BUCKET_MS, at, self.subject, self.seq, self.version
+
+
+def put_entries(
+    cluster: Cluster, clock: Clock, entries: Sequence[Entry], beside: Iterable[tuple[str, Row]] = ()
+) -> None:
+    """Write the entries, and in the same messages other rows. Must be called once the bursts are durable.
+
+    Raises StoreUnavailable: then some may be written.
+    """
+    others = [*beside]
+    for _ in range(TRIES):
+        began = clock.now()
+        rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *others]
+        cluster.ask_all(joined(some) for some in batches(rows, TOGETHER))
+        if _in_time(began, clock.now()):
+            return
+        others = []
+    raise _too_slow()
+
+
+class CassandraViewerLapses:
+    def __init__(self, cluster: Cluster, clock: Clock, nonces: Nonces) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._nonces = nonces
+
+    def record(self) -> None:
+        put_entries(self._cluster, self._clock, [_lapse(self._nonces)])
+
+
+class CassandraBurstChanges:
+    def __init__(self, reader: Reader, clock: Clock, nonces: Nonces) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._nonces = nonces
+
+    async def begin(self) -> Position:
+        return CassandraPosition(moment=self._clock.now())
+
+    async def after(self, position: Position) -> Changes | None:
+        if not isinstance(position, CassandraPosition):
+            raise TypeError(f"not a position in Cassandra: {position!r}")
+        now = self._clock.now()
+        if not -CLOCKS_DIFFER <= now - position.moment <= OLDEST:
+            return None
+        rows = await self._rows(min(position.moment, now) - OVERLAP, now + CLOCKS_DIFFER)
+        new, returned = _news(rows, position.returned)
+        changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE]
+        if len(rows) == ROWS or len(changed) > MOST:
+            return None
+        # After the rows: each burst is read at least as new as its row says.
+        bursts = await bursts_of(self._reader, changed)
+        floor = to_ms(now - OVERLAP)
+        return Changes(
+            bursts=[bursts[key] for key in changed if key in bursts],
+            viewers_lapsed=len(changed) < len(new),
+            position=CassandraPosition(now, {key: found for key, found in returned.items() if found[1] >= floor}),
+        )
+
+    async def lapse(self) -> None:
+        entry = _lapse(self._nonces)
+        for _ in range(TRIES):
+            began = self._clock.now()
+            await self._reader(_PUT, entry.row(to_ms(began)))
+            if _in_time(began, self._clock.now()):
+                return
+        raise _too_slow()
+
+    async def _rows(self, first: datetime, last: datetime) -> list[Any]:
+        """Rows from a time on, oldest first. `last` bounds the buckets alone."""
+        since = to_ms(first)
+        buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
+        return sorted(await self._reader(_AFTER, (buckets, since, ROWS)))
+
+
+def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
+    """The changes that were not returned yet, by their newest rows, and all that is returned by now."""
+    new, returned = dict[Changed, None](), dict(returned)
+    for at, subject, seq, version in rows:
+        key = subject, seq
+        before, _ = returned.get(key, (-1, 0))
+        if before < version:
+            new.pop(key, None)
+            new[key] = None
+        returned[key] = max(before, version), at
+    return list(new), returned
+
+
+def _in_time(began: datetime, ended: datetime) -> bool:
+    """Whether followers still read as far back as the time in the row. Below zero the clock was set back meanwhile."""
+    return timedelta(0) <= ended - began <= WRITTEN_WITHIN
+
+
+def _too_slow() -> StoreUnavailable:
+    return StoreUnavailable(f"Each write to the change feed took over {WRITTEN_WITHIN.total_seconds():g} s.")
+
+
+def _lapse(nonces: Nonces) -> Entry:
+    return Entry(nonces.new(), LAPSE, 0)

@@ -1,0 +1,101 @@
+"""The dead letters: a letter by its id, then its line in the list of its day."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
+from notifier.adapters.cassandra.schema.ttl import KEPT
+from notifier.adapters.cassandra.stores.audit_log import record
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.domain.errors import StoreUnavailable
+from notifier.ports.clock import Clock
+from notifier.ports.dead_letters import DeadLetter
+
+# No TTL is bound: both tables keep what they have for 91 days, by their default.
+_PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+_READ = "SELECT id, stage, cause, body, at FROM dead_letters WHERE id = ?"
+_LIST = "INSERT INTO dead_letters_of_day (day, at, id) VALUES (?, ?, ?)"
+_OF_DAY = "SELECT id FROM dead_letters_of_day WHERE day = ? LIMIT ?"
+
+_DAY = timedelta(days=1) // timedelta(milliseconds=1)
+AHEAD = timedelta(minutes=5)
+"""Of a letter's time, by another machine's clock."""
+
+
+class CassandraDeadLetters:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def put(self, letter: DeadLetter) -> None:
+        # A letter whose answer was lost raises: it is put again, and found. A crash between the letter and its line is
+        # mended in the same way, because the line is written by the letter that stands, whoever had written it.
+        at = to_ms(letter.at)
+        if not self._cluster.decide(_PUT, (letter.id, letter.stage, letter.cause, letter.body, at)):
+            at = self._cluster.ask(_READ, (letter.id,), profile=SERIAL)[0].at
+        self._cluster.ask(_LIST, (at // _DAY, at, letter.id))
+
+    def list(self, limit: int) -> Sequence[DeadLetter]:
+        now = self._clock.now()
+        found: list[DeadLetter] = []
+        for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - KEPT) // _DAY - 1, -1):
+            if len(found) >= limit:
+                break
+            ids = self._cluster.ask(_OF_DAY, (day, limit - len(found)))
+            found += [letter_of(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
+        return found
+
+
+def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
+    id, stage, cause, body, at = row
+    return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
+
+
+# The lane tallies: each is replaced only by the version that follows the stored one, decided by Paxos.
+
+_READ_lane_tallies = "SELECT blob FROM lane_tallies WHERE lane = ?"
+_FIRST = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
+_NEXT = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
+
+
+class CassandraLaneTallies:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+        # A plain read: a process asks once a second, and `swap` decides before anything is buried.
+        answers = self._cluster.ask_each(_READ_lane_tallies, [(lane,) for lane in lanes])
+        return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
+
+    def swap(self, tally: LaneTally) -> LaneTally:
+        row = (tally.version, pack(tally), tally.lane)
+        question = (_FIRST, row) if tally.version == 1 else (_NEXT, (*row, tally.version - 1))
+        [applied] = self._cluster.decide_each([question])
+        if applied:
+            return tally
+        stored = self._serial(tally.lane)
+        if applied is None and stored.version < tally.version:
+            # The swap may still take effect, however late.
+            raise StoreUnavailable(f"Whether the tally of {tally.lane} was replaced isn't known yet.")
+        return stored
+
+    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+        stored = self._serial(lane)
+        if stored.stop is None:
+            return None
+        # The audit first: a crash here leaves an entry without its deed. The other order could leave a resumed lane and
+        # no operator's name.
+        record(self._cluster, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
+        # A stopped tally changes by a resume alone: a swap that won meanwhile has resumed the same stop.
+        self.swap(resumed(stored))
+        return stored.stop
+
+    def _serial(self, lane: str) -> LaneTally:
+        """At SERIAL: finishes a swap that was cut off, so that what is decided next stands on it."""
+        return _tally(lane, self._cluster.ask(_READ_lane_tallies, (lane,), profile=SERIAL))
+
+
+def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:
+    return unpack(LaneTally, rows[0][0]) if rows else LaneTally(lane=lane)

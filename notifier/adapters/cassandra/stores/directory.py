@@ -1,0 +1,282 @@
+"""The directory: single accounts in buckets, and ranges of numeric ids that need one row."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from threading import Lock
+from typing import Any
+
+from notifier.adapters.cassandra.driver.batching import ROWS, Row, batches, put_by_subject, together
+from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
+from notifier.codec import pack, unpack
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, block_of, shard_of
+from notifier.domain.audience.id_ranges import IdRange, bucket_of, in_ranges, named_in_ranges, numbered, require_own
+from notifier.domain.errors import NumberTaken, StoreUnavailable
+from notifier.domain.ids import Member, UserId
+from notifier.ports.directory import LEASED, Account
+
+# Free numbers: leased by compare-and-set, some at a time, and given out by this process from its own lease.
+
+_FREE = "SELECT free FROM numbers WHERE book = ?"
+_FIRST = "INSERT INTO numbers (book, free) VALUES (?, ?) IF NOT EXISTS"
+_MOVE = "UPDATE numbers SET free = ? WHERE book = ? IF free = ?"
+
+
+class Book:
+    """Numbers that only rise. A swap whose answer was lost raises StoreUnavailable: if it took effect, its numbers are
+    nobody's for ever."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self._name = name
+
+    def lease(self, count: int) -> int:
+        """The first of so many that nobody else has, at least one."""
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
+        while not self._moved(free := self.free(), free + count):
+            pass  # another came first
+        return free
+
+    def pass_over(self, end: int) -> None:
+        """Whatever is below is somebody's."""
+        while (free := self.free()) < end and not self._moved(free, end):
+            pass
+
+    def free(self) -> int:
+        """Never 0 once anybody has any."""
+        rows = self._cluster.ask(_FREE, (self._name,), profile=SERIAL)
+        return rows[0].free if rows else 0
+
+    def _moved(self, free: int, to: int) -> bool:
+        if free:
+            return self._cluster.decide(_MOVE, (to, self._name, free))
+        return self._cluster.decide(_FIRST, (self._name, to))
+
+
+class Numbers:
+    """Of members."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._book = Book(cluster, "members")
+        self._own = range(0)
+        self._lock = Lock()
+
+    def take(self, count: int) -> Sequence[int]:
+        """So many: first those that are left of the last lease."""
+        with self._lock:
+            rest = self._own[:count]
+            self._own = self._own[count:]
+            if not (wanted := count - len(rest)):
+                return rest
+            leased = max(wanted, LEASED)
+            first = self._book.lease(leased)
+            self._own = range(first + wanted, first + leased)
+            return [*rest, *range(first, first + wanted)]
+
+    def require_given(self, members: Collection[Member]) -> None:
+        """Raises NumberTaken for those that this process is about to give to others."""
+        with self._lock:
+            if mine := [member for member in members if member in self._own]:
+                raise NumberTaken(f"{mine[0]} is to be somebody else's.")
+
+    def lease(self, count: int) -> Member:
+        return Member(self._book.lease(count))
+
+    def pass_over(self, end: int) -> None:
+        self._book.pass_over(end)
+
+    def end(self) -> Member:
+        return Member(self._book.free())
+
+
+class CassandraEpochs:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def begin(self, name: str) -> int:
+        return Book(self._cluster, f"epoch of {name}").lease(1)
+
+
+ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"
+RANGE_OF_ID = """
+    SELECT prefix, first_id, count, member FROM user_ranges
+    WHERE book = 'ranges' AND prefix = ? AND first_id <= ? LIMIT 1
+"""
+
+NAMES = 64
+"""Of a bucket in one question or one round of Paxos: 16 KB of the longest that an event may have."""
+
+_ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
+_USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
+_RANGE_OF_MEMBER = """
+    SELECT prefix, first_id, count, member FROM member_ranges WHERE book = 'ranges' AND member <= ? LIMIT 1
+"""
+_DELETED = "SELECT shard, member FROM deleted_members WHERE shard = ? AND member = ?"
+_NUMBER = "INSERT INTO users (bucket, user, member) VALUES (?, ?, ?) IF NOT EXISTS"
+_PUT_USER = "INSERT INTO users (bucket, user, member, account) VALUES (?, ?, ?, ?)"
+_PUT_MEMBER = "INSERT INTO members (block, member, user) VALUES (?, ?, ?)"
+_PUT_DELETED = "INSERT INTO deleted_members (shard, member) VALUES (?, ?)"
+_DROP_DELETED = "DELETE FROM deleted_members WHERE shard = ? AND member = ?"
+_PUT_MEMBER_RANGE = "INSERT INTO member_ranges (book, member, count, prefix, first_id) VALUES ('ranges', ?, ?, ?, ?)"
+_PUT_USER_RANGE = "INSERT INTO user_ranges (book, prefix, first_id, count, member) VALUES ('ranges', ?, ?, ?, ?)"
+
+_BUCKET = _BLOCK = itemgetter(0)
+
+
+class CassandraDirectory:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._numbers = Numbers(cluster)
+
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        """Single accounts come before ranges. The empty name is nobody's."""
+        found = self._accounts(users)
+        members = in_ranges((user for user in users if user not in found), self._ranges)
+        return found | {user: Account(user=user, member=member) for user, member in members.items()}
+
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
+        blocks: defaultdict[int, list[Member]] = defaultdict(list)
+        for member in members:
+            blocks[block_of(member)].append(member)
+        rows = [row for rows in self._cluster.ask_each(_USERS, blocks.items()) for row in rows]
+        found = {Member(row.member): UserId(row.user) for row in rows}
+        return found | named_in_ranges((member for member in members if member not in found), self._ranges_of)
+
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        found = {user: account.member for user, account in self.accounts(users).items()}
+        while new := [user for user in dict.fromkeys(users) if user and user not in found]:
+            given = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
+            # The way back first: nobody is found by a name that can't be told of the member. Who is cut off in between,
+            # or was a moment too late, leaves numbers that name somebody and are in no set.
+            self._put_members(given)
+            found |= self._given(given)
+        return found
+
+    def lease(self, count: int) -> Member:
+        return self._numbers.lease(count)
+
+    def end(self) -> Member:
+        return self._numbers.end()
+
+    def enrol(self, accounts: Collection[Account]) -> None:
+        # Whoever is cut off enrols again, and writes the same. The account comes when everything is known of it; who is
+        # deleted is silent before it, and who is back is heard after it: no phone rings in between.
+        latest = {account.user: account for account in accounts}.values()
+        places = {account: (shard_of(account.member), account.member) for account in latest}
+        wanted = {account.user: account.member for account in latest}
+        known = {user: account.member for user, account in self.accounts(wanted).items()}
+        require_own(wanted, known, self.users(wanted.values()))
+        self._numbers.require_given(wanted.values())
+        self._numbers.pass_over(max((account.member + 1 for account in latest), default=0))
+        self._put_members({one.user: one.member for one in latest})
+        self._cluster.ask_each(_PUT_DELETED, [place for one, place in places.items() if one.deleted])
+        self._cluster.ask_each(_PUT_USER, [(bucket_of(one.user), one.user, one.member, pack(one)) for one in latest])
+        self._drop_deleted([place for one, place in places.items() if not one.deleted])
+
+    def enrol_range(self, ids: IdRange) -> None:
+        # The way back first, as above. Cut off, it is enrolled again.
+        near = [(RANGE_OF_ID, (ids.prefix, ids.last)), (_RANGE_OF_MEMBER, (ids.end - 1,))]
+        for others in (rows for ask, place in near if (rows := self._cluster.ask(ask, place))):
+            ids.require_apart(id_range(others))
+        self._numbers.pass_over(ids.end)
+        self._cluster.ask(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
+        self._cluster.ask(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        if (parts := numbered(user)) is None:
+            return None
+        [found] = self._ranges([parts])
+        return found if found and found.member_of(parts[1]) is not None else None
+
+    def _ranges(self, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+        return [id_range(rows) if rows else None for rows in self._cluster.ask_each(RANGE_OF_ID, places)]
+
+    def _ranges_of(self, members: Sequence[Member]) -> Sequence[IdRange | None]:
+        answers = self._cluster.ask_each(_RANGE_OF_MEMBER, [(member,) for member in members])
+        return [id_range(rows) if rows else None for rows in answers]
+
+    def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, Account]:
+        asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
+        found = [stored(row) for rows in self._cluster.ask_each(_ACCOUNTS, asked, profile=profile) for row in rows]
+        return {account.user: account for account in found}
+
+    def _given(self, wanted: Mapping[UserId, Member]) -> dict[UserId, Member]:
+        """Those who have a number by now: this one, or one that another gave them a moment before."""
+        groups = list(_by_bucket(wanted))
+        decided = self._cluster.decide_together(
+            _NUMBER, [[(b, name, wanted[name]) for name in some] for b, some in groups]
+        )
+        if None in decided:
+            raise StoreUnavailable("Whether some were given a number isn't known yet.")
+        mine = {name: wanted[name] for (_, some), won in zip(groups, decided, strict=True) if won for name in some}
+        others = self._accounts([user for user in wanted if user not in mine], SERIAL)
+        return mine | {user: account.member for user, account in others.items()}
+
+    def _put_members(self, members: Mapping[UserId, Member]) -> None:
+        rows = sorted((block_of(member), member, user) for user, member in members.items())
+        blocks = [some for _, block in groupby(rows, _BLOCK) for some in batches(block, NAMES)]
+        self._cluster.ask_all(together(_PUT_MEMBER, some) for some in blocks)
+
+    def _drop_deleted(self, places: Collection[tuple[int, Member]]) -> None:
+        """Of those who stand there: a tombstone for each newcomer would slow every look at the shard for ten days."""
+        back = [row for rows in self._cluster.ask_each(_DELETED, places) for row in rows]
+        self._cluster.ask_each(_DROP_DELETED, [(row.shard, row.member) for row in back])
+
+
+def stored(row: Any) -> Account:
+    """Of whom no more is known than the number, everything else is as it is for most."""
+    if row.account is None:
+        return Account(user=UserId(row.user), member=Member(row.member))
+    return unpack(Account, row.account)
+
+
+def id_range(rows: list[Any]) -> IdRange:
+    [row] = rows
+    return IdRange(prefix=row.prefix, first=row.first_id, count=row.count, member=Member(row.member))
+
+
+def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
+    places = sorted((bucket_of(user), user) for user in set(users) if user)
+    for bucket, some in groupby(places, _BUCKET):
+        yield from ((bucket, names) for names in batches((name for _, name in some), NAMES))
+
+
+# The flags of accounts: a row for each flag of which something was said, and what was said last stands by itself.
+
+# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# which is the one that sets the flag.
+_WRITE = "INSERT INTO flags (flag, shard, member, is_on) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_SAID = "SELECT member, is_on, WRITETIME(is_on) AS sequence FROM flags WHERE flag = ? AND shard = ?"
+STANDING = f"{_SAID} AND member IN ?"
+
+
+class CassandraFlags:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def write(self, flagged: Iterable[Flagged]) -> None:
+        for some in batches(map(_row, flagged), ROWS):
+            put_by_subject(self._cluster, _WRITE, some)
+
+    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
+        asked: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)
+        for flag, member in places:
+            asked[flag, shard_of(member)].append(member)
+        questions = [(str(flag), shard, sorted(some)) for (flag, shard), some in asked.items()]
+        answers = zip(asked, self._cluster.ask_each(STANDING, questions), strict=True)
+        found = [_flagged(flag, row) for (flag, _), rows in answers for row in rows]
+        return {one.place: one for one in found}
+
+    def members(self, flag: Flag, shard: int) -> Bits:
+        return flying(_flagged(flag, row) for row in self._cluster.ask(_SAID, (str(flag), shard)))
+
+
+def _row(one: Flagged) -> Row:
+    return str(one.flag), shard_of(one.member), one.member, one.on, one.sequence
+
+
+def _flagged(flag: Flag, row: Any) -> Flagged:
+    return Flagged(flag=flag, member=Member(row.member), on=row.is_on, sequence=row.sequence)

@@ -1,0 +1,110 @@
+"""Follows: each in two tables, by the member's block and by subject, of which the later word stands by itself."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from notifier.adapters.cassandra.driver.batching import Row, put_by_subject, put_twofold
+from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import Member, Subject
+from notifier.ports.audience import Pair
+
+# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# which is the later `visible_from`.
+_WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_WRITE_OF_SUBJECT = """
+    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+"""
+_PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_SETTLE_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
+_PUT_OF_SUBJECT = """
+    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
+_STANDING = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_of_subject WHERE subject = ? AND shard = ?"
+
+
+class CassandraFollows:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def write(self, follows: Collection[Follow]) -> None:
+        # By subject first, as an import does: a push spares whoever follows since a moment ago no later than a tab
+        # knows of it. Cut off in between, the caller writes both again.
+        self._cluster.ask_each(_WRITE_OF_SUBJECT, [_of_subject(word) for word in follows])
+        self._cluster.ask_each(_WRITE, [_of_block(word) for word in follows])
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_BLOCK), map(_both, follows))
+
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        # The blocks' table decides, and the subject's is told what it decided. Cut off in between, the caller settles
+        # them again, and is told that they stand.
+        stood = self._blocks([one.place for one in follows])
+        new = [one for one in follows if one.place not in stood]
+        decided = self._cluster.decide_each((_SETTLE_BLOCK, _of_place(one)) for one in new)
+        others = [one.place for one, mine in zip(new, decided, strict=True) if not mine]
+        stood |= self._blocks(others, SERIAL)
+        if any(place not in stood for place in others):
+            raise StoreUnavailable("Whether a block's row stands isn't known yet.")
+        put_by_subject(self._cluster, _PUT_OF_SUBJECT, [_of_shard(stood.get(one.place, one)) for one in follows])
+        return stood
+
+    def _blocks(self, places: Sequence[Place], profile: object = PLAIN) -> dict[Place, BlockFollows]:
+        questions = [(block, BLOCK_SLOT, str(subject)) for subject, block in places]
+        answers = zip(places, self._cluster.ask_each(_BLOCK, questions, profile=profile), strict=True)
+        return {place: _block(place, row) for place, rows in answers for row in rows}
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        asked: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
+        for subject, member in pairs:
+            asked[member // BLOCK_MEMBERS, subject].append(member)
+        questions = [
+            (block, [*sorted(member % BLOCK_MEMBERS for member in some), BLOCK_SLOT], str(subject))
+            for (block, subject), some in asked.items()
+        ]
+        found: dict[Pair, bool] = {}
+        for ((_, subject), some), rows in zip(asked.items(), self._cluster.ask_each(_STANDING, questions), strict=True):
+            stored = [_stored(row) for row in rows]
+            found |= {(subject, member): stands(member % BLOCK_MEMBERS, stored) for member in some}
+        return {pair: found[pair] for pair in pairs}
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        return followers(_stored(row) for row in self._cluster.ask(_OF_SHARD, (str(subject), shard)))
+
+
+def _of_block(word: Follow) -> tuple[object, ...]:
+    block, slot = divmod(word.member, BLOCK_MEMBERS)
+    return block, slot, str(word.subject), to_ms(word.visible_from), word.sequence
+
+
+def _of_subject(word: Follow) -> tuple[object, ...]:
+    block, *rest = _of_block(word)
+    return str(word.subject), word.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, rest[0], rest[2], rest[3]
+
+
+def _both(follow: BlockFollows) -> tuple[Row, Row]:
+    return _of_shard(follow), _of_place(follow)
+
+
+def _of_place(follow: BlockFollows) -> Row:
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+
+
+def _of_shard(follow: BlockFollows) -> Row:
+    block, slot, subject, since, members = _of_place(follow)
+    return subject, follow.block // SHARD_BLOCKS, block, slot, since, members
+
+
+def _block(place: Place, row: Any) -> BlockFollows:
+    subject, block = place
+    return BlockFollows(subject=subject, block=block, visible_from=from_ms(row.visible_from), members=row.members)
+
+
+def _stored(row: Any) -> FollowRow:
+    return FollowRow(block=row.block, slot=row.slot, visible_from=from_ms(row.visible_from), members=row.members)

@@ -1,0 +1,245 @@
+"""The ledger: plans, the list of open bursts, and cells; an account is put together from three reads."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
+from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice, is_former
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import BurstKey
+from notifier.ports.clock import Clock
+
+# The cells of the ledger: written once; of what happens time and again one row has the last.
+
+TOGETHER = 100
+"""Of a burst in one round: some 20 kB."""
+LAST = -1
+"""The n of the rows of what happens time and again; `last` is the number, and who writes a higher one wins. With a row
+each time, whoever reads an account that waited a thousand times would read a thousand rows."""
+REPEATED = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
+"""Of throttles each counts, and slices end once."""
+
+_RECORD, _NEXT = statement("record_cell"), statement("next_time")
+CELLS = "SELECT slice, fact, n, last, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
+
+Question = tuple[str, Sequence[object]]
+
+parsed = lru_cache(maxsize=8_192)(Slice.parse)
+"""An account that moves is read many times."""
+
+
+class Cells:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        # Without an answer this raises: an entry has no nonce, so nobody could say that a cell is his, and a False
+        # would say that it isn't. Nothing is lost with it: a slice that was noted as queued and wasn't is queued again
+        # when its time is over, and one that ended is done again, to the same rows, and finds its end.
+        first = {_row_of(entry): n for n, entry in reversed(list(enumerate(entries)))}
+        won: set[int] = set()
+        alone = sorted(set(range(len(entries))) - set(first.values()))
+        for group, together in self._together(entries, sorted(first.values())):
+            # One of them was there already, so none was written: they are asked for one by one.
+            (won.update if together else alone.extend)(group)
+        won.update(n for n in sorted(alone) if self._alone(entries[n]))
+        return [n in won for n in range(len(entries))]
+
+    def _alone(self, entry: Entry) -> bool:
+        return any(self._cluster.decide(*question) for question in _questions(entry))
+
+    def _together(self, entries: Sequence[Entry], those: Sequence[int]) -> Sequence[tuple[Sequence[int], bool]]:
+        """Those of the entries by account, and whether they were all written."""
+        groups = list(_groups(entries, those))
+        decided = self._cluster.decide_groups([[_questions(entries[n])[0] for n in group] for group in groups])
+        if None in decided:
+            raise StoreUnavailable("Whether some entries of the ledger were written isn't known.")
+        return [(group, bool(together)) for group, together in zip(groups, decided, strict=True)]
+
+
+def entries(rows: Iterable[Any]) -> Iterator[Entry]:
+    return (_entry(row) for row in rows if not is_former(row.slice))
+
+
+def _groups(entries: Sequence[Entry], those: Sequence[int]) -> Iterator[Sequence[int]]:
+    accounts: dict[BurstKey, list[int]] = defaultdict(list)
+    for n in those:
+        accounts[entries[n].slice.burst].append(n)
+    for each in accounts.values():
+        yield from (each[start : start + TOGETHER] for start in range(0, len(each), TOGETHER))
+
+
+def _row_of(entry: Entry) -> tuple[Slice, Fact, int]:
+    return entry.slice, entry.fact, LAST if entry.fact in REPEATED else entry.n
+
+
+def _questions(entry: Entry) -> Sequence[Question]:
+    """Who writes the first finds no row, and whoever writes another finds one; where it is otherwise, the other way."""
+    burst, (_, _, n) = entry.slice.burst, _row_of(entry)
+    key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
+    values = entry.n, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+    made: Question = _RECORD, (*key, *values)
+    raised: Question = _NEXT, (*values, *key, entry.n)
+    if n != LAST:
+        return [made]
+    return [made, raised] if entry.n <= 1 else [raised, made]
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(
+        slice=parsed(row.slice),
+        fact=Fact(row.fact),
+        n=row.last if row.n == LAST else row.n,
+        at=from_ms(row.at),
+        people=row.people,
+        rows=row.rows,
+        phones=row.phones,
+        note=row.note,
+    )
+
+
+_PLAN = "INSERT INTO plans (subject, seq, blob) VALUES (?, ?, ?) IF NOT EXISTS USING TTL ?"
+_PLANNED = "SELECT blob FROM plans WHERE subject = ? AND seq = ?"
+_CLAIMS = "SELECT slice, attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ?"
+
+
+class CassandraLedger:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._cells = Cells(cluster)
+        self.openings = OpenBursts(cluster, clock)
+
+    def plan(self, plans: Sequence[Plan]) -> None:
+        # Listed before it is planned, so that no crash leaves a plan that nobody works off. What is listed without a
+        # plan has no account, and waits for the head's next finisher, who comes here again: the head says that all is
+        # done only after its plans. What has a plan was listed, and isn't listed again: it may have been closed since.
+        # Of two who find no plan at the same time one lists in vain: at the worst a burst that was closed meanwhile,
+        # which is found settled and closed again.
+        now = self._clock.now()
+        planned = self._plans([plan.burst for plan in plans])
+        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
+        self.openings.add(new)
+        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
+        if None in self._cluster.decide_each((_PLAN, row) for row in rows):
+            raise StoreUnavailable("Whether a plan was written isn't known yet.")
+
+    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        return self.openings.all() if since is None else self.openings.since(since)
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        # Plain reads. A plan never changes, so one that is found is true; one that isn't is looked for at SERIAL, as
+        # the write may have been cut off. A cell whose write was cut off comes to light with the next write to its
+        # account, which whoever misses it makes: until then a slice may be worked on twice, and that is harmless.
+        plans = self._plans(bursts)
+        if missing := [burst for burst in bursts if burst not in plans]:
+            plans |= self._plans(missing, profile=SERIAL)
+        keys = list(plans)
+        cells = self._cluster.ask_each(CELLS, map(_key, keys))
+        claims = self._cluster.ask_each(_CLAIMS, map(_key, keys))
+        return {
+            key: account(plans[key], entries(facts), _claims(held))
+            for key, facts, held in zip(keys, cells, claims, strict=True)
+        }
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        return self._cells.record(entries)
+
+    def close(self, bursts: Collection[BurstKey]) -> None:
+        plans = self._plans(bursts).values()
+        self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
+
+    def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
+        found = self._cluster.ask_each(_PLANNED, map(_key, bursts), profile=profile)
+        return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in found for (blob,) in rows)}
+
+
+def _key(burst: BurstKey) -> tuple[str, int]:
+    return str(burst.subject), burst.seq
+
+
+def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
+    return (_claim(row) for row in rows if not is_former(row.slice))
+
+
+def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
+    text, attempt, owner, at, until, reached = row
+    piece, since, end = parsed(text), from_ms(at), from_ms(until)
+    return Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=since, until=end, reached=reached)
+
+
+# The claims: one row a slice, changed by compare-and-set; owner and attempt say whose it is.
+
+_FIRST = statement("first_claim")
+_NEXT_claims = statement("next_claim")
+_EXTEND = statement("extend_claim")
+_STORED = "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
+
+Row = tuple[int, str, int, int, int]
+"""Attempt, owner, claimed at, until and reached."""
+
+
+class CassandraClaims:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        mine = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
+        # Nearly every slice has one claim, for which nothing need be read.
+        if self._decide(_FIRST, mine, (*_key_claims(piece), *_row(mine))):
+            return mine
+        stored = self._stored(piece)
+        if stored is None or stored[3] > to_ms(now):
+            return None
+        attempt, _, _, ends, reached = stored
+        mine = replace(mine, attempt=attempt + 1, reached=reached)
+        # Unchanged since it was read: a release that came in between knows better how far the work is.
+        unchanged = attempt, ends, reached
+        return mine if self._decide(_NEXT_claims, mine, (*_row(mine), *_key_claims(piece), *unchanged)) else None
+
+    def renew(self, claim: Claim, until: datetime) -> Claim | None:
+        longer = replace(claim, until=until)
+        return longer if self._extend(longer) else None
+
+    def release(self, claim: Claim, now: datetime) -> None:
+        self._extend(replace(claim, until=now))
+
+    def _extend(self, claim: Claim) -> bool:
+        return self._decide(_EXTEND, claim, (*_row(claim), *_key_claims(claim.slice), claim.owner, claim.attempt))
+
+    def _decide(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
+        """Whether the claim stands. Where the answer was lost a read at SERIAL tells, unless it may still take effect:
+        then this raises. A claim that nobody knows of runs out.
+        """
+        [applied] = self._cluster.decide_each([(statement, values)])
+        if applied is not None:
+            return applied
+        stored = self._stored(claim.slice)
+        if stored == _row(claim):
+            return True
+        if stored is None or stored[0] < claim.attempt or stored[:2] == _row(claim)[:2]:
+            raise StoreUnavailable(f"Whether {claim.slice} was claimed isn't known yet.")
+        return False
+
+    def _stored(self, piece: Slice) -> Row | None:
+        rows = self._cluster.ask(_STORED, _key_claims(piece), profile=SERIAL)
+        return tuple(rows[0]) if rows else None
+
+
+def _key_claims(piece: Slice) -> tuple[str, int, str]:
+    return str(piece.burst.subject), piece.burst.seq, str(piece)
+
+
+def _row(claim: Claim) -> Row:
+    return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.reached

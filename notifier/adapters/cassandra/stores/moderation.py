@@ -1,0 +1,151 @@
+"""Held mentions, by the part of the event's id; what is decided of one is decided once, and in the audit before."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.schema.partitioning import PARTS, part_of_event, part_of_event_id, part_of_user
+from notifier.adapters.cassandra.schema.ttl import seconds_until
+from notifier.adapters.cassandra.stores.audit_log import record
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.moderation import ReachWord, told
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import UserId
+from notifier.ports.clock import Clock
+
+_PUT = statement("put_hold")
+PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+_DECIDE = statement("decide_hold")
+COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
+_OF = f"{COLUMNS} AND id IN ?"
+_OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
+_STATES = "SELECT since, decision FROM holds WHERE part = ?"
+
+_MICROSECOND = timedelta(microseconds=1)
+_FAR = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+class CassandraHolds:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def put(self, holds: Collection[Hold]) -> None:
+        now = self._clock.now()
+        some = [hold for hold in holds if hold.since + KNOWN > now]
+        # The event first: a crash in between leaves one that nobody knows to be held, and the router comes again.
+        self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in some])
+        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in some])
+
+    def waiting(self) -> Iterator[Hold]:
+        now = self._clock.now()
+        for part in range(PARTS):  # one in memory at a time
+            yield from (hold for hold in holds_of(self._cluster.ask(COLUMNS, (part,))) if hold.waits(now))
+
+    def count(self) -> int:
+        first = to_ms(self._clock.now() - WAITS)
+        answers = self._cluster.ask_each(_STATES, [(part,) for part in range(PARTS)])
+        return sum(
+            row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
+        )
+
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        asked: defaultdict[int, list[str]] = defaultdict(list)
+        for id in ids:
+            if id:  # the empty one is no event's
+                asked[part_of_event_id(id)].append(id)
+        found = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
+        return sorted(found, key=lambda hold: (hold.id.id, hold.id.source))
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        if not any(hold.waits(now) for hold in self._now(event)):
+            return False
+        record(self._cluster, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
+        # A crash here leaves a word in the audit that decided nothing; of two who decide at the same moment both are in
+        # the audit, and one is told False.
+        life = KNOWN // timedelta(seconds=1)
+        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - WAITS)
+        [applied] = self._cluster.decide_each([(_DECIDE, row)])
+        if applied is not None:
+            return applied
+        stands = [hold.decision for hold in self._now(event) if hold.decision]
+        if not stands:
+            raise StoreUnavailable("Whether it was decided isn't known yet.")
+        return stands == [decision]
+
+    def _now(self, event: EventId) -> Sequence[Hold]:
+        return holds_of(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+
+
+def _event(hold: Hold, now: datetime) -> tuple[object, ...]:
+    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + WAITS, now))
+
+
+def _row(hold: Hold, now: datetime) -> tuple[object, ...]:
+    told = hold.author, pack(hold.accounts), to_ms(hold.since)
+    return *_place(hold), *told, _stamp(hold), seconds_until(hold.since + KNOWN, now)
+
+
+def _place(hold: Hold) -> tuple[object, ...]:
+    return part_of_event(hold.id), hold.id.id, hold.id.source
+
+
+def _stamp(hold: Hold) -> int:
+    return (_FAR - hold.since) // _MICROSECOND
+
+
+def holds_of(rows: list[Any]) -> Sequence[Hold]:
+    """Without those that have an event or a decision alone."""
+    return [_hold(row) for row in rows if row.since is not None]
+
+
+def _hold(row: Any) -> Hold:
+    return Hold(
+        id=EventId(row.source, row.id),
+        author=UserId(row.author),
+        accounts=unpack(tuple[UserId, ...], row.accounts),
+        since=from_ms(row.since),
+        event=None if row.event is None else unpack(Event, row.event),
+        decision=None if row.decision is None else Decision(row.decision),
+    )
+
+
+# What operators said of mentioners: a cell a word, of which the last stands; written to the audit before it.
+
+# The moment is the write timestamp: what was said last stands, in whatever order the words come.
+_SAY = "INSERT INTO reaches (part, user, word) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_STANDING = "SELECT word FROM reaches WHERE part = ? AND user IN ?"
+_LISTED = "SELECT word FROM reaches WHERE part = ?"
+
+_MICROSECONDS = 1_000
+"""In a millisecond: what Cassandra counts write timestamps in."""
+
+
+class CassandraReaches:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def say(self, word: ReachWord) -> None:
+        record(self._cluster, at=word.at, who=word.who, what="reach.say", detail=told(word))
+        # A crash here leaves a word in the audit that doesn't stand; the other way round nobody would know whose it is.
+        row = part_of_user(word.user), word.user, pack(word), to_ms(word.at) * _MICROSECONDS
+        self._cluster.ask(_SAY, row)
+
+    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+        asked: defaultdict[int, list[UserId]] = defaultdict(list)
+        for user in users:
+            if user:  # the empty name is nobody's
+                asked[part_of_user(user)].append(user)
+        return {word.user: word for word in self._words(_STANDING, list(asked.items()))}
+
+    def listed(self) -> Sequence[ReachWord]:
+        return sorted(self._words(_LISTED, [(part,) for part in range(PARTS)]), key=lambda word: word.user)
+
+    def _words(self, statement: str, each: Sequence[Sequence[object]]) -> Sequence[ReachWord]:
+        return [unpack(ReachWord, row.word) for rows in self._cluster.ask_each(statement, each) for row in rows]

@@ -1,0 +1,199 @@
+"""One person's durable facts: a few ranges of the person's own block, asked for side by side."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.batching import Row
+from notifier.adapters.cassandra.schema.partitioning import run_of
+from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
+from notifier.adapters.cassandra.stores.directory import ACCOUNT, RANGE_OF_ID, STANDING, id_range, stored
+from notifier.adapters.cassandra.stores.user_preferences import (
+    OF_BOTH,
+    OF_MEMBER,
+    OF_ONE,
+    apart_of,
+    few,
+    overall_by,
+    wants_of,
+)
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.id_ranges import RememberedRanges, bucket_of, numbered
+from notifier.domain.bursts.burst import expires_at
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import visible_from
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import volumes
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.visibility import Viewer
+from notifier.ports.clock import Clock
+from notifier.ports.people import Facts
+
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
+_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
+_MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
+_OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
+# The later moment has the later timestamp: it stands, in whatever order they are written.
+_SEE = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_MARKED = "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
+_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
+_SHOW = "INSERT INTO marks (block, member, subject, seq, shown) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+# For as long as the table says: from any mark on it is longer than its burst can still be pushed.
+_MARK_OF_BURST = """
+    INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+"""
+_SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
+
+_MICROSECONDS = 1_000
+"""In a millisecond: what Cassandra counts write timestamps in."""
+
+
+class CassandraPeople:
+    """What was answered is read by whoever asks next: both at a quorum."""
+
+    def __init__(self, reader: Reader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._most_blockers = most_blockers
+        self._ranges = RememberedRanges()
+
+    async def member(self, user: UserId) -> Member | None:
+        if not user:
+            return None
+        return await self._member_by(user, await self._reader(ACCOUNT, (bucket_of(user), user)))
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        return (await self._viewer(user, member))[0]
+
+    async def _viewer(
+        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+    ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
+        """Return the viewer, and the answers to what is asked beside it."""
+        block, slot = divmod(member, BLOCK_MEMBERS)
+        of_shard, of_block = (shard_of(member), member), (block, member)
+        follows, said, of_everything, of_others, seen, marks, *answers = await self._reader.all(
+            [
+                (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+                (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
+                (OF_ONE, of_shard),
+                (OF_BOTH, (*of_block, few(self._most_blockers))),
+                (_SEEN, of_shard),
+                (_MARKS, of_block),
+                *beside,
+            ]
+        )
+        wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
+        apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
+        viewer = Viewer(
+            user=user,
+            follows=reunited(visible_from(subjects, wants, overall), apart),
+            blocked=parted(apart),
+            volume=volumes(wants),
+            marks=_marks(seen, marks),
+            overall=overall,
+        )
+        return viewer, answers
+
+    async def expected(self, user: UserId) -> Member | None:
+        return self._ranges.member_of(user)
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+        async with self._reader.deadline():
+            if expected is None or not user:
+                member = await self.member(user)
+            else:
+                facts, [account] = await self._facts(user, expected, [(ACCOUNT, (bucket_of(user), user))])
+                if (member := await self._member_by(user, account)) == expected:
+                    return facts
+            return None if member is None else (await self._facts(user, member))[0]
+
+    async def _facts(
+        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+    ) -> tuple[Facts, Sequence[Sequence[Any]]]:
+        vip = (STANDING, (str(Flag.VIP), shard_of(member), [member]))
+        viewer, [flags, *answers] = await self._viewer(user, member, [vip, *beside])
+        return Facts(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
+        at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
+        await self._reader.each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
+        await self._reader.each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
+        await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        # By burst first: what the list shows as dealt with rings no more. Cut off in between, the phone stays silent
+        # for what its owner was about to mark, and the caller, who has no answer, marks it again.
+        lives = await self._lives(dict.fromkeys(bursts))
+        stamps = await self._stamps(member, list(lives))
+        of_burst = [(*_by_burst(burst, member), str(mark), stamps[burst]) for burst in lives]
+        of_member = [(*_by_member(burst, member), str(mark), ttl, stamps[burst]) for burst, ttl in lives.items()]
+        await self._reader.each(_MARK_OF_BURST, of_burst)
+        await self._reader.each(_MARK, of_member)
+
+    async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
+        """Return the member by the answer to ACCOUNT, which comes before the ranges."""
+        if accounts:
+            account = stored(accounts[0])
+            return None if account.deleted else account.member
+        return await self._in_range(user)
+
+    async def _in_range(self, user: UserId) -> Member | None:
+        if (known := self._ranges.member_of(user)) is not None:
+            return known
+        if (parts := numbered(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
+            return None
+        if (member := (found := id_range(rows)).member_of(parts[1])) is not None:
+            self._ranges.remember(found)
+        return member
+
+    async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
+        """Write timestamps behind those of the marks that stand: they may be by a clock that is ahead of this one, and
+        what a person does last is what holds."""
+        found = await self._reader.each(_MARKED, [_by_member(burst, member) for burst in bursts])
+        before = [max((row.at or 0 for row in rows), default=0) for rows in found]
+        now = to_ms(self._clock.now()) * _MICROSECONDS
+        return {burst: max(now, at + 1) for burst, at in zip(bursts, before, strict=True)}
+
+    async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
+        """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them. Of one
+        that isn't there, as long as anything of it could be."""
+        keys, now = list(bursts), self._clock.now()
+        opened = await self._reader.each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
+        lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
+        return {key: ttl for key, ttl in lives.items() if ttl > 0}
+
+
+def _by_burst(burst: BurstKey, member: Member) -> tuple[str, int, int, Member]:
+    return str(burst.subject), burst.seq, shard_of(member), member
+
+
+def _by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
+    return block_of(member), member, str(burst.subject), burst.seq
+
+
+def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
+    """A member's own row overrides the block's, also where it says that the subject was left."""
+    own: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for row in rows:
+        if row.slot == slot:
+            own[row.subject] = row.visible_from
+        elif row.members[slot // 8] >> slot % 8 & 1:
+            shared[row.subject] = row.visible_from
+    since, left = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
+
+
+def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:
+    keys = [(BurstKey(Subject.parse(row.subject), row.seq), row) for row in rows]
+    return Marks(
+        seen_at=max((from_ms(row.seen_at) for row in seen), default=None),
+        also_seen=frozenset(key for key, row in keys if row.shown),
+        by_burst={key: Mark(row.mark) for key, row in keys if row.mark is not None},
+    )

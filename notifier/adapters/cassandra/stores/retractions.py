@@ -1,0 +1,155 @@
+"""What was taken back, by the trail that it stands under; and the trails that lead to the mentions it is about."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from notifier.adapters.cassandra.driver.batching import Row, batches
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.schema.partitioning import PARTS, part_of_event
+from notifier.adapters.cassandra.schema.ttl import FINAL, KEPT, seconds_until
+from notifier.adapters.cassandra.stores.dead_letters import letter_of
+from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
+from notifier.codec import pack, unpack
+from notifier.codec.moments import to_ms
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.held_mention import WAITS, Hold
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.ports.clock import Clock
+from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.retractions import Place
+
+PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+CHANGE = statement("change_mention")
+BLANK = statement("blank_mention")
+# The rank is the write timestamp.
+_RETRACT = "INSERT INTO retractions (trail, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
+_STANDING = "SELECT trail, blob FROM retractions WHERE trail IN ?"
+_ALONG = "SELECT subject, seq, source, id FROM mention_trails WHERE trail = ?"
+_IN_BURST = f"{_ALONG} AND subject = ? AND seq = ?"
+_READ = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND part = ? AND source = ? AND id = ?"
+_WITHIN = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND part = ?"
+
+TRAILS_AT_ONCE = 16
+"""In one question, as of the ids of events: most lead to nothing, which the nodes' Bloom filters know."""
+PAGE = 256
+"""Mentions of a kilobyte."""
+
+
+class CassandraRetractions:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def write(self, retractions: Collection[Retraction]) -> None:
+        life = KEPT // timedelta(seconds=1)
+        self._cluster.ask_each(_RETRACT, [(one.trail, pack(one), one.rank, life) for one in retractions])
+
+    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
+        questions = ((some,) for some in batches(sorted(trails), TRAILS_AT_ONCE))
+        found = self._cluster.ask_each(_STANDING, questions)
+        return {Trail(trail): unpack(Retraction, blob) for rows in found for trail, blob in rows}
+
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+        query, within = (_ALONG, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
+        for trail in trails:
+            for subject, seq, source, id in self._cluster.each(query, (trail, *within), page=PAGE):
+                yield Place(BurstKey(Subject.parse(subject), seq), EventId(source, id))
+
+    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+        asked = [*places]
+        found = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in asked])
+        return {place: _mention(rows[0]) for place, rows in zip(asked, found, strict=True) if rows and rows[0].blob}
+
+    def within(self, burst: BurstKey) -> Iterator[Mention]:
+        for part in range(PARTS):
+            rows = self._cluster.each(_WITHIN, (str(burst.subject), burst.seq, part), page=PAGE)
+            yield from (_mention(row) for row in rows if row.blob)
+
+
+def trails(sequenced: Sequenced, life: int) -> list[Row]:
+    """The rows that lead to it."""
+    mention = sequenced.mention
+    where = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, life
+    return [(trail, *where) for trail in found_by(mention)]
+
+
+def changes(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+    """The rows of CHANGE, each with its burst's version; without those that have no time left."""
+    of = {burst.key: burst for burst in bursts}
+    opened = {burst.key: burst.opened_at for burst in bursts}
+    lasting = [(one, life) for one in changed if (life := seconds_until(end_of(one, opened), now)) > 0]
+    return [_change(one, of[_burst(one)].version, life) for one, life in lasting]
+
+
+def blanks(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+    """The rows of BLANK, for those that were taken back, which they are for good."""
+    gone = [one for one in changed if one.mention.retracted]
+    return [(FINAL, *row[1:]) for row in changes(gone, bursts, now)]
+
+
+def end_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
+    """A day after its burst's, and not before that of an event which came as late."""
+    accepted_at = sequenced.mention.accepted_at
+    return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + KEPT
+
+
+def _change(changed: Sequenced, version: int, life: int) -> Row:
+    mention = changed.mention
+    stamp = to_ms(mention.accepted_at) * 1_000 + version
+    return stamp, life, pack(mention), *_key(_burst(changed), mention.event)
+
+
+def _burst(sequenced: Sequenced) -> BurstKey:
+    return BurstKey(sequenced.mention.subject, sequenced.seq)
+
+
+def _key(burst: BurstKey, event: EventId) -> Row:
+    return str(burst.subject), burst.seq, part_of_event(event), event.source, event.id
+
+
+def _mention(row: Any) -> Mention:
+    return unpack(Mention, row.changed or row.blob)
+
+
+# What is left of somebody's words, beside mentions: what is blanked has a write timestamp that nothing else has, so
+# it stays so, whoever writes once more what was there.
+
+ERASURE_PAGE = 64
+"""Letters: some have a batch of rows in them."""
+
+_LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
+_EMPTY = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
+
+
+class CassandraTraces:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+        for part in range(PARTS):  # one in memory at a time
+            found = holds_of(self._cluster.ask(COLUMNS, (part,)))
+            yield from (hold for hold in found if hold.author in authors and hold.event and hold.event.text)
+
+    def blank(self, holds: Collection[Hold]) -> None:
+        now = self._clock.now()
+        self._cluster.ask_each(PUT_EVENT, [_blank(hold, now) for hold in holds if hold.event])
+
+    def letters(self) -> Iterator[DeadLetter]:
+        found = self._cluster.each(_LETTERS, page=ERASURE_PAGE)
+        return (letter_of(row) for row in found if row.body and row.at is not None)
+
+    def empty(self, letters: Collection[DeadLetter]) -> None:
+        now = self._clock.now()
+        lives = [(letter, seconds_until(letter.at + KEPT, now)) for letter in letters]
+        # No longer than the letter itself: of what outlived it nobody would know what it was.
+        self._cluster.decide_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
+
+
+def _blank(hold: Hold, now: datetime) -> Row:
+    life = max(1, seconds_until(hold.since + WAITS, now))
+    return part_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.blank.event), FINAL, life

@@ -1,0 +1,150 @@
+"""The seals: each is written under its maker's name, then a run of shards is told at once whose stand."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any
+from uuid import uuid4
+
+from notifier.adapters.cassandra.driver.batching import Row
+from notifier.adapters.cassandra.driver.session import Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.schema.partitioning import neighbours_of
+from notifier.codec import Facts, pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
+from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import BurstKey
+from notifier.ports.clock import Clock
+
+ROUND = 64
+"""Shards that are chosen at once, in one round of Paxos: what a worker seals in one go."""
+
+_PUT = statement("put_seal")
+_CHOOSE = statement("choose_seal")
+_CHOSEN = "SELECT shard, made, sealed_at FROM sealed WHERE subject = ? AND seq = ? AND run = ? AND shard IN ?"
+_OF_RUN = "FROM seals WHERE subject = ? AND seq = ? AND neighbours = ? AND made = ? AND shard IN ?"
+_ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_RUN}"
+_FACTS = f"SELECT shard, facts {_OF_RUN}"
+_PART = {tier: f"SELECT shard, facts, {tier} AS members {_OF_RUN}" for tier in TIERS}
+_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_RUN}" for tier in TIERS}
+_BESIDE_TIERS = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
+_LIFE = KEPT_FOR // timedelta(seconds=1)
+
+Made = str
+"""The name under which somebody wrote seals, which nobody else gives."""
+
+
+class CassandraSeals:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
+        return standing(self._cluster, burst, self._made(burst, shards))
+
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+        found = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
+        return {row.shard: _part(row, tier) for row in found}
+
+    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        made = self._made(burst, shards)
+        facts = {row.shard: unpack(Facts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
+        # Mostly nobody is to be alerted, and then no bitmap is read.
+        some = {shard: made[shard] for shard, each in facts.items() if each.may_alert(tier)}
+        if tier is Tier.DORMANT:
+            found = {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, some)}
+        else:
+            rows = _rows(self._cluster, _ALERTED[tier], burst, some)
+            found = {row.shard: decode(row.members) & decode(row.push) for row in rows}
+        return dict.fromkeys(facts.keys() - some.keys(), nobody()) | found
+
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+        found = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
+        return {row.shard: unpack(Facts, row.facts).tally(row.shard) for row in found}
+
+    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+        # Before a name is chosen its seals are there. Cut off in between, they are never read, and end by themselves.
+        made, now = uuid4().hex, to_ms(self._clock.now())
+        self._cluster.ask_each(_PUT, [_row(burst, made, seal) for seal in seals])
+        others = dict(self._lost(burst, [seal.shard for seal in seals], made, now))
+        found = standing(self._cluster, burst, others)
+        if others.keys() - found.keys():
+            raise StoreUnavailable(f"Seals of {burst} that stand can't be read yet.")
+        return [found.get(seal.shard, seal) for seal in seals]
+
+    def _made(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Made]:
+        # The node counts the week by its own clock; what a burst may still do ends by ours.
+        return chosen(self._cluster, burst, shards, self._clock.now() - KEPT_FOR)
+
+    def _lost(self, burst: BurstKey, shards: Iterable[int], made: Made, now: int) -> Iterator[tuple[int, Made]]:
+        """Names those of the shards that others have named before, whose seals then stand.
+
+        Raises StoreUnavailable where an answer is lost: whoever seals again finds what stands, his own or another's,
+        and nobody has used a seal before he was told that it stands.
+        """
+        runs = [(run, list(some)) for run, some in groupby(sorted(shards), lambda shard: shard // ROUND)]
+        key = str(burst.subject), burst.seq
+        groups = [[(*key, run, shard, made, now, _LIFE) for shard in some] for run, some in runs]
+        applied = self._cluster.decide_together(_CHOOSE, groups)
+        if None in applied:
+            raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
+        if left := [shard for (_, some), mine in zip(runs, applied, strict=True) if not mine for shard in some]:
+            named = chosen(self._cluster, burst, left)
+            if not named:
+                raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
+            yield from named.items()
+            yield from self._lost(burst, set(left) - named.keys(), made, now)
+
+
+def chosen(
+    cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
+) -> Mapping[int, Made]:
+    """Whose seals stand; by a quorum, not at SERIAL: what it shows was decided, and who misses one loses the choice."""
+    runs = groupby(sorted(shards), lambda shard: shard // ROUND)
+    found = cluster.ask_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(some)) for run, some in runs])
+    return {row.shard: row.made for rows in found for row in rows if since is None or from_ms(row.sealed_at) > since}
+
+
+def standing(cluster: Cluster, burst: BurstKey, made: Mapping[int, Made]) -> Mapping[int, Seal]:
+    return {row.shard: _seal(row) for row in _rows(cluster, _ALL, burst, made)}
+
+
+def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]) -> Iterator[Any]:
+    """Those of neighbours that one made are read together."""
+    kept = groupby(sorted((neighbours_of(shard), by, shard) for shard, by in made.items()), itemgetter(0, 1))
+    key = str(burst.subject), burst.seq
+    asked = [(*key, run, by, [shard for _, _, shard in some]) for (run, by), some in kept]
+    return chain.from_iterable(cluster.ask_each(read, asked))
+
+
+def _row(burst: BurstKey, made: Made, seal: Seal) -> Row:
+    bitmaps = (*(encode(seal.tiers[tier]) for tier in TIERS), encode(seal.push))
+    return str(burst.subject), burst.seq, neighbours_of(seal.shard), made, seal.shard, *bitmaps, pack(Facts.of(seal))
+
+
+def _seal(row: Any) -> Seal:
+    facts = unpack(Facts, row.facts)
+    return Seal(
+        shard=row.shard,
+        tiers={tier: decode(getattr(row, tier)) for tier in TIERS},
+        push=decode(row.push),
+        dormant=facts.dormant,
+        suppressed=facts.suppressed,
+    )
+
+
+def _part(row: Any, tier: Tier) -> Part:
+    facts = unpack(Facts, row.facts)
+    return Part(shard=row.shard, members=decode(row.members), phones=facts.phones_of(tier))
+
+
+def _dormant(row: Any) -> Bits:
+    push = decode(row.push)
+    if not push.any():
+        return push
+    found: Bits = push & ~(decode(row.p0) | decode(row.p1) | decode(row.p2))
+    return found

@@ -1,0 +1,71 @@
+"""The provider token: who sends, as Apple wants it said; alike in every process, though none asks another."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from notifier.adapters.push.jwt import es256_key, es256_token
+from notifier.domain.errors import BadSetting
+
+GRID = timedelta(minutes=30)
+"""A token is taken until it is an hour old, and a new one at most every 20 minutes, says Apple."""
+LEAST_BETWEEN = timedelta(minutes=20)
+_NAME = re.compile(r"[A-Z0-9]{10}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppleKey:
+    """What Apple's developer pages hand out; `key` stays out of what is printed."""
+
+    key: EllipticCurvePrivateKey = field(repr=False)
+    key_id: str
+    team_id: str
+
+    @classmethod
+    def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
+        """Raises BadSetting."""
+        for name, value in (("key id", key_id), ("team id", team_id)):
+            if not _NAME.fullmatch(value):
+                # Not what was given: it may be the key, in the wrong place.
+                raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
+        called = "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
+        return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
+
+    def token(self, issued: datetime) -> str:
+        claims = {"iss": self.team_id, "iat": int(issued.timestamp())}
+        return es256_token(self.key, {"alg": "ES256", "kid": self.key_id}, claims)
+
+
+@dataclass(slots=True)
+class ProviderTokens:
+    """One process's; it forgets nothing that another would have to know."""
+
+    key: AppleKey
+    _signed: tuple[datetime, str] | None = None
+    _afresh: datetime | None = None
+    """When the last one was made outside of the grid."""
+
+    def current(self, now: datetime) -> str:
+        fresh = self._afresh
+        issued = fresh if fresh is not None and timedelta() <= now - fresh < GRID else _on_the_grid(now)
+        if self._signed is None or self._signed[0] != issued:
+            self._signed = (issued, self.key.token(issued))
+        return self._signed[1]
+
+    def renew(self, refused: str, now: datetime) -> bool:
+        """After ExpiredProviderToken, which a clock that is late by more than half an hour brings: whether there is a
+        younger token to try. Made of the second, and not of the grid; never twice within what Apple allows."""
+        if self.current(now) != refused:
+            return True
+        if self._afresh is not None and now - self._afresh < LEAST_BETWEEN:
+            return False
+        self._afresh = now.replace(microsecond=0)
+        return self.current(now) != refused
+
+
+def _on_the_grid(now: datetime) -> datetime:
+    seconds = int(GRID.total_seconds())
+    return datetime.fromtimestamp(int(now.timestamp()) // seconds * seconds, UTC)

@@ -1,0 +1,143 @@
+"""APNs: alerts for Apple's devices."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2s
+
+from notifier.adapters.push.apns.provider_token import ProviderTokens
+from notifier.adapters.push.apns.quarantine import Suspects
+from notifier.adapters.push.apns.responses import is_expired, receipt_of
+from notifier.adapters.push.payload import fitting
+from notifier.adapters.push.requests import Letter, Outcome, outcomes
+from notifier.adapters.push.responses import Chance, of_silence
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import AppleToken, Device, DeviceId, Environment
+from notifier.domain.push.receipt import DropToken, Receipt
+from notifier.domain.push.translations import language_of
+from notifier.ports.clock import Clock
+from notifier.ports.http2 import Reply, Silence, Transport
+
+ORIGINS: Mapping[Environment, str] = {
+    Environment.PRODUCTION: "https://api.push.apple.com:443",
+    Environment.SANDBOX: "https://api.sandbox.push.apple.com:443",
+}
+AT_ONCE, WHEN_IT_SUITS = "10", "5"
+MOST_COLLAPSE_BYTES = 64
+_TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
+"""As it stands in a path. Apple's are of 32 bytes today, and may grow to 100."""
+_TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
+"""As it stands in a header; a bundle's id is no longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apns:
+    """A Provider; the devices that it is given are Apple's."""
+
+    transport: Transport
+    tokens: ProviderTokens
+    clock: Clock
+    chance: Chance
+    topics: frozenset[str] = frozenset()
+    """The apps that the key may send to; none named, any. Apple answers for another app as it does for a wrong key, and
+    a device may say any: who registers one of somebody else's app must not stop everybody's alerts."""
+    origins: Mapping[Environment, str] = field(default_factory=lambda: ORIGINS)
+    suspects: Suspects = field(default_factory=Suspects)
+
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
+        return outcomes(
+            self.transport, _Letters(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Letters:
+    """A Writer."""
+
+    apns: Apns
+    alert: Alert
+    headers: tuple[tuple[str, str], ...]
+    """Of all of them."""
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    """By language."""
+
+    def begin(self) -> Receipt | None:
+        """Our token needs nobody else."""
+        return None
+
+    def write(self, device: Device) -> Letter | Receipt:
+        address = device.address
+        if not isinstance(address, AppleToken):
+            raise TypeError(f"no device of Apple: {type(address).__name__}")
+        # What is no token is never sent: both stand in a request as they are.
+        if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
+            return DropToken(reason="BadDeviceToken")
+        if self.apns.topics and address.topic not in self.apns.topics:
+            return DropToken(reason="TopicDisallowed")
+        now = self.apns.clock.now()
+        bearer = self.apns.tokens.current(now)
+        return Letter(
+            origin=self.apns.origins[address.environment],
+            path=f"/3/device/{address.token}",
+            headers=(
+                *self.headers,
+                ("authorization", f"bearer {bearer}"),
+                ("apns-topic", address.topic),
+                ("apns-id", notification_id(self.alert, device.id)),
+            ),
+            body=self._body(language_of(device.locale)),
+            suspect=self.apns.suspects.doubts(device, now),
+            device=device,
+            bearer=bearer,
+        )
+
+    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+        return (
+            isinstance(answer, Reply)
+            and is_expired(answer)
+            and self.apns.tokens.renew(letter.bearer, self.apns.clock.now())
+        )
+
+    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt:
+        now = self.apns.clock.now()
+        if isinstance(answer, Silence):
+            return of_silence(answer, now, self.apns.chance())
+        receipt = receipt_of(answer, now, self.apns.chance())
+        self.apns.suspects.note(letter.device, receipt, now)
+        return receipt
+
+    def _body(self, language: str) -> bytes:
+        if language not in self.bodies:
+            self.bodies[language] = payload(self.alert, language)
+        return self.bodies[language]
+
+
+def payload(alert: Alert, language: str) -> bytes:
+    """Without a badge: nobody who sends to millions knows their numbers, and a wrong one stays on the screen."""
+
+    def around(text: str) -> Mapping[str, object]:
+        sound = {"sound": "default"} if alert.urgent else {}
+        return {"aps": {"alert": {"body": text}, **sound}}
+
+    return fitting(alert.text_in(language), around)
+
+
+def notification_id(alert: Alert, device: DeviceId) -> str:
+    """Of both alone, so that whoever sends it again, in whatever process, sends the same.
+
+    A UUID; its version says that it is made of a name, as 5 does, whose hash is another.
+    """
+    digest = blake2s(device.encode(), key=alert.id.encode(), digest_size=16).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
+
+
+def _headers(alert: Alert, now: datetime) -> tuple[tuple[str, str], ...]:
+    assert len(alert.collapse_id.encode()) <= MOST_COLLAPSE_BYTES
+    return (
+        ("apns-push-type", "alert"),
+        ("apns-priority", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
+        # 0: one try, and nothing is kept.
+        ("apns-expiration", str(int(alert.expires_at.timestamp())) if now < alert.expires_at else "0"),
+        ("apns-collapse-id", alert.collapse_id),
+    )

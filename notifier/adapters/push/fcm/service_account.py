@@ -1,0 +1,109 @@
+"""The service account: who sends, as Google hands it out: a file of JSON with a private key in it."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Self
+from urllib.parse import urlencode, urlsplit
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from notifier.adapters.push.jwt import private_key
+from notifier.domain.errors import BadSetting
+from notifier.ports.http2 import Post
+
+SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+LIVES = timedelta(hours=1)
+"""Of what we sign to be given a token: as long as Google takes it."""
+_PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
+"""As it stands in a path."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _File(msgspec.Struct):
+    """What else is in it nobody reads."""
+
+    type: str
+    project_id: str
+    private_key_id: str
+    private_key: str
+    client_email: str
+    token_uri: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccount:
+    project: str
+    email: str
+    key_id: str
+    key: RSAPrivateKey = field(repr=False)
+    token_origin: str
+    token_path: str
+    audience: str
+    """The same as it is written in the file: Google compares it letter by letter."""
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """Raises BadSetting."""
+        file = _file(text)
+        if file.type != "service_account":
+            raise BadSetting("The service account of FCM is another kind of file: its `type` isn't service_account.")
+        if not _PROJECT.fullmatch(file.project_id):
+            raise BadSetting("The service account of FCM has no project_id that is one.")
+        whose = "The private_key in the service account of FCM"
+        pem = file.private_key.encode("utf-8", "replace")
+        origin, path = _place(file.token_uri)
+        return cls(
+            project=file.project_id,
+            email=file.client_email,
+            key_id=file.private_key_id,
+            key=private_key(pem, RSAPrivateKey, whose=whose, called="RSA"),  # type: ignore[type-abstract]  # only asked of
+            token_origin=origin,
+            token_path=path,
+            audience=file.token_uri,
+        )
+
+    def asking(self, now: datetime) -> Post:
+        """For an access token."""
+        issued = int(now.timestamp())
+        claims = {
+            "iss": self.email,
+            "scope": SCOPE,
+            "aud": self.audience,
+            "iat": issued,
+            "exp": issued + int(LIVES.total_seconds()),
+        }
+        assertion = jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": self.key_id})
+        return Post(
+            origin=self.token_origin,
+            path=self.token_path,
+            headers=(("content-type", "application/x-www-form-urlencoded"),),
+            body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
+        )
+
+
+def _file(text: bytes) -> _File:
+    # Neither the cause nor its words go on: they may quote what stands there.
+    try:
+        return msgspec.json.decode(text, type=_File)
+    except (msgspec.ValidationError, RecursionError):
+        names = ", ".join(_File.__struct_fields__)
+        raise BadSetting(f"The service account of FCM lacks one of {names}, or it is no text.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadSetting("The service account of FCM is no JSON.") from None
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Origin and path. What is signed opens the project to whoever reads it on the way."""
+    try:
+        url = urlsplit(address)
+        port = url.port or {"https": 443, "http": 80}[url.scheme]
+    except (ValueError, KeyError):
+        raise BadSetting("The token_uri in the service account of FCM is no URL.") from None
+    if not url.hostname or (url.scheme == "http" and url.hostname not in LOOPBACK):
+        raise BadSetting("The token_uri in the service account of FCM is not https.")
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    return f"{url.scheme}://{host}:{port}", url.path or "/"

@@ -1,0 +1,59 @@
+"""Tokens signed with ES256, the same bytes in every process that signs the same words."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from typing import TypeVar
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from notifier.adapters.push.payload import compact
+from notifier.domain.errors import BadSetting
+
+# Private keys as providers hand them out: PEM of one kind each; what is wrong is said, and the key never.
+
+Kind = TypeVar("Kind")
+
+
+def private_key(text: bytes, kind: type[Kind], *, whose: str, called: str) -> Kind:
+    """Raises BadSetting. `whose` names it for who reads that, `called` is its kind in words."""
+    if not text.lstrip().startswith(b"-----BEGIN"):
+        raise BadSetting(f"{whose} is not PEM: it doesn't begin with -----BEGIN PRIVATE KEY-----.")
+    # Neither the cause's words nor the cause itself go on: nobody promises that they have nothing of the key in them.
+    try:
+        key = load_pem_private_key(text, password=None)
+    except TypeError:
+        raise BadSetting(f"{whose} is locked by a password; it is needed without one.") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise BadSetting(f"{whose} is PEM, but no private key that can be read.") from None
+    if not isinstance(key, kind):
+        raise BadSetting(f"{whose} is a key of another kind; {called} is needed.")
+    return key
+
+
+_ES256 = ECDSA(SHA256(), deterministic_signing=True)
+"""RFC 6979: the same words have the same signature, wherever they are signed."""
+_COORDINATE = 32
+"""Bytes: RFC 7518 writes a signature as two of them."""
+
+
+def es256_key(pem: bytes, *, whose: str, called: str) -> EllipticCurvePrivateKey:
+    """Raises BadSetting. `whose` names it for who reads that, `called` is what it should be."""
+    key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only asked of
+    if not isinstance(key.curve, SECP256R1):
+        raise BadSetting(f"{whose} is of another curve; {called} is needed.")
+    return key
+
+
+def es256_token(key: EllipticCurvePrivateKey, head: Mapping[str, str], claims: Mapping[str, object]) -> str:
+    signed = f"{base64url(compact(head))}.{base64url(compact(claims))}"
+    pair = decode_dss_signature(key.sign(signed.encode(), _ES256))
+    return f"{signed}.{base64url(b''.join(number.to_bytes(_COORDINATE, 'big') for number in pair))}"
+
+
+def base64url(raw: bytes) -> str:
+    """Without padding, as everywhere in tokens."""
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,0 +1,238 @@
+"""The pull index in Redis, as its writers know it: announcements, comparisons, and the rebuild after a loss."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from threading import Lock
+
+from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
+from notifier.adapters.redis.checksum import unwrap_fields, wrap
+from notifier.adapters.redis.connect import Client
+from notifier.adapters.redis.pull_layout import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
+from notifier.adapters.redis.scripts import CHECKSUM, Script
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.ids import BurstKey, Subject
+from notifier.ports.clock import Nonces
+
+MOST_OWED = 10_000
+"""Bursts remembered while Redis is away; with more, the whole index is declared lost instead."""
+
+AT_ONCE = 500
+"""Subjects in one call: a script holds everybody else up."""
+
+MOST_LISTS = 20_000
+"""In a part. With the usual few bursts each, all parts together stay under 100 MB of a server's 256; with more subjects
+the index reaches less far back."""
+
+SWEPT_EVERY = 60
+"""Comparisons between two sweeps of a part: with one a second all parts are swept within about half an hour."""
+
+LEAST_SPAN = timedelta(minutes=1)
+"""However full it is, the index reaches back so far."""
+
+BEHIND = 0.5
+"""Milliseconds behind a page's oldest burst. The fraction marks the claims that a rebuild hasn't come to the end of."""
+
+Run = list[Burst]
+"""Bursts of one subject whose seqs have no gap, ascending."""
+
+_PROOF = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
+
+
+class RedisPullIndex:
+    """Thread-safe. Who remembers what Redis missed? The store: every burst was written there before it was announced.
+
+    A failed announcement costs the index its claims in one of two ways. A server that answers but takes no more (full)
+    still deletes: `as_of` goes at once. One that hangs, or can't be reached, can't be told, so `as_of` runs out by
+    itself (FRESH_FOR). Either way the next comparison gives it back, and whoever makes it, this process or another
+    after our death, has first announced what the store holds.
+
+    Garbage in a part costs it all of its claims, as if it had been wiped.
+
+    What couldn't be announced is kept here as well, and announced first at the next call of any kind. That only saves
+    time: it spares the lists a gap, and a gap ends the generation.
+    """
+
+    def __init__(self, client: Client, nonces: Nonces) -> None:
+        self._client = client
+        self._nonces = nonces
+        self._join = Script.named(CHECKSUM, "part", "join")
+        self._declare = Script.named(CHECKSUM, "part", "declare")
+        self._settle = Script.named(CHECKSUM, "part", "settle")
+        self._epochs: dict[int, bytes] = {}
+        self._owed: dict[BurstKey, Burst] = {}
+        self._too_many_owed = False
+        self._comparisons = 0
+        self._lock = Lock()
+
+    def announce(self, bursts: Sequence[Burst]) -> None:
+        with self._lock:
+            self._pay(bursts)
+
+    def generation(self) -> str | None:
+        with self._lock:
+            self._pay()
+            proofs, garbled = self._proofs()
+            if garbled:
+                # They are gone now: planted at once, a rebuild can begin with this round.
+                proofs, _ = self._proofs()
+            epochs = [proof[EPOCH] for proof in proofs]
+            # As the parts hold it, for the scripts to compare. No part holds the empty one.
+            self._epochs = {part: wrap(key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)}
+        if not all(proof[EPOCH] and proof[SINCE] for proof in proofs):
+            return None
+        return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
+
+    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+        epochs, whole = self._planted(), True
+        # Each step looks at the epoch itself: lists prove something from the first one on.
+        for page in pages:
+            with self._lock:
+                joined = self._send(_newest_runs(page), epochs)
+            # Go on for the parts that are left: garbage in each part is found by one rebuild, and not by one for each.
+            whole &= all(joined)
+            _require(any(joined) or not joined)
+        _require(whole)
+        self._say(epochs, milliseconds(since), as_of)
+        settled = [self._settled(part) for part in range(PARTS)]
+        _require(all(settled))
+
+    def compared(self, since: datetime, as_of: datetime) -> None:
+        self._say(self._planted(), "", as_of)
+        self._comparisons += 1
+        sweeps, left = divmod(self._comparisons, SWEPT_EVERY)
+        if left == 0:
+            self._sweep(sweeps % PARTS, since, as_of)
+
+    def _planted(self) -> Mapping[int, bytes]:
+        if not self._epochs:
+            self.generation()
+        return self._epochs
+
+    def _pay(self, bursts: Sequence[Burst] = ()) -> None:
+        # Remembered before they are sent: whatever goes wrong from here on, they aren't forgotten.
+        self._owed.update((burst.key, burst) for burst in bursts)
+        self._too_many_owed |= len(self._owed) > MOST_OWED
+        if self._too_many_owed:
+            self._owed.clear()
+        try:
+            if self._too_many_owed:
+                ask(self._client, [Command("delete", key(part)) for part in range(PARTS)])
+                self._too_many_owed = False
+            self._send((together, "") for together in _runs(self._owed.values()))
+        except CacheUnavailable:
+            self._disclaim()
+            raise
+        self._owed.clear()
+
+    def _disclaim(self) -> None:
+        """A full server still lets itself be told that it lacks some; on one that hangs the claims run out."""
+        with suppress(CacheUnavailable):
+            ask(self._client, [Command("hdel", key(part), (AS_OF,)) for part in range(PARTS)])
+
+    def _say(self, epochs: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
+        now = milliseconds(as_of)
+        calls = [ScriptCall(self._declare, key(part), (epochs[part], since, now)) for part in range(PARTS)]
+        with self._lock:
+            # What we owe the store held, too, or holds by now.
+            self._pay()
+            _require(all(ask(self._client, calls)))
+
+    def _proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
+        """Of each part its epoch, planted where there was none, and since when it is complete; and whether a part was
+        deleted for garbage."""
+        nonce, names = self._nonces.new().encode(), [key(part) for part in range(PARTS)]
+        planting = [Command("hsetnx", name, (EPOCH, wrap(name, nonce, EPOCH))) for name in names]
+        reading = [Command("hmget", name, ([EPOCH, SINCE],)) for name in names]
+        answers = zip(names, ask(self._client, [*planting, *reading])[PARTS:], strict=True)
+        read = [(name, *unwrap_fields(name, {EPOCH: epoch, SINCE: since})) for name, (epoch, since) in answers]
+        garbled = [discard(name, garbage) for name, _, garbage in read if garbage]
+        ask(self._client, garbled)
+        return [proof for _, proof, _ in read], bool(garbled)
+
+    def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> list[int]:
+        """Each run with the moment since when it is all there is; '' for announcements, which need no epoch.
+
+        Returns an answer for each part and call: 0 where something was lost since the epoch was planted.
+        """
+        calls: dict[int, list[Argument]] = defaultdict(list)
+        answers: list[int] = []
+        for count, (run, since) in enumerate(runs, start=1):
+            arguments = calls[part_of(run[0].key.subject)]
+            arguments += [str(run[0].key.subject), since, len(run)]
+            for burst in run:
+                arguments += [burst.key.seq, milliseconds(burst.opened_at)]
+            if count % AT_ONCE == 0:
+                answers += self._join_all(calls, epochs or {})
+                calls.clear()
+        return answers + self._join_all(calls, epochs or {})
+
+    def _join_all(self, calls: Mapping[int, Sequence[Argument]], epochs: Mapping[int, bytes]) -> list[int]:
+        joining = [
+            ScriptCall(self._join, key(part), (KEPT, epochs.get(part, b""), *arguments))
+            for part, arguments in calls.items()
+        ]
+        return ask(self._client, joining) if joining else []
+
+    def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
+        """Forgets what is older; in a part that is still too long, the older half of the time, as often as it takes."""
+        span, now = as_of - since, milliseconds(as_of)
+        while True:
+            declaring = ScriptCall(self._declare, key(part), (self._epochs[part], milliseconds(as_of - span), now))
+            with self._lock:
+                ask(self._client, [declaring])
+            _require(self._settled(part))
+            with self._lock:
+                [lists] = ask(self._client, [Command("hlen", key(part))])
+            if lists <= MOST_LISTS or span <= LEAST_SPAN:
+                return
+            span /= 2
+
+    def _settled(self, part: int) -> bool:
+        """False when the part isn't complete any more."""
+        cursor = -1
+        while cursor != 0:
+            with self._lock:
+                scan = Command("hscan", key(part), (max(cursor, 0),), {"count": AT_ONCE})
+                [(cursor, page)] = ask(self._client, [scan])
+                names = tuple(name for name in page if name not in _PROOF)
+                [settled] = ask(self._client, [ScriptCall(self._settle, key(part), names)])
+            if not settled:
+                return False
+        return True
+
+
+def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
+    """By subject and ascending, cut wherever a seq is missing."""
+    run: Run = []
+    for burst in sorted(bursts, key=lambda burst: burst.key):
+        if run and burst.key != _next(run):
+            yield run
+            run = []
+        run.append(burst)
+    if run:
+        yield run
+
+
+def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
+    """A page is complete since behind its oldest, which may share its moment with the next page's newest.
+
+    Where a seq is missing its burst isn't readable yet: what is newer is all there is since its own opening.
+    """
+    newest: dict[Subject, tuple[Run, float]] = {}
+    for run in _runs(page):
+        subject = run[0].key.subject
+        claim = 0.0 if run[0].key.seq == 1 else milliseconds(page[-1].opened_at) + BEHIND
+        newest[subject] = (run, milliseconds(run[0].opened_at) if subject in newest else claim)
+    return iter(newest.values())
+
+
+def _require(whole: bool) -> None:
+    if not whole:
+        raise CacheUnavailable("The index was emptied, or found to have a gap or garbage, while it was rebuilt.")
+
+
+def _next(run: Run) -> BurstKey:
+    return BurstKey(run[0].key.subject, run[-1].key.seq + 1)

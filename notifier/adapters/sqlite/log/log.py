@@ -1,0 +1,107 @@
+"""The event log in log.db: appends share a sync; readers are in consumer.py."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from zlib import crc32
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.group_commit import Together
+from notifier.adapters.sqlite.log.consumer import SqliteConsumer
+from notifier.adapters.sqlite.log.partition_leases import Seat
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
+from notifier.ports.clock import Clock
+from notifier.ports.event_log import Logged, Record
+from notifier.topics import PARTITIONS
+
+DROPPED_AT_ONCE = 1_000
+"""Records; short transactions, because appends wait behind them."""
+
+READ_AT_ONCE = 100
+"""Records in memory while somebody looks through what waits; a record has some kilobytes."""
+
+_NEXT = "SELECT next_offset FROM ends WHERE partition = ?"
+_SET_NEXT = "INSERT OR REPLACE INTO ends (partition, next_offset) VALUES (?, ?)"
+_APPEND = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
+_DROP = statement("log_drop")
+_WAITING = statement("log_waiting")
+
+
+class SqliteLog:
+    """Raises LogUnavailable if the database was opened with it."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._append = Together(self._write)
+        # A commit or lease that a power cut takes back is work done twice; a sync for each would slow the appends.
+        self._relaxed = db.relaxed()
+
+    def append(self, records: Sequence[Record]) -> None:
+        if records:
+            self._append(records)
+
+    def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
+        seat = Seat(group=group, stream=stream, owner=owner, partitions=partitions(stream))
+        return SqliteConsumer(self._relaxed, self._clock, seat)
+
+    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+        return islice((one for partition in partitions(stream) for one in self._waiting(partition, group)), limit)
+
+    def forget(self, before: datetime) -> int:
+        return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
+
+    def close(self) -> None:
+        self._db.close()
+        self._relaxed.close()
+
+    def _waiting(self, partition: str, group: str) -> Iterator[Logged]:
+        """A short look for each few: who loses interest on the way leaves no transaction open."""
+        stream, behind = partition.rpartition("/")[0], -1
+        while True:
+            place = {"group": group, "partition": partition, "behind": behind, "most": READ_AT_ONCE}
+            with self._relaxed.read() as c:
+                rows = c.execute(_WAITING, place).fetchall()
+            for behind, key, value in rows:
+                record = Record(stream=stream, key=key, value=value)
+                yield Logged(partition=partition, offset=behind, record=record)
+            if len(rows) < READ_AT_ONCE:
+                return
+
+    def _write(self, batches: Sequence[Sequence[Record]]) -> None:
+        at = to_ms(self._clock.now())
+        with self._db.write() as c:
+            following: dict[str, int] = {}
+            rows = []
+            for record in (record for batch in batches for record in batch):
+                partition = partition_of(record.stream, record.key)
+                offset = following[partition] if partition in following else _next(c, partition)
+                following[partition] = offset + 1
+                rows.append((partition, offset, record.key, record.value, at))
+            c.executemany(_APPEND, rows)
+            c.executemany(_SET_NEXT, following.items())
+
+    def _drop(self, partition: str, before: datetime) -> int:
+        total, dropped = 0, DROPPED_AT_ONCE
+        while dropped == DROPPED_AT_ONCE:
+            with self._relaxed.write() as c:
+                place = {"partition": partition, "before": to_ms(before), "most": DROPPED_AT_ONCE}
+                dropped = c.execute(_DROP, place).rowcount
+            total += dropped
+        return total
+
+
+def partitions(stream: str) -> list[str]:
+    return [f"{stream}/{number}" for number in range(PARTITIONS[stream])]
+
+
+def partition_of(stream: str, key: str) -> str:
+    """Always the same for a key: its order hangs on it."""
+    return f"{stream}/{crc32(key.encode()) % PARTITIONS[stream]}"
+
+
+def _next(c: sqlite3.Connection, partition: str) -> int:
+    row = c.execute(_NEXT, (partition,)).fetchone()
+    return row[0] if row else 0

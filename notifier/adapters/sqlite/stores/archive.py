@@ -1,0 +1,103 @@
+"""Everything in the files, in pages: no look is long enough to hold back the clean-up of a write-ahead log."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.stores.ledger import SqliteLedger
+from notifier.codec import unpack, unpack_seal
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.inbox_rows import InboxRow, window_of
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey, Subject
+from notifier.ports.archive import StoredRow
+
+PAGE = 256
+
+_BURSTS = "SELECT subject, seq, blob FROM bursts WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
+_BURST = "SELECT blob FROM bursts WHERE subject = ? AND seq = ?"
+_PLANS = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
+_SHARDS = "SELECT shard FROM seals WHERE subject = ? AND seq = ?"
+_SEAL = "SELECT blob FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
+_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
+_AFTER = statement("archive_after")
+_OF_BURST = statement("archive_burst")
+
+Found = tuple[int, int, str, int, int, str, bytes]
+
+
+class SqliteArchive:
+    def __init__(self, core: Database, inboxes: Sequence[Database]) -> None:
+        self._core = core
+        self._inboxes = inboxes
+        self._ledger = SqliteLedger(core)
+
+    def bursts(self) -> Iterator[Burst]:
+        subject, seq = "", 0
+        while page := _all(self._core, _BURSTS, subject, seq, PAGE):
+            yield from (unpack(Burst, blob) for _, _, blob in page)
+            subject, seq, _ = page[-1]
+
+    def accounts(self) -> Iterator[Account]:
+        subject, seq = "", 0
+        while page := _all(self._core, _PLANS, subject, seq, PAGE):
+            keys = [BurstKey(Subject.parse(subject), seq) for subject, seq in page]
+            accounts = self._ledger.read(keys)
+            yield from (accounts[key] for key in keys if key in accounts)
+            subject, seq = page[-1]
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        key = str(burst.subject), burst.seq
+        shards = sorted(shard for inbox in self._inboxes for (shard,) in _all(inbox, _SHARDS, *key))
+        for shard in shards:
+            # One that the sweep took meanwhile is no longer there.
+            for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SEAL, *key, shard):
+                yield unpack_seal(shard, blob)
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        found = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
+        return map(_stored, chain.from_iterable(found))
+
+    def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[Found]:
+        # A burst that is published slowly may get a later moment after it was planned and written in part.
+        moments = [account.plan.opened_at for account in self._ledger.read([burst]).values()]
+        key = str(burst.subject), burst.seq
+        moments += [unpack(Burst, blob).opened_at for (blob,) in _all(self._core, _BURST, *key)]
+        if not moments:
+            return
+        first, last = min(moments), max(moments)
+        for window in range(window_of(first), window_of(last) + 1):
+            place = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
+            for member_range in _ranges(inbox):
+                yield from _all(inbox, _OF_BURST, member_range, *place)
+
+
+def _rows(inbox: Database) -> Iterator[Found]:
+    page: list[Found] = _all(inbox, _AFTER, -1, 0, "", 0, 0, "", PAGE)
+    while page:
+        yield from page
+        page = _all(inbox, _AFTER, *page[-1][:6], PAGE)
+
+
+def _ranges(inbox: Database) -> Iterator[int]:
+    """A jump from each range to the next, whatever lies between."""
+    member_range: int | None = -1
+    while (member_range := _all(inbox, _NEXT_RANGE, member_range)[0][0]) is not None:
+        yield member_range
+
+
+def _all(db: Database, sql: str, *parameters: object) -> list[Any]:
+    with db.read() as c:
+        return c.execute(sql, parameters).fetchall()
+
+
+def _stored(found: Found) -> StoredRow:
+    member_range, _, subject, opened_at, seq, tier, members = found
+    key = BurstKey(Subject.parse(subject), seq)
+    row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)
+    return StoredRow(member_range=member_range, row=row)

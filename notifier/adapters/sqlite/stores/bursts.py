@@ -1,0 +1,149 @@
+"""The canonical bursts, their mentions, and what became of events, in core.db."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.adapters.sqlite.stores.burst_changes import ChangeLog
+from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change, trails
+from notifier.codec import pack, unpack
+from notifier.codec.moments import to_ms
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.ports.bursts import Outcome
+from notifier.ports.inbox import Place
+
+_PUT = statement("put_burst")
+_READ = statement("read_bursts")
+_OUTCOMES = statement("outcomes")
+_RECENT = statement("recent_bursts")
+_PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
+_PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
+_REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
+_KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
+
+LAST = (1 << 63) - 1
+"""Behind every time that SQLite can hold."""
+
+Found = tuple[str, str, str, int | None, str | None]
+"""Source, account, subject, seq and refusal."""
+
+
+class SqliteBursts:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._changes = ChangeLog()
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+        # One transaction, so that no crash leaves a known mention without its burst.
+        with self._db.write() as c:
+            c.executemany(_PUT, [_row(burst) for burst in bursts])
+            c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
+            c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in trails(sequenced)])
+            c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
+            versions = {burst.key: burst.version for burst in bursts}
+            c.executemany(CHANGE, [change(one, versions) for one in changed])
+            self._changes.put(c, versions)
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        with self._db.read() as c:
+            blobs = c.execute(_READ, (wanted(keys),)).fetchall()
+        return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
+
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+        with self._db.read() as c:
+            return {
+                subject: {
+                    e for e in some if c.execute(_KNOWN, (e.id, e.source, subject.owner, str(subject))).fetchone()
+                }
+                for subject, some in events.items()
+            }
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        rows = [(o.event.id, o.event.source, o.account, o.refusal) for o in outcomes]
+        with self._db.write() as c:
+            c.executemany(_REFUSE, rows)
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        with self._db.read() as c:
+            return [_outcome(id, row) for row in c.execute(_OUTCOMES, {"id": id, "source": source})]
+
+
+class SqliteRecentBursts:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+        end = (to_ms(behind.opened_at), str(behind.burst.subject), behind.burst.seq) if behind else (LAST, "", 0)
+        with self._db.read() as c:
+            blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
+        return [unpack(Burst, blob) for (blob,) in blobs]
+
+
+def _row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:
+    key, restricted_to = burst.key, burst.restricted_to or ""
+    return str(key.subject), key.seq, burst.version, to_ms(burst.opened_at), restricted_to, pack(burst)
+
+
+def _mention(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:
+    mention = sequenced.mention
+    return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, pack(mention)
+
+
+def _mention_id(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
+    event, subject = sequenced.mention.event, sequenced.mention.subject
+    return event.id, event.source, subject.owner, str(subject), sequenced.seq
+
+
+def _outcome(id: str, found: Found) -> Outcome:
+    source, account, subject, seq, refusal = found
+    return Outcome(
+        event=EventId(source, id),
+        account=UserId(account),
+        burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
+        refusal=None if refusal is None else Refusal(refusal),
+    )
+
+
+# The heads in core.db: each is replaced only by the version that follows the stored one.
+
+_LOAD = "SELECT blob FROM heads WHERE subject IN (SELECT value FROM json_each(?))"
+_UNPUBLISHED = "SELECT subject FROM heads WHERE published = 0 ORDER BY subject LIMIT ?"
+_FIRST = "INSERT OR IGNORE INTO heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?)"
+_NEXT = "UPDATE heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? AND version = ? - 1"
+_STORED = "SELECT 1 FROM heads WHERE subject = ? AND version = ? AND nonce = ?"
+
+
+class SqliteHeads:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        with self._db.read() as c:
+            blobs = c.execute(_LOAD, (json.dumps([str(subject) for subject in subjects]),)).fetchall()
+        stored = {head.subject: head for head in (unpack(Head, blob) for (blob,) in blobs)}
+        return {subject: stored.get(subject) or Head.fresh(subject) for subject in subjects}
+
+    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+        with self._db.write() as c:
+            return [_swap(c, head) for head in heads]
+
+    def unpublished(self, limit: int) -> Sequence[Subject]:
+        with self._db.read() as c:
+            return [Subject.parse(subject) for (subject,) in c.execute(_UNPUBLISHED, (limit,))]
+
+
+def _swap(c: sqlite3.Connection, head: Head) -> bool:
+    subject = str(head.subject)
+    row = (head.version, head.nonce, head.published, pack(head), subject)
+    swapped = c.execute(_FIRST, row) if head.version == 1 else c.execute(_NEXT, (*row, head.version))
+    if swapped.rowcount == 1:
+        return True
+    # Our own swap, whose answer was lost: nobody else makes this nonce.
+    return c.execute(_STORED, (subject, head.version, head.nonce)).fetchone() is not None

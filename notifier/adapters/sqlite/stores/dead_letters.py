@@ -1,0 +1,79 @@
+"""The dead letters in core.db."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.stores.audit_log import record
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
+from notifier.ports.dead_letters import DeadLetter
+
+COLUMNS = "id, stage, cause, body, at"
+_PUT = f"INSERT OR IGNORE INTO dead_letters ({COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+_LIST = f"SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
+
+Stored = tuple[str, str, str, bytes, int]
+
+
+class SqliteDeadLetters:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put(self, letter: DeadLetter) -> None:
+        with self._db.write() as c:
+            c.execute(_PUT, (letter.id, letter.stage, letter.cause, letter.body, to_ms(letter.at)))
+
+    def list(self, limit: int) -> Sequence[DeadLetter]:
+        with self._db.read() as c:
+            return [letter_of(row) for row in c.execute(_LIST, (limit,))]
+
+
+def letter_of(row: Stored) -> DeadLetter:
+    id, stage, cause, body, at = row
+    return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
+
+
+# The lane tallies in core.db: each is replaced only by the version that follows the stored one.
+
+_READ = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
+_PUT_lane_tallies = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
+
+
+class SqliteLaneTallies:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+        with self._db.read() as c:
+            return _read(c, lanes)
+
+    def swap(self, tally: LaneTally) -> LaneTally:
+        with self._db.write() as c:
+            stored = _read(c, [tally.lane])[tally.lane]
+            if stored.version != tally.version - 1:
+                return stored
+            _put(c, tally)
+            return tally
+
+    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+        with self._db.write() as c:
+            stored = _read(c, [lane])[lane]
+            if stored.stop is None:
+                return None
+            _put(c, resumed(stored))
+            record(c, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
+            return stored.stop
+
+
+def _read(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    rows = c.execute(_READ, (json.dumps(list(lanes)),)).fetchall()
+    stored = {tally.lane: tally for tally in (unpack(LaneTally, blob) for (blob,) in rows)}
+    return {lane: stored.get(lane) or LaneTally(lane=lane) for lane in lanes}
+
+
+def _put(c: sqlite3.Connection, tally: LaneTally) -> None:
+    c.execute(_PUT_lane_tallies, (tally.lane, tally.version, pack(tally)))

@@ -1,0 +1,196 @@
+"""The directory in core.db: single accounts, and ranges of numeric ids that need one entry."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec import pack, unpack
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, shard_of
+from notifier.domain.audience.id_ranges import IdRange, in_ranges, named_in_ranges, numbered, require_own
+from notifier.domain.ids import Member, UserId
+from notifier.ports.directory import Account
+
+_ACCOUNTS = "SELECT user, member, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
+_MEMBERS = "SELECT user, member FROM users WHERE user IN (SELECT value FROM json_each(?))"
+_USERS = "SELECT member, user FROM members WHERE member IN (SELECT value FROM json_each(?))"
+_PUT_USER = "INSERT OR REPLACE INTO users (user, member, account, deleted) VALUES (?, ?, ?, ?)"
+_NUMBER = "INSERT OR IGNORE INTO users (user, member, account, deleted) VALUES (?, ?, ?, 0)"
+_PUT_MEMBER = "INSERT OR REPLACE INTO members (member, user) VALUES (?, ?)"
+_PUT_RANGE = "INSERT OR REPLACE INTO user_ranges (prefix, first_id, count, member) VALUES (?, ?, ?, ?)"
+_RANGE_OF_ID = (
+    "SELECT prefix, first_id, count, member FROM user_ranges WHERE prefix = ? AND first_id <= ? ORDER BY 2 DESC LIMIT 1"
+)
+_RANGE_OF_MEMBER = "SELECT prefix, first_id, count, member FROM user_ranges WHERE member <= ? ORDER BY 4 DESC LIMIT 1"
+_FREE = "SELECT free FROM numbers WHERE book = 'members'"
+_MOVE = "UPDATE numbers SET free = max(free, ?) WHERE book = 'members'"
+
+NAMES = 16_384
+"""That are given numbers in a transaction, which lets others in behind it after some tenths of a second."""
+
+NOTHING = b""
+"""Is known of an account but its number: most are so, and take a fifth of the room."""
+
+
+class SqliteDirectory:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        with self._db.read() as c:
+            return accounts_of(c, users)
+
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
+        with self._db.read() as c:
+            return _users(c, members)
+
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        # Whoever has a number keeps it, so that nobody who needs none waits for the writer before.
+        with self._db.read() as c:
+            found = _members(c, users)
+        if all(user in found for user in users if user):
+            return found
+        for some in batches((user for user in dict.fromkeys(users) if user and user not in found), NAMES):
+            found |= self._numbered(some)
+        return found
+
+    def _numbered(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
+        with self._db.write() as c:
+            first, before = _lease(c, len(users)), c.total_changes
+            given = {user: Member(first + n) for n, user in enumerate(users)}
+            # In the order of the file: each of its pages is changed once.
+            c.executemany(_NUMBER, [(user, given[user], NOTHING) for user in sorted(given)])
+            if c.total_changes - before < len(given):  # another was faster with some; their numbers here are nobody's
+                known = _members(c, users)
+                given = {user: member for user, member in given.items() if known[user] == member}
+            else:
+                known = given
+            c.executemany(_PUT_MEMBER, [(member, user) for user, member in given.items()])
+            return known
+
+    def lease(self, count: int) -> Member:
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
+        with self._db.write() as c:
+            return _lease(c, count)
+
+    def end(self) -> Member:
+        with self._db.read() as c:
+            return Member(c.execute(_FREE).fetchone()[0])
+
+    def enrol(self, accounts: Collection[Account]) -> None:
+        wanted = {account.user: account.member for account in accounts}
+        with self._db.write() as c:
+            require_own(wanted, _members(c, wanted), _users(c, wanted.values()))
+            _enrol(c, accounts)
+            c.executemany(_MOVE, [(account.member + 1,) for account in accounts])
+
+    def enrol_range(self, ids: IdRange) -> None:
+        with self._db.write() as c:
+            for found in (c.execute(_RANGE_OF_ID, (ids.prefix, ids.last)), c.execute(_RANGE_OF_MEMBER, (ids.end - 1,))):
+                for row in found.fetchall():
+                    ids.require_apart(_range(row))
+            c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
+            c.execute(_MOVE, (ids.end,))
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        with self._db.read() as c:
+            return range_of(c, user)
+
+
+def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
+    """Within the caller's transaction; single accounts come before ranges."""
+    rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
+    found = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
+    rest = in_ranges((user for user in users if user not in found), partial(_ranges, c))
+    return found | {user: Account(user=user, member=member) for user, member in rest.items()}
+
+
+def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
+    """Of the same accounts the numbers alone."""
+    found = dict[UserId, Member](c.execute(_MEMBERS, (json.dumps(list(users)),)).fetchall())
+    return found | in_ranges((user for user in users if user not in found), partial(_ranges, c))
+
+
+def _account(user: UserId, member: int, blob: bytes) -> Account:
+    return unpack(Account, blob) if blob != NOTHING else Account(user=user, member=Member(member))
+
+
+def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
+    found = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
+    return found | named_in_ranges((member for member in members if member not in found), partial(_ranges_of, c))
+
+
+def _lease(c: sqlite3.Connection, count: int) -> Member:
+    [first] = c.execute(_FREE).fetchone()
+    c.execute(_MOVE, (first + count,))
+    return Member(first)
+
+
+def _enrol(c: sqlite3.Connection, accounts: Collection[Account]) -> None:
+    c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
+    c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
+
+
+def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
+    if (parts := numbered(user)) is None:
+        return None
+    [found] = _ranges(c, [parts])
+    return found if found and found.member_of(parts[1]) is not None else None
+
+
+def _ranges(c: sqlite3.Connection, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
+    rows = [c.execute(_RANGE_OF_ID, place).fetchone() for place in places]
+    return [row and _range(row) for row in rows]
+
+
+def _ranges_of(c: sqlite3.Connection, members: Sequence[Member]) -> Sequence[IdRange | None]:
+    rows = [c.execute(_RANGE_OF_MEMBER, (member,)).fetchone() for member in members]
+    return [row and _range(row) for row in rows]
+
+
+def _range(row: tuple[str, int, int, int]) -> IdRange:
+    prefix, first, count, member = row
+    return IdRange(prefix=prefix, first=first, count=count, member=Member(member))
+
+
+# The flags of accounts in core.db: a row for each flag of which something was said.
+
+BATCH = 4_096
+"""In a transaction: an import of any size lets others in."""
+
+_WRITE = statement("flag")
+_STANDING = "SELECT is_on, sequence FROM flags WHERE flag = ? AND shard = ? AND member = ?"
+_OF_SHARD = "SELECT member, is_on, sequence FROM flags WHERE flag = ? AND shard = ?"
+
+
+class SqliteFlags:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def write(self, flagged: Iterable[Flagged]) -> None:
+        for some in batches(map(_row, flagged), BATCH):
+            with self._db.write() as c:
+                c.executemany(_WRITE, some)
+
+    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
+        found = dict[Place, Flagged]()
+        with self._db.read() as c:
+            for flag, member in places:
+                for on, sequence in c.execute(_STANDING, (str(flag), shard_of(member), member)):
+                    found[flag, member] = Flagged(flag=flag, member=member, on=bool(on), sequence=sequence)
+        return found
+
+    def members(self, flag: Flag, shard: int) -> Bits:
+        with self._db.read() as c:
+            rows = c.execute(_OF_SHARD, (str(flag), shard)).fetchall()
+        return flying(
+            Flagged(flag=flag, member=Member(member), on=bool(on), sequence=sequence) for member, on, sequence in rows
+        )
+
+
+def _row(one: Flagged) -> tuple[object, ...]:
+    return str(one.flag), shard_of(one.member), one.member, one.on, one.sequence

@@ -1,0 +1,80 @@
+"""Follows in core.db: a member's own rows, and the blocks' that they override."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+
+from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
+from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
+from notifier.domain.ids import Subject
+from notifier.ports.audience import Pair
+
+BLOCKS, WORDS = 256, 4_096
+"""Rows in a transaction, so that an import of any size lets others in."""
+
+_WRITE = statement("follow")
+_PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_SETTLE_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
+_STANDING = """
+    SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?) AND subject = ?
+"""
+_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows WHERE subject = ? AND block / 128 = ?"
+
+
+class SqliteFollows:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def write(self, follows: Collection[Follow]) -> None:
+        for some in batches(map(_row, follows), WORDS):
+            with self._db.write() as c:
+                c.executemany(_WRITE, some)
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        for some in batches(map(_block_row, follows), BLOCKS):
+            with self._db.write() as c:
+                c.executemany(_PUT_BLOCK, some)
+
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        stood: dict[Place, BlockFollows] = {}
+        for some in batches(follows, BLOCKS):
+            with self._db.write() as c:
+                stood |= {one.place: found for one in some if (found := _block(c, one.place))}
+                c.executemany(_SETTLE_BLOCK, [_block_row(one) for one in some if one.place not in stood])
+        return stood
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        with self._db.read() as c:
+            found: dict[Pair, bool] = {}
+            for subject, member in pairs:
+                block, slot = divmod(member, BLOCK_MEMBERS)
+                rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, str(subject))))
+                found[subject, member] = stands(slot, rows)
+            return found
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        with self._db.read() as c:
+            return followers(map(_stored, c.execute(_OF_SHARD, (str(subject), shard))))
+
+
+def _block(c: sqlite3.Connection, place: Place) -> BlockFollows | None:
+    subject, block = place
+    row = c.execute(_BLOCK, (block, BLOCK_SLOT, str(subject))).fetchone()
+    return row and BlockFollows(subject=subject, block=block, visible_from=from_ms(row[0]), members=row[1])
+
+
+def _block_row(follow: BlockFollows) -> tuple[object, ...]:
+    return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
+
+
+def _row(word: Follow) -> tuple[object, ...]:
+    block, slot = divmod(word.member, BLOCK_MEMBERS)
+    return block, slot, str(word.subject), to_ms(word.visible_from), word.sequence
+
+
+def _stored(row: tuple[int, int, int, bytes | None]) -> FollowRow:
+    block, slot, visible_from, members = row
+    return FollowRow(block=block, slot=slot, visible_from=from_ms(visible_from), members=members)

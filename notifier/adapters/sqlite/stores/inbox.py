@@ -1,0 +1,127 @@
+"""The inbox files, written: a shard's rows in the order of the key."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain, repeat
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement
+from notifier.codec.moments import to_ms
+from notifier.domain.audience.inbox_rows import InboxRows, window_of
+from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.bursts.burst import RETENTION
+
+# The sweep of one inbox file: rows of inbox windows that have expired as a whole, and seals after their week.
+
+RANGES_AT_ONCE = 256
+"""Looked at in one go: about 2 ms."""
+ROWS_AT_ONCE = 2_000
+"""Deleted in one transaction: some 10 ms, so that deliveries hardly wait."""
+
+_EXPIRED = statement("expired_ranges")
+_SEALS = statement("sweep_seals")
+_DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
+
+
+class Sweep:
+    """Goes through the ranges once for every inbox window that expires, and remembers how far it came.
+
+    Whoever starts again starts at the front: it only costs the looking.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._cut = 0
+        self._next: int | None = 0
+
+    def __call__(self, now: datetime, limit: int) -> int:
+        """Deletes up to about `limit` rows and seals, in short transactions."""
+        if (cut := window_of(now - RETENTION)) != self._cut:
+            self._cut, self._next = cut, 0
+        swept = self._seals(now, limit)
+        while swept < limit and self._next is not None:
+            swept += self._ranges(self._next, limit - swept)
+        return swept
+
+    def _ranges(self, start: int, limit: int) -> int:
+        with self._db.read() as c:
+            where = {"start": start, "cut": self._cut, "ranges": RANGES_AT_ONCE}
+            looked_at = c.execute(_EXPIRED, where).fetchall()
+        expired = [member_range for member_range, has_expired in looked_at if has_expired]
+        swept, behind = self._delete(expired, limit) if expired else (0, None)
+        if behind is None:
+            behind = looked_at[-1][0] + 1 if looked_at else None
+        self._next = behind
+        return swept
+
+    def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
+        """How many rows went, and the range to go on with when it was enough before the last one."""
+        swept = 0
+        with self._db.write() as c:
+            for member_range in ranges:
+                if swept >= min(limit, ROWS_AT_ONCE):
+                    return swept, member_range
+                swept += c.execute(_DELETE, (member_range, self._cut)).rowcount
+        return swept, None
+
+    def _seals(self, now: datetime, limit: int) -> int:
+        with self._db.write() as c:
+            return c.execute(_SEALS, (to_ms(now - KEPT_FOR), min(limit, ROWS_AT_ONCE))).rowcount
+
+
+SHARDS_AT_ONCE = 16
+"""In one transaction, of 512 rows at most: some milliseconds, so that a tier in a hurry gets its turn soon."""
+
+# Not OR REPLACE: the same row again then dirties no page.
+_INSERT = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+Values = tuple[int, int, str, int, int, str, bytes]
+"""As the columns are: range, inbox window, subject, opened at, seq, tier, members."""
+
+
+class SqliteInbox:
+    def __init__(self, inboxes: Sequence[Database]) -> None:
+        self._inboxes = inboxes
+        self._sweeps = [Sweep(db) for db in inboxes]
+
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+        for file, some in _by_file(rows, len(self._inboxes)).items():
+            for batch in _batches(some):
+                going()
+                # In the key's order, so that each page of the tree is found and changed once.
+                with self._inboxes[file].write() as c:
+                    c.executemany(_INSERT, chain.from_iterable(map(_values, batch)))
+
+    def sweep(self, now: datetime, limit: int) -> int:
+        swept = 0
+        for sweep in self._sweeps:
+            if swept < limit:
+                swept += sweep(now, limit - swept)
+        return swept
+
+
+def _by_file(rows: Sequence[InboxRows], files: int) -> dict[int, list[InboxRows]]:
+    found: dict[int, list[InboxRows]] = defaultdict(list)
+    for one in sorted(rows, key=lambda one: one.shard):
+        if one.written:
+            found[one.shard % files].append(one)
+    return found
+
+
+def _batches(rows: Sequence[InboxRows]) -> Iterator[Sequence[InboxRows]]:
+    for at in range(0, len(rows), SHARDS_AT_ONCE):
+        yield rows[at : at + SHARDS_AT_ONCE]
+
+
+def _values(rows: InboxRows) -> Iterator[Values]:
+    return zip(
+        rows.ranges,
+        repeat(window_of(rows.opened_at)),
+        repeat(str(rows.burst.subject)),
+        repeat(to_ms(rows.opened_at)),
+        repeat(rows.burst.seq),
+        repeat(str(rows.tier)),
+        rows.members,
+        strict=False,
+    )

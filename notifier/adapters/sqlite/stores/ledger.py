@@ -1,0 +1,158 @@
+"""The ledger in core.db: plans, open bursts and write-once cells; an account is put together from three reads."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.plan import Plan
+from notifier.domain.delivery.slice import Slice, Step, is_former
+from notifier.domain.ids import BurstKey, Subject
+
+CHUNK = 256
+"""Bursts in one look: some ten milliseconds, so that no long read holds back the clean-up of the write-ahead log."""
+
+_PLANS = statement("read_plans")
+_CELLS = statement("read_slices")
+_CLAIMS = statement("read_claims")
+_RECORD = statement("record_cell")
+_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
+_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_OPENED = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
+_CLOSE = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
+
+
+class SqliteLedger:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def plan(self, plans: Sequence[Plan]) -> None:
+        with self._db.write() as c:
+            for plan in plans:
+                subject, seq = str(plan.burst.subject), plan.burst.seq
+                # Listed with its plan and never again, or a repeated plan would open what was closed.
+                if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
+                    c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
+
+    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+        first = to_ms(since) if since else 0
+        with self._db.read() as c:
+            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED, (first,))]
+
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        keys = list(bursts)
+        found: dict[BurstKey, Account] = {}
+        for start in range(0, len(keys), CHUNK):
+            with self._db.read() as c:
+                found |= _accounts(c, keys[start : start + CHUNK])
+        return found
+
+    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+        with self._db.write() as c:
+            return [c.execute(_RECORD, _row(entry)).rowcount == 1 for entry in entries]
+
+    def close(self, bursts: Collection[BurstKey]) -> None:
+        with self._db.write() as c:
+            c.executemany(_CLOSE, [(str(burst.subject), burst.seq) for burst in bursts])
+
+
+def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, Account]:
+    those = wanted(keys)
+    entries: dict[BurstKey, list[Entry]] = defaultdict(list)
+    claims: dict[BurstKey, list[Claim]] = defaultdict(list)
+    for entry in _entries(c, keys, those):
+        entries[entry.slice.burst].append(entry)
+    for claim in _claims(c, keys, those):
+        claims[claim.slice.burst].append(claim)
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (those,))]
+    return {plan.burst: account(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
+
+
+def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Entry]:
+    bursts = {(str(key.subject), key.seq): key for key in keys}
+    for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (those,)):
+        if is_former(text):
+            continue
+        yield Entry(
+            slice=_slice(bursts[subject, seq], text),
+            fact=Fact(fact),
+            n=n,
+            at=from_ms(at),
+            people=people,
+            rows=rows,
+            phones=phones,
+            note=note,
+        )
+
+
+def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
+    bursts = {(str(key.subject), key.seq): key for key in keys}
+    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (those,)):
+        if is_former(text):
+            continue
+        yield Claim(
+            slice=_slice(bursts[subject, seq], text),
+            attempt=attempt,
+            owner=owner,
+            claimed_at=from_ms(at),
+            until=from_ms(until),
+            reached=reached,
+        )
+
+
+def _slice(burst: BurstKey, text: str) -> Slice:
+    return Slice(burst, *_shape(text[text.rindex("#") :].partition("/")[2]))
+
+
+@lru_cache(maxsize=4096)  # all bursts of a celebrity are cut in the same few ways
+def _shape(text: str) -> tuple[Step, Tier, int, int]:
+    """Of `rows/p1/0-63`."""
+    step, tier, shards = text.split("/")
+    first, last = shards.split("-")
+    return Step(step), Tier(tier), int(first), int(last)
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    burst = entry.slice.burst
+    cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.n
+    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+
+
+# Claims in core.db: each change is one conditional statement, so of two workers one gets the slice.
+
+_CLAIM = statement("claim")
+_EXTEND = statement("extend_claim")
+
+
+class SqliteClaims:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        row = (str(piece.burst.subject), piece.burst.seq, str(piece), owner, to_ms(now), to_ms(until))
+        with self._db.write() as c:
+            taken = c.execute(_CLAIM, row).fetchall()
+        if not taken:
+            return None
+        attempt, reached = taken[0]
+        return Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
+
+    def renew(self, claim: Claim, until: datetime) -> Claim | None:
+        return replace(claim, until=until) if self._extend(claim, until) else None
+
+    def release(self, claim: Claim, now: datetime) -> None:
+        self._extend(claim, now)
+
+    def _extend(self, claim: Claim, until: datetime) -> bool:
+        piece = claim.slice
+        key = (str(piece.burst.subject), piece.burst.seq, str(piece), claim.owner, claim.attempt)
+        with self._db.write() as c:
+            return c.execute(_EXTEND, (to_ms(until), claim.reached, *key)).rowcount == 1

@@ -1,0 +1,146 @@
+"""The member sets in core.db: a bitmap for each owner, shard and kind; one statement reads what sealing needs."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from notifier.adapters.sqlite.connection import Database, batches
+from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.stores.directory import accounts_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, joined, shard_of
+from notifier.domain.audience.tiers import SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.ports.audience import ShardBlob, Stay
+
+BATCH = 256
+"""Blobs in a transaction: 4 MB at most, so that an import of any size needs little memory and lets others in."""
+
+COUNT = np.dtype("<u4")
+
+_EVERYBODY = ""
+_KINDS = {str(kind): kind for kind in SetKind}
+
+_LIVE = statement("live_sets")
+_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
+_READ = """
+    SELECT shard, blob FROM member_sets
+    WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
+"""
+_HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
+_PUT = statement("put_set")
+_PUT_HEAD = statement("put_set_head")
+
+
+class SqliteMemberSets:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        return [self._live(subject, shard, restricted_to) for shard in shards]
+
+    def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
+        with self._db.read() as c:
+            if subject.kind is Kind.SELF:
+                found = _of_one(c, subject.owner, shard)
+            else:
+                found = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
+            if restricted_to is None:
+                return ShardSets(sets=found)
+            followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
+            return ShardSets(sets=found, mentioner_followers=followers)
+
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        with self._db.read() as c:
+            asked = (str(owner or _EVERYBODY), str(kind), json.dumps(list(shards)))
+            return {shard: decode(blob) for shard, blob in c.execute(_READ, asked)}
+
+    def head(self, subject: Subject) -> SetHead:
+        with self._db.read() as c:
+            if subject.kind is Kind.SELF:
+                return _head_of_one(_member(c, subject.owner))
+            row = c.execute(_HEAD, (str(subject),)).fetchone()
+        return NO_FOLLOWERS if row is None else SetHead(total=row[0], counts=np.frombuffer(row[1], COUNT).tolist())
+
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+        at = stamp or 0
+        self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
+
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+        at = stamp or 0
+        self._put(
+            _PUT_HEAD, ((str(s), h.total, np.array(h.counts, dtype=COUNT).tobytes(), at) for s, h in heads.items())
+        )
+
+    def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
+        for batch in batches(rows, BATCH):
+            with self._db.write() as c:
+                c.executemany(sql, batch)
+
+
+def _one(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
+    row = c.execute(_ONE, (owner, shard, str(kind))).fetchone()
+    return decode(row[0] if row else b"N")
+
+
+def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
+    """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
+    member = _member(c, owner)
+    if member is None or shard_of(member) != shard:
+        return {}
+    own = from_offsets([member % SHARD_MEMBERS])
+    phones = {kind: _one(c, _EVERYBODY, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)}
+    return {SetKind.FOLLOWERS: own, **phones}
+
+
+def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
+    account = accounts_of(c, [user]).get(user)
+    return None if account is None or account.deleted else account.member
+
+
+def _head_of_one(member: Member | None) -> SetHead:
+    if member is None:
+        return NO_FOLLOWERS
+    return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+
+
+# The stays in core.db: a bitmap for each set, shard and last hour.
+
+ACTIVE_BATCH = 256
+"""Bitmaps in a transaction, as of the sets: 4 MB at most, and others get their turn."""
+
+_OF_SHARDS = "FROM stays WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
+_STANDING = f"SELECT shard, blob {_OF_SHARDS} AND until >= ?"
+_UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND until = ?"
+_PUT_stays = statement("put_stay")
+_FORGET = "DELETE FROM stays WHERE until < ?"
+
+
+class SqliteStays:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return self._read(_STANDING, kind, hour, shards)
+
+    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return self._read(_UNTIL, kind, hour, shards)
+
+    def _read(self, sql: str, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        with self._db.read() as c:
+            rows = c.execute(sql, (str(kind), json.dumps(list(shards)), hour))
+            return joined((shard, decode(blob)) for shard, blob in rows)
+
+    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
+        for batch in batches(
+            ((str(s.kind), s.shard, s.until, encode(s.bits), stamp or 0) for s in stays), ACTIVE_BATCH
+        ):
+            with self._db.write() as c:
+                c.executemany(_PUT_stays, batch)
+
+    def forget(self, hour: int) -> None:
+        with self._db.write() as c:
+            c.execute(_FORGET, (hour,))

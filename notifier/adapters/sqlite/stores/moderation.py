@@ -1,0 +1,119 @@
+"""Held mentions in core.db, each decision with its audit row in the same transaction."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.stores.audit_log import record
+from notifier.codec import pack, unpack
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.bursts.moderation import ReachWord, Verdict, told
+from notifier.domain.ids import UserId
+from notifier.ports.clock import Clock
+
+PAGE = 500
+
+COLUMNS = "id, source, author, accounts, since, event, decision"
+_PUT = f"INSERT OR IGNORE INTO holds ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
+_TEXTS = "UPDATE holds SET event = NULL WHERE since <= ? AND event IS NOT NULL"
+_FORGET = "DELETE FROM holds WHERE since <= ?"
+_WAITING = (
+    f"SELECT {COLUMNS}, rowid FROM holds WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
+    " ORDER BY since, rowid LIMIT ?"
+)
+_COUNT = "SELECT count(*) FROM holds WHERE decision IS NULL AND since > ?"
+_OF = f"SELECT {COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
+_DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
+
+Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
+
+
+class SqliteHolds:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    def put(self, holds: Collection[Hold]) -> None:
+        """And takes away what has had its time: texts and rows go when the next mention is held."""
+        now = self._clock.now()
+        with self._db.write() as c:
+            c.executemany(_PUT, [_row(hold) for hold in holds])
+            c.execute(_TEXTS, (to_ms(now - WAITS),))
+            c.execute(_FORGET, (to_ms(now - KNOWN),))
+
+    def waiting(self) -> Iterator[Hold]:
+        first = to_ms(self._clock.now() - WAITS)
+        since, place = first, 0
+        while page := self._page(first, since, place):
+            yield from (hold_of(row[:7]) for row in page)
+            since, place = page[-1][4], page[-1][7]
+
+    def _page(self, first: int, since: int, place: int) -> list[tuple[str, str, str, bytes, int, bytes, None, int]]:
+        with self._db.read() as c:
+            return c.execute(_WAITING, (first, since, place, PAGE)).fetchall()
+
+    def count(self) -> int:
+        with self._db.read() as c:
+            return int(c.execute(_COUNT, (to_ms(self._clock.now() - WAITS),)).fetchone()[0])
+
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        with self._db.read() as c:
+            return [hold_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        with self._db.write() as c:
+            if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - WAITS))).rowcount:
+                return False
+            record(c, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
+            return True
+
+
+def _row(hold: Hold) -> tuple[object, ...]:
+    return hold.id.id, hold.id.source, hold.author, pack(hold.accounts), to_ms(hold.since), pack(hold.event)
+
+
+def hold_of(row: Row) -> Hold:
+    id, source, author, accounts, since, event, decision = row
+    return Hold(
+        id=EventId(source, id),
+        author=UserId(author),
+        accounts=unpack(tuple[UserId, ...], accounts),
+        since=from_ms(since),
+        event=None if event is None else unpack(Event, event),
+        decision=None if decision is None else Decision(decision),
+    )
+
+
+# What operators said of mentioners, in core.db, each word with its audit row in the same transaction.
+
+_SAY = statement("say_reach")
+_LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"
+_STANDING = "SELECT user, verdict, reason, who, at FROM reaches WHERE user IN (SELECT value FROM json_each(?))"
+
+
+class SqliteReaches:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def say(self, word: ReachWord) -> None:
+        with self._db.write() as c:
+            c.execute(_SAY, (word.user, str(word.verdict), word.reason, word.who, to_ms(word.at)))
+            record(c, at=word.at, who=word.who, what="reach.say", detail=told(word))
+
+    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+        with self._db.read() as c:
+            found = [_word(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
+        return {word.user: word for word in found}
+
+    def listed(self) -> Sequence[ReachWord]:
+        with self._db.read() as c:
+            return [_word(row) for row in c.execute(_LISTED)]
+
+
+def _word(row: tuple[str, str, str, str, int]) -> ReachWord:
+    user, verdict, reason, who, at = row
+    return ReachWord(user=UserId(user), verdict=Verdict(verdict), reason=reason, who=who, at=from_ms(at))

@@ -1,0 +1,127 @@
+"""One person's durable facts in core.db: all of them in one consistent look."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from notifier.adapters.sqlite.async_reader import Reader, Writer
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
+from notifier.adapters.sqlite.stores.user_preferences import apart_in, overall_in, wants_of
+from notifier.codec.moments import from_ms, to_ms
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
+from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.id_ranges import RememberedRanges
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.users.account_preferences import visible_from
+from notifier.domain.users.marks import Mark, Marks
+from notifier.domain.users.subject_preferences import volumes
+from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.visibility import Viewer
+from notifier.ports.people import Facts
+
+_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
+_VIP = "SELECT 1 FROM flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
+_SEEN = "SELECT seen_at FROM seen WHERE member = ?"
+_NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
+_MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
+_SEE = statement("seen_forward")
+_SEE_NEWER = "INSERT OR IGNORE INTO seen_newer (member, subject, seq) VALUES (?, ?, ?)"
+_FORGET_NEWER = statement("forget_newer")
+_MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
+
+
+class SqlitePeople:
+    def __init__(
+        self,
+        db: Database,
+        reader: Reader | None = None,
+        writer: Writer | None = None,
+        *,
+        most_blockers: int = MOST_BLOCKERS,
+    ) -> None:
+        self._db = db
+        self._most_blockers = most_blockers
+        self._reader = reader or Reader()
+        self._writer = writer or Writer()
+        self._ranges = RememberedRanges()
+
+    async def member(self, user: UserId) -> Member | None:
+        return await self._reader(self._member, user)
+
+    async def viewer(self, user: UserId, member: Member) -> Viewer:
+        return await self._reader(self._viewer, user, member)
+
+    async def expected(self, user: UserId) -> Member | None:
+        return self._ranges.member_of(user)
+
+    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+        return await self._reader(self._open, user)
+
+    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        await self._writer(self._see, member, seen_at, newer)
+
+    async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        await self._writer(self._mark, member, bursts, mark)
+
+    def _member(self, user: UserId) -> Member | None:
+        with self._db.read() as c:
+            account = accounts_of(c, [user]).get(user)
+            if account is not None and self._ranges.member_of(user) is None and (found := range_of(c, user)):
+                self._ranges.remember(found)
+        return None if account is None or account.deleted else account.member
+
+    def _open(self, user: UserId) -> Facts | None:
+        with self._db.read() as c:  # what is read within it is a part of the same look
+            if (member := self._member(user)) is None:
+                return None
+            vip = c.execute(_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
+            return Facts(member=member, viewer=self._viewer(user, member), vip=vip)
+
+    def _viewer(self, user: UserId, member: Member) -> Viewer:
+        with self._db.read() as c:
+            follows, wants, overall = _follows(c, member), wants_of(c, member), overall_in(c, member)
+            apart = apart_in(c, member, follows, self._most_blockers)
+            return Viewer(
+                user=user,
+                follows=reunited(visible_from(follows, wants, overall), apart),
+                blocked=parted(apart),
+                volume=volumes(wants),
+                marks=_marks(c, member),
+                overall=overall,
+            )
+
+    def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+        with self._db.write() as c:
+            c.execute(_SEE, (member, to_ms(seen_at)))
+            c.executemany(_SEE_NEWER, [(member, str(burst.subject), burst.seq) for burst in newer])
+            c.execute(_FORGET_NEWER, {"member": member})
+
+    def _mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
+        with self._db.write() as c:
+            c.executemany(_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
+
+
+def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
+    """A member's own row overrides the block's, also where it says that the subject was left."""
+    block, slot = divmod(member, BLOCK_MEMBERS)
+    own: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for found, subject, at, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
+        if found == slot:
+            own[subject] = at
+        elif members[slot // 8] >> slot % 8 & 1:
+            shared[subject] = at
+    since, left = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
+
+
+def _marks(c: sqlite3.Connection, member: Member) -> Marks:
+    seen = c.execute(_SEEN, (member,)).fetchone()
+    return Marks(
+        seen_at=from_ms(seen[0]) if seen else None,
+        also_seen=frozenset(BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_NEWER, (member,))),
+        by_burst={BurstKey(Subject.parse(s), seq): Mark(mark) for s, seq, mark in c.execute(_MARKS, (member,))},
+    )

@@ -1,0 +1,147 @@
+"""What was taken back, in core.db, and the trails that lead to the mentions it is about."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
+from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
+from notifier.adapters.sqlite.stores.moderation import COLUMNS as HOLD
+from notifier.adapters.sqlite.stores.moderation import hold_of
+from notifier.codec import pack, unpack
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.retractions import Place
+
+AT_ONCE = 500
+"""Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
+
+PUT_TRAIL = "INSERT OR IGNORE INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
+CHANGE = statement("change_mention")
+_RETRACT = statement("retract")
+_ALONG = statement("along_trail")
+_WITHIN = statement("within_burst")
+_STANDING = "SELECT blob FROM retractions WHERE trail = ?"
+_READ = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
+
+
+class SqliteRetractions:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def write(self, retractions: Collection[Retraction]) -> None:
+        with self._db.write() as c:
+            c.executemany(_RETRACT, [(one.trail, one.rank, pack(one)) for one in retractions])
+
+    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
+        with self._db.read() as c:
+            found = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in trails}
+        return {trail: unpack(Retraction, row[0]) for trail, row in found.items() if row}
+
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+        for trail in trails:
+            yield from self._along(trail, burst)
+
+    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+        with self._db.read() as c:
+            found = {place: c.execute(_READ, _key(place)).fetchone() for place in places}
+        return {place: unpack(Mention, row[0]) for place, row in found.items() if row}
+
+    def within(self, burst: BurstKey) -> Iterator[Mention]:
+        behind = ("", "")
+        while rows := self._within(burst, behind):
+            yield from (unpack(Mention, blob) for *_, blob in rows)
+            behind = rows[-1][:2]
+
+    def _along(self, trail: Trail, burst: BurstKey | None) -> Iterator[Place]:
+        of = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
+        behind: tuple[str, int, str, str] = ("", 0, "", "")
+        while rows := self._rows(_ALONG, {**of, "trail": trail, "most": AT_ONCE, **_named(behind)}):
+            yield from (Place(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows)
+            behind = rows[-1]
+
+    def _within(self, burst: BurstKey, behind: tuple[str, str]) -> list[tuple[str, str, bytes]]:
+        with self._db.read() as c:
+            return c.execute(_WITHIN, (str(burst.subject), burst.seq, *behind, AT_ONCE)).fetchall()
+
+    def _rows(self, query: str, values: Mapping[str, object]) -> list[tuple[str, int, str, str]]:
+        with self._db.read() as c:
+            return c.execute(query, values).fetchall()
+
+
+def change(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
+    """As CHANGE takes it, with the version of its burst."""
+    version = versions[BurstKey(changed.mention.subject, changed.seq)]
+    return {**_named(_place(changed)), "blob": pack(changed.mention), "version": version}
+
+
+def trails(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
+    """The rows that lead to it."""
+    return [(trail, *_place(sequenced)) for trail in found_by(sequenced.mention)]
+
+
+def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
+    mention = sequenced.mention
+    return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
+
+
+def _key(place: Place) -> tuple[str, int, str, str]:
+    return str(place.burst.subject), place.burst.seq, place.event.source, place.event.id
+
+
+def _named(place: tuple[str, int, str, str]) -> dict[str, object]:
+    return dict(zip(("subject", "seq", "source", "id"), place, strict=True))
+
+
+# What is left of somebody's words in core.db, beside mentions.
+
+ERASURES_AT_ONCE = 500
+"""Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
+
+_HELD = (
+    f"SELECT {HOLD}, rowid FROM holds WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
+    " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
+)
+_BLANK = "UPDATE holds SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
+_LETTERS = f"SELECT {LETTER} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
+_EMPTY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
+
+
+class SqliteTraces:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+        asked, place = json.dumps(list(authors)), 0
+        while rows := self._held(asked, place):
+            for hold in (hold_of(row[:7]) for row in rows):
+                if hold.event and hold.event.text:
+                    yield hold
+            place = rows[-1][7]
+
+    def blank(self, holds: Collection[Hold]) -> None:
+        with self._db.write() as c:
+            c.executemany(_BLANK, [(pack(hold.blank.event), hold.id.id, hold.id.source) for hold in holds])
+
+    def letters(self) -> Iterator[DeadLetter]:
+        behind = ""
+        while rows := self._letters(behind):
+            yield from map(letter_of, rows)
+            behind = rows[-1][0]
+
+    def empty(self, letters: Collection[DeadLetter]) -> None:
+        with self._db.write() as c:
+            c.executemany(_EMPTY, [(letter.id,) for letter in letters])
+
+    def _held(self, authors: str, behind: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
+        with self._db.read() as c:
+            return c.execute(_HELD, (authors, behind, ERASURES_AT_ONCE)).fetchall()
+
+    def _letters(self, behind: str) -> list[Stored]:
+        with self._db.read() as c:
+            return c.execute(_LETTERS, (behind, ERASURES_AT_ONCE)).fetchall()
