@@ -9,20 +9,26 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from notifier.api import arranging, demo, devices, events, files, inbox, ops, overview, preferences, stream, subjects
-from notifier.api.answer_headers import AnswerHeaders
-from notifier.api.demo import Backstage, backstage
-from notifier.api.edge import Edge, edge
-from notifier.api.fast_inbox import FastInbox
-from notifier.api.guards import at_home, neighbours_or_services, operators, people, services, visitors
-from notifier.api.identity import Identity
-from notifier.api.keys import Keys
-from notifier.api.listening import HUB
-from notifier.api.noting import Pause
-from notifier.api.openapi import PERSON, SERVICE, Description, describe
-from notifier.api.origins import origins
+from notifier.api.auth.cors import origins
+from notifier.api.auth.guards import at_home, neighbours_or_services, operators, people, services, visitors
+from notifier.api.auth.identity import Identity
+from notifier.api.auth.scopes import Scope as May
+from notifier.api.auth.secrets import Keys
+from notifier.api.background.activity_recorder import Pause
+from notifier.api.container import Edge, edge
+from notifier.api.demo import routes as demo
+from notifier.api.demo.routes import Backstage, backstage
+from notifier.api.listening_sockets import HUB
 from notifier.api.problems import HANDLERS
-from notifier.api.scopes import Scope as May
+from notifier.api.response_headers import AnswerHeaders
+from notifier.api.routes import devices, events, inbox, preferences, subjects
+from notifier.api.routes import health as ops
+from notifier.api.routes import inbox_stream as stream
+from notifier.api.routes import preferences as arranging
+from notifier.api.routes import static as files
+from notifier.api.routes import system as overview
+from notifier.api.routes.fast_inbox import FastInbox
+from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
 from notifier.config.version import installed_version
 from notifier.system import Reads, System
 

@@ -61,7 +61,7 @@ def known_to_fan_out(ports: Ports, member: Member) -> bool:
 
 
 def facts(device: Device) -> Mapping[str, str | None]:
-    from notifier.api.devices import LAST, shown
+    from notifier.api.routes.devices import LAST, shown
 
     app, written = shown(device.address)
     return {

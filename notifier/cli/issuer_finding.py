@@ -1,8 +1,8 @@
 """What the doctor finds of the issuer: whether its keys can be had from here, as the API would."""
 
-from notifier.api.fetching import fetch
-from notifier.api.jwks import public_keys
-from notifier.api.tokens import key_in
+from notifier.api.auth.issuer_keys import fetch
+from notifier.api.auth.jwks import public_keys
+from notifier.api.auth.tokens import key_in
 from notifier.cli.findings import Finding, Level
 from notifier.config import Issuer, variable
 from notifier.domain.errors import BadSetting, IssuerUnavailable

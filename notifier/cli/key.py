@@ -12,11 +12,11 @@ from notifier.cli.verbs import Family, example
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
-    from notifier.api.keybook import KeyBook
-    from notifier.api.service_keys import ServiceKey
+    from notifier.api.auth.service_key_file import KeyBook
+    from notifier.api.auth.service_keys import ServiceKey
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Of `notifier.api.scopes`, which the help needn't wait for; a test compares."""
+"""Of `notifier.api.auth.scopes`, which the help needn't wait for; a test compares."""
 
 
 @click.group(cls=Family, epilog=example("notifier key list"))
@@ -39,8 +39,8 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     """Make a key and print it: this once, for only its hash is kept."""
     from datetime import UTC, datetime
 
-    from notifier.api.scopes import Scope
-    from notifier.api.service_keys import is_name, made
+    from notifier.api.auth.scopes import Scope
+    from notifier.api.auth.service_keys import is_name, made
 
     if not is_name(name):
         raise click.UsageError(f"{name!r} is no name: small letters, digits, dots, dashes and underscores, at most 64.")
@@ -100,8 +100,8 @@ def facts(each: "ServiceKey") -> dict[str, object]:
 
 def _book(data: Path | None) -> "KeyBook":
     """Its hashes are made with the folder's secret."""
-    from notifier.api.keybook import KeyBook
-    from notifier.api.keys import keys_of
+    from notifier.api.auth.secrets import keys_of
+    from notifier.api.auth.service_key_file import KeyBook
     from notifier.cli.opening import require_folder
 
     settings = settings_for(data)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from notifier.api.previewing import PreviewBody, previews
+from notifier.api.schemas.preview import PreviewBody, previews
 from notifier.cli.audience import require
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table

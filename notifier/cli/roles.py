@@ -40,7 +40,7 @@ number_option = click.option(
 @data_option
 def api(host: str | None, port: int | None, number: int, parent: int | None, data: Path | None) -> None:
     """Run the HTTP edge alone, in one process; the services it needs run already."""
-    from notifier.api.host import serve
+    from notifier.api.server import serve
 
     role = numbered("api", number)
     settings = begin(role, settings_for(data, host=host, port=port), parent)

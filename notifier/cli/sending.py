@@ -18,7 +18,7 @@ key_option = click.option("--key", default=None, help="Its service key.")
 
 def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
     """The service and its key. Another one may share the folder's secret, whether or not anything runs there."""
-    from notifier.api.keys import keys_of
+    from notifier.api.auth.secrets import keys_of
     from notifier.cli.ready import read_ready
 
     if url and key:

@@ -90,7 +90,7 @@ class Loading:
             raise self.failed
 
     def _run(self) -> None:
-        from notifier.api.roles import loading_file
+        from notifier.api.processes import loading_file
 
         try:
             self._load()
@@ -103,7 +103,7 @@ class Loading:
             loading_file(self.data).unlink(missing_ok=True)
 
     def _load(self) -> None:
-        from notifier.api.roles import loading_file
+        from notifier.api.processes import loading_file
         from notifier.testing.load import Load, steps
         from notifier.testing.loaded import DEMO, DEMO_BEGUN
 
@@ -218,7 +218,7 @@ class Show:
 
     def _settle(self, loading: Loading) -> None:
         """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
-        from notifier.api.roles import loading_file
+        from notifier.api.processes import loading_file
         from notifier.cli.belongings import forget, half_forgotten, untouched
         from notifier.testing.loaded import DEMO_BEGUN, claim
 
@@ -243,8 +243,8 @@ class Show:
             raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
 
     def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "Loading") -> None:
-        from notifier.api.guards import demo_token
-        from notifier.api.keys import keys_of
+        from notifier.api.auth.guards import demo_token
+        from notifier.api.auth.secrets import keys_of
 
         kept = "being loaded" if loading.begun else "as you left them"
         if loading.again:
@@ -260,7 +260,7 @@ class Show:
 
     def _begin(self, ready: Ready) -> None:
         """A first mention of the star, and one of each of the people: neither the map nor an inbox is empty."""
-        from notifier.api.storming import AUTHORS, STARS, letter
+        from notifier.api.demo.traffic import AUTHORS, STARS, letter
 
         names = [STARS[0], *people(self.world)]
         events = letter(names, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=AUTHORS[0])

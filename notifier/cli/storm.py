@@ -26,7 +26,7 @@ BATCH = "application/cloudevents-batch+json"
 @json_option
 def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
     """Send a storm of mentions, as the tweet service would."""
-    from notifier.api.storming import letter
+    from notifier.api.demo.traffic import letter
     from notifier.cli.ready import read_ready
 
     ready = read_ready(settings_for(data).data)

@@ -62,7 +62,7 @@ def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 def _item(item: Shown, now: datetime) -> Mapping[str, object]:
     """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
-    from notifier.api.wording import digest_sentence, sentence
+    from notifier.api.schemas.items import digest_sentence, sentence
 
     if isinstance(item, DigestItem):
         digest = item.digest

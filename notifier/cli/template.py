@@ -28,7 +28,7 @@ ADOPTED_WITHIN = 2.0
 
 MODULES = (
     "notifier.__main__",
-    "notifier.api.host",
+    "notifier.api.server",
     "notifier.cli.counters",
     "notifier.cli.fake",
     "notifier.cli.opening",

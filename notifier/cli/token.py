@@ -42,7 +42,7 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
 
 def token_of_ours(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
     """Signed with the folder's secret. Raises UsageError where the service takes tokens of an issuer alone."""
-    from notifier.api.identity import issue, keys_of
+    from notifier.api.auth.identity import issue, keys_of
 
     if settings.issuer.name:
         raise click.UsageError(f"People's tokens come from {settings.issuer.name}; one of ours would open nothing.")

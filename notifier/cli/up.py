@@ -94,7 +94,7 @@ def up(
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
-    from notifier.api.roles import loading_file
+    from notifier.api.processes import loading_file
     from notifier.cli.folder import prepare
     from notifier.flow.indexing.tier_rule import tier_rule
     from notifier.profiles import choose
@@ -238,7 +238,7 @@ class Upkeep:
             connection.close()
 
     def _announce(self, pids: Mapping[str, int]) -> None:
-        from notifier.api.keys import keys_of
+        from notifier.api.auth.secrets import keys_of
 
         ready = Ready(
             url=f"http://{reachable(self.settings.host)}:{self.port}",
@@ -260,7 +260,7 @@ class Upkeep:
 
 def banner(ready: Ready, seconds: float) -> None:
     """With commands that work as they stand: for another folder than the default they name it."""
-    from notifier.api.insecure import LETS_IN
+    from notifier.api.auth.dev_mode import LETS_IN
 
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
     click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from notifier.api.storming import STARS
+from notifier.api.demo.traffic import STARS
 from notifier.config import environment_without_settings
 from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject

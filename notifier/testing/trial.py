@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
 from notifier.config import Settings
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import Unavailable

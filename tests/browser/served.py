@@ -17,9 +17,9 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as Asked
 
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
-from notifier.api.storming import letter
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
+from notifier.api.demo.traffic import letter
 from notifier.cli.ready import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from notifier.api.storming import LASTING
+from notifier.api.demo.traffic import LASTING
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.testing.browser.axe import violations
 from notifier.testing.browser.opened import Shown

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from notifier.api.items import item_body
+from notifier.api.schemas.items import item_body
 from notifier.cli.explain_digest import digest_explanation
 from notifier.cli.tab import facts
 from notifier.domain.errors import NotFound

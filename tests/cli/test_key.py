@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from notifier.api.keybook import FILE
-from notifier.api.scopes import Scope
+from notifier.api.auth.scopes import Scope
+from notifier.api.auth.service_key_file import FILE
 from notifier.cli.key import SCOPES
 from notifier.testing.instance import Instance
 from tests.cli.conftest import Notifier

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from notifier.api.storming import letter
+from notifier.api.demo.traffic import letter
 from notifier.cli.roster import roster
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from notifier.api.events import LARGEST_BATCH_BODY
+from notifier.api.routes.events import LARGEST_BATCH_BODY
 from notifier.client import BadSetting, Client, Event, Receipt, Status
 from notifier.client.batches import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE

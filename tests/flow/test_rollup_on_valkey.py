@@ -11,7 +11,7 @@ import pytest
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.sqlite import SqliteDirectory, SqliteEpochs, SqliteLeases, SqliteMemberSets, SqliteStays
-from notifier.api.noting import Noting
+from notifier.api.background.activity_recorder import Noting
 from notifier.config import Settings
 from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import from_offsets, members

@@ -9,7 +9,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from notifier.api.guards import demo_token
+from notifier.api.auth.guards import demo_token
 from notifier.config import Settings
 from tests.http.house import House
 

@@ -13,9 +13,9 @@ from litestar.testing import TestClient
 
 from notifier import topics
 from notifier.api.app import create
-from notifier.api.identity import Identity, issue
-from notifier.api.keys import Keys
-from notifier.api.noting import Pause
+from notifier.api.auth.identity import Identity, issue
+from notifier.api.auth.secrets import Keys
+from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind

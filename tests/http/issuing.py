@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.api.identity import Identity, identity_of
-from notifier.api.keyring import Fetched
-from notifier.api.tokens import IssuedTokens
+from notifier.api.auth.identity import Identity, identity_of
+from notifier.api.auth.issuer_keys import Fetched
+from notifier.api.auth.tokens import IssuedTokens
 from notifier.domain.errors import IssuerUnavailable
 from notifier.testing.memory.clock import START
 from tests.http.house import House

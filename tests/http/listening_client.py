@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import httpx
 from litestar import Litestar
 
-from notifier.api.listening import HUB
+from notifier.api.listening_sockets import HUB
 from notifier.flow.live.hub import Hub
 from tests.http.example_event import event
 from tests.http.house import SERVICE_KEY, House

@@ -2,7 +2,7 @@
 
 import sys
 
-from notifier.api.listening import leave, listen
+from notifier.api.listening_sockets import leave, listen
 from notifier.domain.errors import Environment
 from tests.http.house import House
 

@@ -11,11 +11,11 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
 
-from notifier.api.identity import issue
-from notifier.api.keybook import KeyBook
-from notifier.api.keys import Keys
-from notifier.api.scopes import Scope
-from notifier.api.service_keys import made
+from notifier.api.auth.identity import issue
+from notifier.api.auth.scopes import Scope
+from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_key_file import KeyBook
+from notifier.api.auth.service_keys import made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.example_event import event

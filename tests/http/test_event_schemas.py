@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from litestar.testing import TestClient
 
-from notifier.api.event_examples import EXAMPLES
-from notifier.api.events import NEEDED
+from notifier.api.routes.events import NEEDED
+from notifier.api.schemas.events import EXAMPLES
 from notifier.codec import read_events
 from notifier.codec.cloudevents import BATCH, ONE
 from notifier.domain.errors import NotifierError

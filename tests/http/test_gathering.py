@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from notifier.api.gathering import AT_ONCE, MOST, Gathering
+from notifier.api.background.event_batcher import AT_ONCE, MOST, Gathering
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.flow.intake.gateway import Answer, Receipt

@@ -10,8 +10,8 @@ import httpx
 import jwt
 import pytest
 
-from notifier.api.identity import issue
-from notifier.api.keys import FILE, Keys, keys_of, load_or_create
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import FILE, Keys, keys_of, load_or_create
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId

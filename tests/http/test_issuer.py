@@ -12,8 +12,8 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.identity import issue
-from notifier.api.keyring import AGAIN, AWAY, FRESH
+from notifier.api.auth.identity import issue
+from notifier.api.auth.issuer_keys import AGAIN, AWAY, FRESH
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId

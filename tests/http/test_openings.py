@@ -10,8 +10,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.api.auditing import APART, ONE_IN, Auditing
-from notifier.api.noting import Noting, Pause
+from notifier.api.background.activity_recorder import Noting, Pause
+from notifier.api.background.inbox_auditor import APART, ONE_IN, Auditing
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.marks import Marks

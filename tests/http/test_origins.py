@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.files import known
+from notifier.api.routes.static import known
 from notifier.domain.errors import StoreUnavailable
 from tests.http.house import Edge, House
 from tests.http.listening_client import Studio, on_air

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from notifier.api import ringing
-from notifier.api.ringing import tail
+from notifier.api.demo import phones as ringing
+from notifier.api.demo.phones import tail
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import (
     Address,

@@ -13,11 +13,11 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.identity import identity_of
-from notifier.api.keybook import FILE, LOOKS_EVERY, Doorman, KeyBook
-from notifier.api.keys import Keys
-from notifier.api.scopes import Scope
-from notifier.api.service_keys import made
+from notifier.api.auth.identity import identity_of
+from notifier.api.auth.scopes import Scope
+from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_key_file import FILE, LOOKS_EVERY, Doorman, KeyBook
+from notifier.api.auth.service_keys import made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.upstream.validation import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.api.files import TYPES, known
+from notifier.api.routes.static import TYPES, known
 from tests.http.house import Edge
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 
-from notifier.api.looking import BEAT, Looking
-from notifier.api.watching import MOST, Watchers, Watching
+from notifier.api.background.overview_cache import BEAT, Looking
+from notifier.api.background.overview_watchers import MOST, Watchers, Watching
 from tests.http.house import SERVICE_KEY, House
 from tests.http.listening_client import WITHIN, Ear, _scope, still
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.api.keys import Keys
-from notifier.api.opaque import Opaque
-from notifier.api.rendering import Renderer
+from notifier.api.auth.secrets import Keys
+from notifier.api.opaque_ids import Opaque
+from notifier.api.schemas.rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-from notifier.api.openapi import Description
+from notifier.api.schemas.openapi import Description
 
 ASKERS = 4
 

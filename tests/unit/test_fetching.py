@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from notifier.api.fetching import LARGEST, WITHIN, fetch, fetching
+from notifier.api.auth.issuer_keys import LARGEST, WITHIN, fetch, fetching
 from notifier.domain.errors import IssuerUnavailable
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.api.inbox import BadgeBody
-from notifier.api.items import ItemBody
-from notifier.api.stream import frame
+from notifier.api.routes.inbox import BadgeBody
+from notifier.api.routes.inbox_stream import frame
+from notifier.api.schemas.items import ItemBody
 from notifier.flow.live.stream import Event
 from tests.http.listening_client import parsed
 from tests.unit.examples import NOON

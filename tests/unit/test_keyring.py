@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from notifier.api.keyring import AGAIN, FRESH, Fetched
+from notifier.api.auth.issuer_keys import AGAIN, FRESH, Fetched
 from notifier.domain.errors import IssuerUnavailable
 from tests.http.issuing import Issuing
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifier.api.keys import Keys
-from notifier.api.opaque import Opaque
+from notifier.api.auth.secrets import Keys
+from notifier.api.opaque_ids import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey
 from notifier.domain.users.marks import SeenToken

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from notifier.api.storming import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
+from notifier.api.demo.traffic import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
 from notifier.domain.errors import StoreUnavailable
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.leases import MemoryLeases

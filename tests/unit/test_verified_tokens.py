@@ -2,9 +2,9 @@
 
 import pytest
 
-from notifier.api import verified_tokens
-from notifier.api.tokens import Holder
-from notifier.api.verified_tokens import HOLDER_BYTES, VerifiedTokens
+from notifier.api.auth import verified_tokens
+from notifier.api.auth.tokens import Holder
+from notifier.api.auth.verified_tokens import HOLDER_BYTES, VerifiedTokens
 from notifier.domain.ids import UserId
 from notifier.telemetry import Hits, Metrics
 from notifier.testing.memory.clock import START

@@ -12,7 +12,7 @@ from notifier.adapters.redis import RedisActivity, connect, connect_async
 from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
-from notifier.api.noting import GATHERED_FOR, Noting
+from notifier.api.background.activity_recorder import GATHERED_FOR, Noting
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.ids import Member, UserId

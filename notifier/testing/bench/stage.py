@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from notifier import topics
-from notifier.api.identity import issue, keys_of
+from notifier.api.auth.identity import issue, keys_of
 from notifier.config import Settings
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Account, Standing

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from playwright.sync_api import Page, Route, expect
 
-from notifier.api.storming import STARS
+from notifier.api.demo.traffic import STARS
 from notifier.testing.browser.chromium import PATIENCE
 from notifier.testing.browser.fake_inbox import item, items
 from notifier.testing.browser.opened import Opened

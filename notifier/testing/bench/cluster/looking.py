@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
 from notifier.config import Settings
 from notifier.ports.clock import Clock
 from notifier.testing import people

@@ -4,8 +4,8 @@ import time
 from datetime import timedelta
 from threading import Thread
 
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
 from notifier.testing import people
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.faults import OUTAGE

@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from secrets import token_urlsafe
 
-from notifier.api.identity import issue
-from notifier.api.keys import keys_of
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
 from notifier.config import Settings
 from notifier.domain.errors import Environment
 from notifier.testing import people

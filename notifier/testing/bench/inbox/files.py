@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from notifier.api.identity import Keys, issue, keys_of
+from notifier.api.auth.identity import Keys, issue, keys_of
 from notifier.config import Settings
 from notifier.testing.bench.inbox.client import read_requests, write_requests
 from notifier.testing.bench.inbox.messages import PAGE, UNREAD, get

@@ -11,11 +11,11 @@ from time import process_time
 
 import msgspec
 
-from notifier.api.identity import Identity, identity_of, issue
-from notifier.api.inbox import BadgeBody, InboxBody
-from notifier.api.items import item_body
-from notifier.api.keys import Keys
-from notifier.api.opaque import Opaque
+from notifier.api.auth.identity import Identity, identity_of, issue
+from notifier.api.auth.secrets import Keys
+from notifier.api.opaque_ids import Opaque
+from notifier.api.routes.inbox import BadgeBody, InboxBody
+from notifier.api.schemas.items import item_body
 from notifier.config import Settings
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict

@@ -1,0 +1,1 @@
+"""Who may call: tokens, keys, scopes and origins."""

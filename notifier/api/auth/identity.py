@@ -1,0 +1,78 @@
+"""Who is asking: people bring a short-lived token, services a key; how long it takes to refuse them tells nothing."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from hmac import compare_digest
+
+from notifier.api.auth.scopes import ALL, Caller
+from notifier.api.auth.secrets import Keys, keys_of, load_or_create
+from notifier.api.auth.service_key_file import Doorman, KeyBook
+from notifier.api.auth.tokens import Holder, Tokens, issue, tokens_of
+from notifier.api.auth.verified_tokens import VerifiedTokens
+from notifier.config import Settings
+from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
+from notifier.telemetry import Hits, Metrics
+
+__all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    keys: Keys = field(repr=False)
+    tokens: Tokens
+    doorman: Doorman
+    verified: VerifiedTokens
+
+    async def person(self, authorization: str | None, now: datetime) -> Holder:
+        """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
+        token = _bearer(authorization)
+        holder = self.verified.holder(token, now)
+        if holder is not None and await self.tokens.trusts(holder):
+            return holder
+        holder = await self._person(token, now)
+        self.verified.keep(token, holder)
+        return holder
+
+    def knows(self, authorization: str | None, now: datetime) -> bool:
+        """Whether its token was found to be good before."""
+        with suppress(BadToken):
+            return self.verified.holder(_bearer(authorization), now) is not None
+        return False
+
+    async def _person(self, token: str, now: datetime) -> Holder:
+        if self._service(token):
+            raise Forbidden("A service key is for what services do; an inbox takes a person's token.")
+        return await self.tokens.holder(token, now)
+
+    async def service(self, authorization: str | None, now: datetime) -> Caller:
+        """Whatever its scopes are. Raises BadToken, and Forbidden for a person's token."""
+        token = _bearer(authorization)
+        if caller := self._service(token):
+            return caller
+        try:
+            await self.tokens.holder(token, now)
+        except IssuerUnavailable:  # fails closed: whatever it is, a service key it is not
+            raise BadToken("The token is not a service key.") from None
+        raise Forbidden("A person's token is for that person's inbox; this takes a service key.")
+
+    def _service(self, token: str) -> Caller | None:
+        return ALL if _same(token, self.keys.service_key) else self.doorman.caller(token)
+
+
+def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
+    """Connects to nothing. Raises BadSetting."""
+    doorman = Doorman(KeyBook.of(settings, keys))
+    verified = VerifiedTokens(Hits(metrics.inbox_cache, "tokens"))
+    return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman, verified=verified)
+
+
+def _bearer(authorization: str | None) -> str:
+    scheme, _, token = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise BadToken("There is no bearer token.")
+    return token.strip()
+
+
+def _same(given: str, wanted: str) -> bool:
+    return compare_digest(given.encode(errors="replace"), wanted.encode())

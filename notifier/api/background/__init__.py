@@ -1,0 +1,1 @@
+"""What the API process does between requests: batches, limits, reports."""

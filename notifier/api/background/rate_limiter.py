@@ -1,0 +1,113 @@
+"""Metering: what people and services ask for is counted here at once, and among all processes a little later."""
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from notifier.api.background.activity_recorder import Pause
+from notifier.config import Limits
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.token_bucket import Allowance, Limit
+from notifier.ports.clock import Clock
+from notifier.telemetry import Metrics
+
+QUARTER, HOURS, MINUTE = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
+SETTLED_EVERY = 1.0
+"""Seconds, while anybody asks for much."""
+TOLD_BY = 100
+"""A process tells the others once a hundredth of a limit was spent: who looks now and then costs no round trip, and
+beyond a limit nobody gets more than that hundredth of each process, and what comes within a second."""
+MOST_KNOWN = 20_000
+"""People and keys, the latest; some 6 MB. Who is forgotten begins with a full allowance until it is settled again."""
+
+Settle = Callable[[Mapping[str, int], Limit], Awaitable[Mapping[str, float]]]
+"""Takes what was spent from the buckets of all processes, and answers what is left in them. Raises CacheUnavailable."""
+
+
+@dataclass(slots=True)
+class _Account:
+    allowance: Allowance
+    untold: int = 0
+    """Spent here, and not settled yet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Metering:
+    """For one loop. No request waits for Redis."""
+
+    settle: Settle
+    clock: Clock
+    metrics: Metrics
+    reads: Limit | None
+    writes: Limit | None
+    requests: Limit | None
+    """None: as many as they like."""
+    pause: Pause = asyncio.sleep
+    known: "OrderedDict[tuple[Limit, str], _Account]" = field(default_factory=OrderedDict)
+    due: dict[Limit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    going: "asyncio.Task[None] | None" = None
+
+    def take(self, limit: Limit, who: str) -> tuple[bool, Allowance]:
+        """Whether one may, and what is left then."""
+        now, account = self.clock.now(), self._account(limit, who)
+        account.allowance = account.allowance.refilled(now)
+        if granted := account.allowance.affords:
+            account.allowance = account.allowance.spent()
+            account.untold += 1
+            self._tell(limit, who, account)
+        return granted, account.allowance
+
+    def _account(self, limit: Limit, who: str) -> _Account:
+        key = (limit, who)
+        if key not in self.known:
+            self.known[key] = _Account(Allowance.full(limit, self.clock.now()))
+            if len(self.known) > MOST_KNOWN:
+                self.known.popitem(last=False)
+        self.known.move_to_end(key)
+        return self.known[key]
+
+    def _tell(self, limit: Limit, who: str, account: _Account) -> None:
+        if account.untold * TOLD_BY < limit.most:
+            return
+        self.due[limit].add(who)
+        if self.going is None or self.going.done():
+            self.going = asyncio.create_task(self._settle_all())
+
+    async def _settle_all(self) -> None:
+        while self.due:
+            await self.pause(SETTLED_EVERY)
+            due, self.due = self.due, defaultdict(set)
+            for limit, names in due.items():
+                await self._settle(limit, {who: self.known[limit, who] for who in names if (limit, who) in self.known})
+
+    async def _settle(self, limit: Limit, accounts: Mapping[str, _Account]) -> None:
+        spent = {who: account.untold for who, account in accounts.items()}
+        for account in accounts.values():
+            account.untold = 0
+        try:
+            left = await self.settle(spent, limit)
+        except CacheUnavailable:
+            # Fails open: each process goes on by what it counted itself. What was told just now may be taken or not,
+            # and isn't told again.
+            self.metrics.outages.labels("cache").inc()
+            return
+        for who, tokens in left.items():
+            account = accounts[who]
+            account.allowance = account.allowance.lowered(tokens - account.untold)
+
+
+def metering(limits: Limits, settle: Settle, clock: Clock, metrics: Metrics, pause: Pause) -> Metering:
+    def limit(name: str, most: int, window: timedelta) -> Limit | None:
+        return Limit(name=name, most=most, window=window) if most else None
+
+    return Metering(
+        settle=settle,
+        clock=clock,
+        metrics=metrics,
+        pause=pause,
+        reads=limit("reads", limits.reads, QUARTER),
+        writes=limit("writes", limits.writes, HOURS),
+        requests=limit("requests", limits.requests, MINUTE),
+    )

@@ -1,0 +1,177 @@
+"""`/v1/devices`: where a person's alerts go: an app registers its device whenever it starts, and takes it away."""
+
+import re
+from datetime import datetime
+from typing import assert_never
+from urllib.parse import urlsplit
+
+import msgspec
+from litestar import HttpMethod, Response, delete, get, route
+from litestar.params import FromPath, JSONBody
+
+from notifier.api.auth.guards import takes_json
+from notifier.api.container import Call, Wired
+from notifier.api.problems import described
+from notifier.config import Push
+from notifier.domain.errors import BadDevice, NotFound
+from notifier.domain.push import device_address as forms
+from notifier.domain.push.device import (
+    Address,
+    AppleToken,
+    Device,
+    DeviceId,
+    FirebaseInstallation,
+    FirebaseToken,
+    Platform,
+    WebSubscription,
+)
+from notifier.domain.users.quiet_hours import UTC_ZONE
+
+PRIVATE = {"Cache-Control": "private, no-store"}
+LARGEST_BODY = 8 * 1024
+"""The longest endpoint, or token, with all the rest."""
+LAST = 4
+"""Letters of an address by which its owner knows it, and nobody can use it."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class KeysBody(msgspec.Struct, kw_only=True):
+    p256dh: str
+    auth: str
+
+
+class SubscriptionBody(msgspec.Struct, kw_only=True):
+    """As `PushSubscription.toJSON()` has it."""
+
+    endpoint: str
+    keys: KeysBody
+
+
+class Registration(msgspec.Struct, kw_only=True):
+    platform: str
+    """`apns` with token and topic, `fcm` with token or fid, or `web` with subscription."""
+    token: str | None = None
+    topic: str | None = None
+    environment: str = "production"
+    """Of `apns`."""
+    fid: str | None = None
+    replaces: str | None = None
+    """The token that this fid stands in for: it goes."""
+    subscription: SubscriptionBody | None = None
+    locale: str = "en"
+    time_zone: str = UTC_ZONE
+
+
+class DeviceBody(msgspec.Struct, kw_only=True):
+    id: str
+    platform: str
+    app: str | None
+    """The topic, or the origin of the endpoint."""
+    locale: str
+    time_zone: str
+    last_four: str
+    """Of the token, the fid or the endpoint."""
+    registered_at: datetime
+
+
+class DevicesBody(msgspec.Struct, kw_only=True):
+    devices: list[DeviceBody]
+
+
+@get("/", responses=described(401, 403, 404, 429, 503))
+async def devices(request: Call, edge: Wired) -> Response[DevicesBody]:
+    """The person's devices, the last that was registered first; of no address more than four letters."""
+    found = await edge.phones(request.user, lambda book, member: book.of(member))
+    return Response(DevicesBody(devices=[body(device) for device in found]), headers=PRIVATE)
+
+
+@route(
+    "/",
+    http_method=[HttpMethod.PUT, HttpMethod.POST],
+    guards=[takes_json],
+    status_code=200,
+    request_max_body_size=LARGEST_BODY,
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+)
+async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> Response[DeviceBody]:
+    """Registers a device, or refreshes it; from then on it is this person's and nobody else's."""
+    address, replaced = address_of(data, edge.system.settings.push), _replaced(data)
+    locale, zone = forms.locale(data.locale), forms.time_zone(data.time_zone)
+    device = await edge.phones(
+        request.user,
+        lambda book, member: book.register(member, address, locale=locale, time_zone=zone, replaces=replaced),
+        newcomer=True,
+    )
+    return Response(body(device), headers=PRIVATE)
+
+
+@delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
+async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
+    """Takes a device away; one that isn't the person's, or is gone already, is left as it is."""
+    if not _ID.fullmatch(id):
+        raise NotFound("A device's id has 32 hexadecimal digits.")
+    await edge.phones(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
+
+
+def address_of(data: Registration, push: Push) -> Address:
+    """Raises BadDevice, or ForeignDevice for one that nobody here sends to."""
+    match data.platform, data.token, data.fid, data.subscription:
+        case Platform.APNS, str(token), None, None if data.topic is not None:
+            return forms.apple(token, data.topic, data.environment, topics=push.apns.named_topics)
+        case Platform.FCM, str(token), None, None:
+            return forms.firebase_token(token)
+        case Platform.FCM, None, str(fid), None:
+            return forms.firebase_installation(fid)
+        case Platform.WEB, None, None, SubscriptionBody(endpoint=endpoint, keys=keys):
+            return forms.web(endpoint, keys.p256dh, keys.auth, services=push.web.services)
+        case _:
+            raise _misfit(data.platform)
+
+
+def _replaced(data: Registration) -> FirebaseToken | None:
+    if data.replaces is None:
+        return None
+    if data.fid is None:
+        raise BadDevice("Only a fid replaces a token.")
+    return forms.firebase_token(data.replaces)
+
+
+def _misfit(platform: str) -> BadDevice:
+    if platform not in set(Platform):
+        return BadDevice(f"The platform is {platform[:40]!r}; there are {', '.join(Platform)}.")
+    needs = {
+        Platform.APNS: "a token and a topic",
+        Platform.FCM: "a token or a fid",
+        Platform.WEB: "a subscription",
+    }
+    return BadDevice(f"A device of {platform} is registered with {needs[Platform(platform)]}, and nothing else.")
+
+
+def body(device: Device) -> DeviceBody:
+    app, written = shown(device.address)
+    return DeviceBody(
+        id=device.id,
+        platform=str(device.platform),
+        app=app,
+        locale=device.locale,
+        time_zone=device.time_zone,
+        last_four=written[-LAST:],
+        registered_at=device.registered_at,
+    )
+
+
+def shown(address: Address) -> tuple[str | None, str]:
+    """The app, and what the last letters are of."""
+    match address:
+        case AppleToken(token=token, topic=topic):
+            return topic, token
+        case FirebaseToken(token=token):
+            return None, token
+        case FirebaseInstallation(fid=fid):
+            return None, fid
+        case WebSubscription(endpoint=endpoint):
+            parts = urlsplit(endpoint)
+            return f"{parts.scheme}://{parts.netloc}", endpoint
+        case _:
+            assert_never(address)

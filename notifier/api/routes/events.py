@@ -1,0 +1,269 @@
+"""`/v1/events`: where the tweet service leaves its events and asks what became of them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery
+
+from notifier.api.auth.guards import media_type, takes_plain
+from notifier.api.auth.scopes import Caller, Scope
+from notifier.api.container import Edge, Wired, written
+from notifier.api.problems import Problem, described, problem
+from notifier.api.schemas.openapi import EventsOperation
+from notifier.api.schemas.preview import PreviewsBody, previews
+from notifier.codec import read_events, speaks_of
+from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.domain.bursts.mention import Event
+from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
+from notifier.domain.upstream.validation import (
+    APPROVED_TYPE,
+    BLOCKED_TYPE,
+    CHANGED_TYPE,
+    DELETED_TYPE,
+    EDITED_TYPE,
+    ERASED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    PROTECTED_TYPE,
+    SEEN_TYPE,
+    UNBLOCKED_TYPE,
+    UNFOLLOWED_TYPE,
+)
+from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.flow.operations.event_status import AccountFate, BurstFate, Fate, TierFate, note_of
+
+PREFIX = "/v1/events/"
+
+LARGEST_BATCH_BODY = 4 * 1024 * 1024
+DELIVERS, PREVIEWS = "false", "true"
+"""Of the parameter `dry_run`."""
+MOST_PREVIEWED = 3
+"""Accounts: of 200 million followers each some ten seconds of a core."""
+NOT_KEPT = {"Cache-Control": "no-store"}
+
+LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
+"""Bytes, by content type."""
+NEEDED: Mapping[str, Scope] = {
+    EVENT_TYPE: Scope.EVENTS,
+    DELETED_TYPE: Scope.EVENTS,
+    EDITED_TYPE: Scope.EVENTS,
+    FOLLOWED_TYPE: Scope.FOLLOWS,
+    UNFOLLOWED_TYPE: Scope.FOLLOWS,
+    APPROVED_TYPE: Scope.FOLLOWS,
+    BLOCKED_TYPE: Scope.FOLLOWS,
+    UNBLOCKED_TYPE: Scope.FOLLOWS,
+    CHANGED_TYPE: Scope.ACCOUNTS,
+    PROTECTED_TYPE: Scope.ACCOUNTS,
+    ERASED_TYPE: Scope.ACCOUNTS,
+    SEEN_TYPE: Scope.ACTIVITY,
+}
+"""By the type of an event."""
+SCOPES = tuple(dict.fromkeys(NEEDED.values()))
+"""Of whoever may come at all."""
+
+Sent = Request[Caller, Any, State]
+
+
+class Accepted(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One event's answer; in a batch a refused one brings its problem."""
+
+    status: str
+    id: str | None = None
+    source: str | None = None
+    problem: Problem | None = None
+
+
+class AcceptedBatch(msgspec.Struct, kw_only=True):
+    results: list[Accepted]
+    """In the order of the events."""
+
+
+class SliceCount(msgspec.Struct, kw_only=True):
+    total: int
+    ended: int
+
+
+class TierBody(msgspec.Struct, kw_only=True):
+    state: str
+    slices: SliceCount
+    people: int
+    eta_seconds: float | None
+
+
+class BurstBody(msgspec.Struct, kw_only=True):
+    burst: str
+    opened_at: datetime
+    count: int
+    lane: str
+    tiers: dict[str, TierBody]
+    note: str | None
+    """Why it was not fanned out."""
+
+
+class AccountBody(msgspec.Struct, kw_only=True):
+    source: str
+    account: str
+    refusal: str | None
+    bursts: list[BurstBody]
+
+
+class FateBody(msgspec.Struct, kw_only=True):
+    id: str
+    status: str
+    accounts: list[AccountBody]
+
+
+@post(
+    "/",
+    status_code=202,
+    guards=[takes_plain],
+    operation_class=EventsOperation,
+    request_max_body_size=LARGEST_BATCH_BODY,
+    responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
+    | {200: ResponseSpec(PreviewsBody, description="What it would do, of a dry run.", generate_examples=False)},
+)
+async def accept(
+    request: Sent, edge: Wired, dry_run: FromQuery[str] = DELIVERS
+) -> Response[Accepted | AcceptedBatch | PreviewsBody]:
+    """Takes one event, or a batch. 202 means that it survives a crash of any process.
+
+    With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told.
+    """
+    kind = media_type(request)
+    if kind not in LIMITS:
+        raise WrongType(f"It takes {', '.join(LIMITS)}.")
+    body = await _body(request, LIMITS[kind])
+    await _require(edge, request.user, body, batch=kind == BATCH)
+    if (asked := _asked(request)) != [DELIVERS]:
+        return Response(await _previewed(edge, body, kind, asked), status_code=200, headers=NOT_KEPT)
+    if kind == BATCH:
+        receipts = await edge.in_thread(edge.gateway, body, batch=True)
+        _warm_up(edge, receipts)
+        return Response(_batch(receipts), headers=NOT_KEPT)
+    return Response(_one(await _taken(edge, body)), headers=NOT_KEPT)
+
+
+@get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
+async def fate(
+    id: FromPath[str], request: Sent, edge: Wired, source: FromQuery[str | None] = None
+) -> Response[FateBody]:
+    """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
+    request.user.require(Scope.EVENTS)
+    found = await edge.in_thread(edge.fates, source, written(request, PREFIX, id))
+    return Response(_fate(found), headers=NOT_KEPT)
+
+
+async def _taken(edge: Edge, body: bytes) -> Receipt:
+    receipt = await edge.gathering(body)
+    if receipt.retraction:
+        await edge.hiding(receipt.retraction)
+    _warm_up(edge, [receipt])
+    return receipt
+
+
+def _warm_up(edge: Edge, receipts: Sequence[Receipt]) -> None:
+    for receipt in receipts:
+        if receipt.seen is not None:
+            edge.warm_up.add(receipt.seen)
+
+
+def _asked(request: Sent) -> list[str]:
+    """Each `dry_run` that is said: the framework's is the last, which somebody on the way may have added."""
+    return [str(word) for word in request.query_params.getall("dry_run", [DELIVERS])]
+
+
+async def _require(edge: Edge, caller: Caller, body: bytes, *, batch: bool) -> None:
+    """Raises Forbidden, before anything of it is taken, also of a batch with one such event; what can't be read is
+    refused later, by its own name."""
+    if caller.scopes.issuperset(SCOPES):
+        return
+    # One event is read in microseconds; a thread is for the thousand of a batch.
+    found = await edge.in_thread(speaks_of, body, batch=True) if batch else speaks_of(body, batch=False)
+    for kind in found:
+        caller.require(NEEDED[kind])
+
+
+async def _previewed(edge: Edge, body: bytes, kind: str, asked: Sequence[str]) -> PreviewsBody:
+    """Whoever asks for a dry run, in whatever words, wants nobody to be told."""
+    if asked != [PREVIEWS]:
+        raise Refused("dry_run is true or false.")
+    if kind == BATCH:
+        raise NotSupported("There is a dry run of one event, and none of a batch.")
+    [event] = read_events(body, edge.clock.now(), batch=False)
+    if isinstance(event, NotifierError):
+        raise event
+    if not isinstance(event, Event):
+        raise NotSupported("There is a dry run of mentions alone.")
+    if len(event.mentioned) > MOST_PREVIEWED:
+        raise NotSupported(f"There is a dry run of {MOST_PREVIEWED} accounts at most.")
+    return previews(await edge.in_thread(edge.preview, event))
+
+
+async def _body(request: Sent, most: int) -> bytes:
+    """Raises TooLarge as soon as it is certain, and before the rest is read."""
+    if (request.content_length or 0) > most:
+        raise TooLarge(f"{most} bytes are the most.")
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most:
+            raise TooLarge(f"{most} bytes are the most.")
+    return bytes(found)
+
+
+def _one(receipt: Receipt) -> Accepted:
+    if receipt.error is not None:
+        raise receipt.error
+    return _accepted(receipt)
+
+
+def _batch(receipts: Sequence[Receipt]) -> AcceptedBatch:
+    """The refusal of the first when not one was taken: then the whole batch may be sent again."""
+    if not receipts:
+        raise BadEvent("The batch has no events.")
+    if receipts[0].error and all(receipt.answer is Answer.REFUSED for receipt in receipts):
+        raise receipts[0].error
+    return AcceptedBatch(results=[_accepted(receipt) for receipt in receipts])
+
+
+def _accepted(receipt: Receipt) -> Accepted:
+    return Accepted(
+        status=receipt.answer,
+        id=receipt.event.id if receipt.event else None,
+        source=receipt.event.source if receipt.event else None,
+        problem=problem(receipt.error) if receipt.error else None,
+    )
+
+
+def _fate(fate: Fate) -> FateBody:
+    return FateBody(id=fate.id, status=fate.status, accounts=[_account(one) for one in fate.accounts])
+
+
+def _account(fate: AccountFate) -> AccountBody:
+    bursts = [_burst(one) for one in fate.bursts]
+    return AccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
+
+
+def _burst(fate: BurstFate) -> BurstBody:
+    return BurstBody(
+        burst=str(fate.burst.key),
+        opened_at=fate.burst.opened_at,
+        count=fate.burst.count,
+        lane=fate.burst.lane,
+        tiers={str(one.tier): _tier(one) for one in fate.tiers},
+        note=note_of(fate.burst),
+    )
+
+
+def _tier(fate: TierFate) -> TierBody:
+    return TierBody(
+        state=fate.state,
+        slices=SliceCount(total=fate.slices, ended=fate.ended),
+        people=fate.people,
+        eta_seconds=fate.eta_seconds,
+    )

@@ -1,0 +1,114 @@
+"""The short way to an inbox that is cached: in front of the framework, which takes a third of a page's time.
+
+It answers what is asked most: the first page and the unread count, of a user with a good token. Whatever is different
+in any way (another query, a refusal, an error) goes on to the routes, which answer everything.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
+
+from notifier.api.auth.guards import PREPAID
+from notifier.api.auth.identity import Identity
+from notifier.api.container import Edge
+from notifier.api.response_headers import NO_PAGE, limit_headers
+from notifier.api.routes.inbox import FAILED, PAGE_HEADERS, UNREAD_HEADERS, matches
+from notifier.api.schemas.rendering import RenderedPage, badge_json
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import UserId
+from notifier.domain.token_bucket import Allowance
+
+PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
+LIMIT = 20
+
+Header = tuple[bytes, bytes]
+Answer = tuple[int, list[Header], bytes]
+"""Status, headers and body."""
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[Header]:
+    return [(name.lower().encode(), value.encode()) for name, value in headers]
+
+
+_JSON = (b"content-type", b"application/json")
+_PAGE = [*_encoded(PAGE_HEADERS.items()), *_encoded(NO_PAGE.items())]
+_UNREAD = [*_encoded(UNREAD_HEADERS.items()), *_encoded(NO_PAGE.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class FastInbox:
+    routes: ASGIApp
+    edge: Edge
+    identity: Identity
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._answered(scope, send):
+            return
+        await self.routes(scope, receive, send)
+
+    async def _answered(self, scope: HTTPScope, send: Send) -> bool:
+        authorization = if_none_match = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                if authorization is not None:  # the routes choose one
+                    return False
+                authorization = value.decode("latin-1")
+            elif name == b"if-none-match":
+                if_none_match = value.decode("latin-1")
+        if authorization is None:
+            return False
+        try:
+            holder = await self.identity.person(authorization, self.edge.clock.now())
+            limit = self.edge.metering.reads
+            left = None
+            if limit is not None:
+                granted, left = self.edge.metering.take(limit, holder.user)
+                scope[PREPAID] = granted, left  # type: ignore[literal-required] # our own key
+                if not granted:
+                    return False
+            if scope["path"] == PAGE:
+                answer = await self._page(holder.user, if_none_match, left)
+            else:
+                answer = await self._unread(holder.user, left)
+        except StoreUnavailable as error:  # the routes say it in full, and do not wait for the store once more
+            scope[FAILED] = error  # type: ignore[literal-required] # our own key
+            return False
+        except Exception:  # the routes meet it again, and say it in full
+            return False
+        await _send(send, *answer)
+        return True
+
+    async def _page(self, user: UserId, if_none_match: str | None, left: Allowance | None) -> Answer:
+        with self.edge.timing():
+            opening = await self.edge.inbox.open(user, limit=LIMIT)
+        rendered = self.edge.renderer.first_page(user, opening)
+        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(left))]
+        if rendered.next is not None:
+            headers.append((b"link", _link(rendered)))
+        if if_none_match is not None and matches(if_none_match, rendered.tag):
+            return 304, headers, b""
+        return 200, headers, rendered.body
+
+    async def _unread(self, user: UserId, left: Allowance | None) -> Answer:
+        badge = await self.edge.inbox.badge(user)
+        return 200, [*_UNREAD, *_encoded(limit_headers(left))], badge_json(badge)
+
+
+def _is_plain(scope: HTTPScope) -> bool:
+    return scope["method"] == "GET" and scope["path"] in (PAGE, UNREAD) and not scope["query_string"]
+
+
+def _link(rendered: RenderedPage) -> bytes:
+    assert rendered.next is not None
+    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), LIMIT)
+
+
+async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:
+    if status != 304:
+        headers += [_JSON, (b"content-length", b"%d" % len(body))]
+    start: HTTPResponseStartEvent = {"type": "http.response.start", "status": status, "headers": headers}
+    await send(start)
+    end: HTTPResponseBodyEvent = {"type": "http.response.body", "body": body, "more_body": False}
+    await send(end)

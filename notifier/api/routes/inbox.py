@@ -1,0 +1,139 @@
+"""`/v1/inbox`: a person's tab, badge and marks."""
+
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from litestar import Response, get, put
+from litestar.params import JSONBody, QueryParameter
+
+from notifier.api.auth.guards import takes_json
+from notifier.api.container import Call, Wired
+from notifier.api.problems import described
+from notifier.api.schemas.items import ItemBody
+from notifier.domain.errors import BadMark
+from notifier.domain.users.marks import Mark
+from notifier.flow.inbox.page import Badge
+
+POLL_EVERY = timedelta(seconds=30)
+PAGE_HEADERS = {
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization",
+    "X-Poll-Interval": str(int(POLL_EVERY.total_seconds())),
+}
+UNREAD_HEADERS = {"Cache-Control": "private, no-store", "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
+LARGEST_BODY = 64 * 1024
+MOST_MARKED = 100
+"""A page's worth."""
+
+FAILED = "notifier.failed"
+"""In the scope of a request: how the store failed before it came to the routes."""
+
+Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
+Limit = Annotated[int, QueryParameter(ge=1, le=100)]
+
+
+class BadgeBody(msgspec.Struct, kw_only=True):
+    count: int
+    more: bool
+
+
+class InboxBody(msgspec.Struct, kw_only=True):
+    items: list[ItemBody]
+    next: str | None
+    seen: str | None
+    live: str | None
+    """Of the first page, where it is whole: the `Last-Event-ID` of a stream that goes on from it."""
+    badge: BadgeBody | None
+    partial: bool
+    """The store didn't answer in time: some items may be missing."""
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    token: str
+
+
+class Marking(msgspec.Struct, kw_only=True):
+    bursts: list[str]
+    mark: str
+
+
+@get("/", responses=described(400, 401, 403, 404, 429, 503))
+async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = 20) -> Response[InboxBody | None]:
+    """A page, newest first, and the badge of the same moment."""
+    _raise_failure(request)
+    user = request.user
+    after = edge.opaque.place(user, cursor) if cursor is not None else None
+    with edge.timing():
+        opening = await edge.inbox.open(user, after=after, limit=limit)
+    if after is None:
+        rendered = edge.renderer.first_page(user, opening)
+    else:
+        rendered = edge.renderer.page(user, opening.page, opening.badge, first=False)
+    headers = page_headers(rendered.tag)
+    if rendered.next is not None:
+        query = urlencode({"cursor": rendered.next.strip(b'"').decode(), "limit": limit})
+        headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
+    if matches(request.headers.get("if-none-match", ""), rendered.tag):
+        return Response(None, status_code=304, headers=headers)
+    return Response(rendered.body, headers=headers, media_type="application/json")  # type: ignore[arg-type] # encoded already
+
+
+@get("/unread", responses=described(401, 403, 404, 429, 503))
+async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
+    """How many items are unread; `more` beyond what is counted."""
+    _raise_failure(request)
+    badge = await edge.inbox.badge(request.user)
+    return Response(badge_body(badge), headers=UNREAD_HEADERS)
+
+
+@put(
+    "/seen",
+    status_code=204,
+    guards=[takes_json],
+    request_max_body_size=LARGEST_BODY,
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+)
+async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
+    """Marks as seen what the page showed that the token came with."""
+    await edge.inbox.see(request.user, edge.opaque.seen(request.user, data.token))
+    edge.hub.changed(request.user)
+
+
+@put(
+    "/marks",
+    status_code=204,
+    guards=[takes_json],
+    request_max_body_size=LARGEST_BODY,
+    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+)
+async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
+    """Marks items as read, unread or hidden, or takes that back."""
+    if data.mark not in set(Mark):
+        raise BadMark(f"This one is {data.mark!r}."[:80])
+    if not 0 < len(data.bursts) <= MOST_MARKED:
+        raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
+    bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
+    await edge.inbox.mark(request.user, bursts, Mark(data.mark))
+    edge.hub.changed(request.user, bursts)
+
+
+def _raise_failure(request: Call) -> None:
+    # Popped: an error that its own request keeps would be freed by the collector alone.
+    if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
+        raise error
+
+
+def badge_body(badge: Badge) -> BadgeBody:
+    return BadgeBody(count=badge.count, more=badge.more)
+
+
+def page_headers(tag: str) -> dict[str, str]:
+    """Return the headers of one viewer's page; the tag identifies what it shows."""
+    return {"ETag": tag, **PAGE_HEADERS}
+
+
+def matches(if_none_match: str, tag: str) -> bool:
+    wanted = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    return "*" in wanted or tag.removeprefix("W/") in wanted

@@ -1,0 +1,87 @@
+"""`/v1/subjects`: the bursts of one subject that a client missed."""
+
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import quote, unquote, urlencode
+
+import msgspec
+from litestar import Response, get
+from litestar.enums import ScopeType
+from litestar.params import FromPath, QueryParameter
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from notifier.api.container import Call, Wired
+from notifier.api.problems import described
+from notifier.api.routes.inbox import Cursor, Limit, matches, page_headers
+from notifier.api.schemas.items import ItemBody, item_body
+from notifier.api.schemas.rendering import tag_of
+from notifier.domain.errors import Refused
+from notifier.domain.ids import Subject
+from notifier.flow.inbox.gap_fetch import LARGEST_SEQ, SeqRange
+
+PREFIX = "/v1/subjects/"
+
+First = Annotated[int, QueryParameter(name="from", ge=0, le=LARGEST_SEQ)]
+Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=LARGEST_SEQ)]
+
+
+class BurstsBody(msgspec.Struct, kw_only=True):
+    items: list[ItemBody]
+    next: str | None
+    partial: bool
+    """The store was too slow: items may be missing."""
+
+
+@get("/{subject:str}/bursts", responses=described(400, 401, 403, 404, 429, 503))
+async def bursts(
+    *,
+    subject: FromPath[str],
+    request: Call,
+    edge: Wired,
+    first: First,
+    last: Last = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response[BurstsBody | None]:
+    """The subject's items from one `seq` to another, both included, newest first.
+
+    The list is empty for a subject that does not exist and for one that has nothing for this user.
+    """
+    user, wanted = request.user, Subject.parse(unquote(subject))
+    if last is not None and first > last:
+        raise Refused("from: Expected a value that is not greater than `to`.")
+    after = edge.opaque.gap_place(user, wanted, cursor) if cursor is not None else None
+    page = await edge.gaps.fetch(user, wanted, SeqRange(first=first, last=last), after=after, limit=limit)
+    body = BurstsBody(
+        items=[item_body(item, edge.opaque.id(user, item.entry.key), page.look.now) for item in page.items],
+        next=edge.opaque.gap_cursor(user, page.next) if page.next else None,
+        partial=page.partial,
+    )
+    # The cursor is left out: it moves with bursts that the viewer may not see.
+    headers = page_headers(tag_of(msgspec.json.encode((user, body.items, body.partial, body.next is None))))
+    if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+        return Response(None, status_code=304, headers=headers)
+    if body.next:
+        headers["Link"] = f'<{_address(wanted, first, last, limit, body.next)}>; rel="next"'
+    return Response(body, headers=headers)
+
+
+def _address(subject: Subject, first: int, last: int | None, limit: int, cursor: str) -> str:
+    query = {"from": first, "to": last, "limit": limit, "cursor": cursor}
+    parameters = urlencode({name: value for name, value in query.items() if value is not None})
+    return f"{PREFIX}{quote(str(subject), safe='')}/bursts?{parameters}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSubjects:
+    """Routes `/v1/subjects/…` by the path as it was sent.
+
+    User ids may contain slashes. In the decoded path, `mention%3Aa%2Fb` would be two segments.
+    """
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP and scope["path"].startswith(PREFIX):
+            scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+        await self.app(scope, receive, send)

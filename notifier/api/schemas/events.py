@@ -1,0 +1,134 @@
+"""The events' schemas: made of the structs that read them, with the limits that the gateway holds them to."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from notifier.codec.written import Written
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.upstream.validation import (
+    APPROVED_TYPE,
+    BLOCKED_TYPE,
+    CHANGED_TYPE,
+    DELETED_TYPE,
+    EDITED_TYPE,
+    ERASED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    HIGHEST_SEQUENCE,
+    LONGEST_ID,
+    MOST_MENTIONED,
+    PROTECTED_TYPE,
+    SEEN_TYPE,
+    UNBLOCKED_TYPE,
+    UNFOLLOWED_TYPE,
+)
+
+# One event of every type, as services write them: the description of the API shows them, and so does docs/http.md.
+
+TWEETS, GRAPH, ACCOUNTS, LOGINS = "//tweets.example", "//graph.example", "//accounts.example", "//logins.example"
+
+
+def _event(type: str, source: str, id: str, data: Mapping[str, Any], time: str = "12:00:00") -> Mapping[str, Any]:
+    return {
+        "specversion": "1.0",
+        "type": type,
+        "source": source,
+        "id": id,
+        "time": f"2026-01-05T{time}Z",
+        "data": data,
+    }
+
+
+_TWEET = {"tweet": "t1843", "author": "ada"}
+_EDIT = {**_TWEET, "mentions": ["nova"], "text": "@nova hello again", "sequence": 1}
+_FOLLOW = {"follower": "ada", "followed": "nova", "sequence": 3}
+_BLOCK = {"blocker": "ada", "blocked": "eve", "sequence": 3}
+_ADA = {"user": "ada"}
+
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    example["type"]: example
+    for example in (
+        _event(EVENT_TYPE, TWEETS, "1843", {**_TWEET, "mentions": ["nova"], "text": "@nova hello", "protected": False}),
+        _event(DELETED_TYPE, TWEETS, "1902", _TWEET, "12:05:00"),
+        _event(EDITED_TYPE, TWEETS, "1901", _EDIT, "12:04:00"),
+        _event(FOLLOWED_TYPE, GRAPH, "77120", _FOLLOW),
+        _event(APPROVED_TYPE, GRAPH, "77122", _FOLLOW),
+        _event(UNFOLLOWED_TYPE, GRAPH, "77123", {**_FOLLOW, "sequence": 4}),
+        _event(BLOCKED_TYPE, GRAPH, "77121", _BLOCK),
+        _event(UNBLOCKED_TYPE, GRAPH, "77124", {**_BLOCK, "sequence": 4}),
+        _event(
+            CHANGED_TYPE, ACCOUNTS, "5120", {**_ADA, "sequence": 4, "verified": True, "vip": True, "deleted": False}
+        ),
+        _event(PROTECTED_TYPE, ACCOUNTS, "5121", _ADA),
+        _event(ERASED_TYPE, ACCOUNTS, "5122", _ADA),
+        _event(SEEN_TYPE, LOGINS, "90412", _ADA),
+    )
+}
+"""By type."""
+
+
+Json = dict[str, Any]
+
+PLACE = "#/components/schemas/"
+EVENT = "Event"
+"""The name of what any of them is."""
+
+_NAME = {"minLength": 1, "maxLength": LONGEST_ID}
+_LIMITS: Mapping[str, Mapping[str, object]] = {
+    **dict.fromkeys(("id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"), _NAME),
+    "time": {"format": "date-time"},
+    "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
+    "mentions": {"items": {"type": "string", **_NAME}, "maxItems": MOST_MENTIONED},
+}
+"""By the name of a member, in whichever event it is."""
+
+
+def event_schemas() -> Mapping[str, Json]:
+    """By name: one of each type, and the one that is any of them, told apart by its `type`."""
+    _, found = msgspec.json.schema_components(get_args(Written), ref_template="{name}")
+    kinds = {tag: found[name] for tag, name in _names().items()}
+    named = {_name(name): _schema(tag, kinds[tag], found) for tag, name in _names().items()}
+    mapping = {tag: PLACE + _name(name) for tag, name in _names().items()}
+    return named | {EVENT: _any_of(mapping)}
+
+
+def _names() -> Mapping[str, str]:
+    """Of the structs, by the type of the event."""
+    return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(Written)}
+
+
+def _name(struct: str) -> str:
+    return f"{struct.removeprefix('_')}{EVENT}"
+
+
+def _any_of(mapping: Mapping[str, str]) -> Json:
+    return {
+        "description": "A CloudEvent 1.0, by its type; other members are ignored.",
+        "oneOf": [{"$ref": place} for place in mapping.values()],
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    }
+
+
+def _schema(tag: str, event: Json, found: Mapping[str, Json]) -> Json:
+    members = {**event["properties"], "type": {"const": tag}, "specversion": {"const": "1.0"}}
+    data = _limited(found[members.pop("data")["$ref"]])
+    if tag == EVENT_TYPE:
+        data["properties"]["mentions"]["minItems"] = 1
+    if tag == CHANGED_TYPE:
+        data["anyOf"] = [_said(str(flag)) for flag in Flag]
+    described: Json = _limited(event | {"properties": members})
+    described["properties"]["data"] = data
+    return described | {"examples": [EXAMPLES[tag]]}
+
+
+def _limited(struct: Json) -> Json:
+    """Titles are names of ours that say nothing to others."""
+    members = {name: {**schema, **_LIMITS.get(name, {})} for name, schema in struct["properties"].items()}
+    return {"type": "object", "required": struct["required"], "properties": members}
+
+
+def _said(flag: str) -> Json:
+    """One of them has to be."""
+    return {"required": [flag], "properties": {flag: {"type": "boolean"}}}

@@ -1,0 +1,201 @@
+"""Inbox pages as JSON: what all viewers of a burst have in common is encoded once, and a page once while it holds."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import blake2b
+
+import msgspec
+
+from notifier.api.opaque_ids import Opaque
+from notifier.api.schemas.items import CommonBody, common_body, item_body
+from notifier.codec import pack, unpack
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.errors import Poison
+from notifier.domain.ids import BurstKey, UserId
+from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.flow.inbox.gap_fetch import seq_of
+from notifier.flow.inbox.page import Badge, Item, Page, Shown
+from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.live.stream import Told
+from notifier.telemetry import Hits
+
+MOST_BURSTS = 10_000
+"""About 6 MB."""
+
+NULL, TRUE, FALSE = b"null", b"true", b"false"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RenderedPage:
+    page: Page
+    """What it was made of."""
+    badge: Badge | None
+    tag: str
+    items: bytes
+    ids: Mapping[BurstKey, str]
+    """Of the items, as this viewer knows them."""
+    next: bytes | None
+    """The cursor, as JSON."""
+    told: Told
+    live: bool
+    """A stream can go on from it."""
+    opaque: Opaque
+    _body: bytes | None = None
+
+    @property
+    def body(self) -> bytes:
+        """Made when it is asked for first: an answer of 304 needs none."""
+        if self._body is None:
+            user, page = self.page.look.viewer.user, self.page
+            seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
+            live = _text(self.opaque.moment(user, self.told)) if self.live else NULL
+            partial = TRUE if page.partial else FALSE
+            rows = (b'{"items":[', self.items, b'],"next":', self.next or NULL)
+            tokens = (b',"seen":', seen, b',"live":', live)
+            self._body = b"".join((*rows, *tokens, b',"badge":', badge_json(self.badge), b',"partial":', partial, b"}"))
+        return self._body
+
+    def shows(self, page: Page, badge: Badge | None) -> bool:
+        """Whether the page shows the same, and differs in its tokens at most."""
+        mine = self.page
+        same = mine.items is page.items and mine.partial == page.partial and mine.next == page.next
+        return same and self.badge == badge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remembered:
+    """A rendered page without what belongs to one moment."""
+
+    tag: str
+    items: bytes
+    next: bytes | None
+    sight: bytes
+    marks: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class Renderer:
+    """For one event loop."""
+
+    opaque: Opaque
+    hits: Hits
+    encoded: int = 0
+    """Items that were not there from before."""
+    _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
+    """The common part of each, without its braces."""
+
+    def first_page(self, user: UserId, opening: Opening) -> RenderedPage:
+        """The page as JSON, kept with the opening; whatever did not change is taken over from what was made before."""
+        if isinstance(opening.rendered, bytes):
+            opening.rendered = self._remembered(opening, opening.rendered)
+        before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
+        if before is not None and before.page is opening.page:
+            return before
+        opening.rendered = found = self.page(user, opening.page, opening.badge, before, first=True)
+        return found
+
+    def remembered(self, opening: Opening) -> bytes:
+        """What another process needs to send the same page."""
+        made = self.first_page(opening.page.look.viewer.user, opening)
+        told = made.told
+        return pack(_Remembered(tag=made.tag, items=made.items, next=made.next, sight=told.sight, marks=told.marks))
+
+    def _remembered(self, opening: Opening, packed: bytes) -> RenderedPage | None:
+        try:
+            made, page = unpack(_Remembered, packed), opening.page
+        except Poison:  # by another version of the software
+            return None
+        return RenderedPage(
+            page=page,
+            badge=opening.badge,
+            tag=made.tag,
+            items=made.items,
+            ids={},
+            next=made.next,
+            told=Told(as_of=page.look.now - SETTLED_AFTER, sight=made.sight, marks=made.marks),
+            live=True,
+            opaque=self.opaque,
+        )
+
+    def page(
+        self, user: UserId, page: Page, badge: Badge | None, before: RenderedPage | None = None, *, first: bool
+    ) -> RenderedPage:
+        """`first` is the page without a cursor: alone it can tell a stream where to go on."""
+        if before is not None and before.page.items is page.items:
+            ids, items, cursor = before.ids, before.items, before.next
+        else:
+            ids = self._ids(user, page.items, before.ids if before else {})
+            before_these = self.encoded
+            items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
+            self.hits.missed.inc(self.encoded - before_these)
+            self.hits.hit.inc(len(page.items) - self.encoded + before_these)
+            cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
+        return RenderedPage(
+            page=page,
+            badge=badge,
+            tag=before.tag if before is not None and before.shows(page, badge) else _tag(user, page, badge, items),
+            items=items,
+            ids=ids,
+            next=cursor,
+            told=_told(page, before),
+            live=first and not page.partial,
+            opaque=self.opaque,
+        )
+
+    def _ids(self, user: UserId, items: Sequence[Shown], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
+        keys = [item.entry.key for item in items]
+        return {key: known.get(key) or self.opaque.id(user, key) for key in keys}
+
+    def _item(self, item: Shown, id: str, now: datetime) -> bytes:
+        common = self._common(item, now) if isinstance(item, Item) else None
+        if common is None:
+            self.encoded += 1
+            return msgspec.json.encode(item_body(item, id, now))
+        unread = TRUE if item.unread else FALSE
+        return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
+
+    def _common(self, item: Item, now: datetime) -> bytes | None:
+        """None where the item is not as everybody has it: a block hides names, or it is ahead of this clock."""
+        burst = item.burst
+        if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_in > now:
+            return None
+        known = self._bursts.get(burst.key)
+        if known is not None and known[0] is burst:
+            return known[1]
+        self.encoded += 1
+        encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
+        self._bursts[burst.key] = burst, encoded
+        if len(self._bursts) > MOST_BURSTS:
+            self._bursts.popitem(last=False)
+        return encoded
+
+
+def _told(page: Page, before: RenderedPage | None) -> Told:
+    """What a stream that goes on from the page need not tell; who sees what is worked out once for the same facts."""
+    if before is None or before.page.look.viewer is not page.look.viewer:
+        return Told.by(page.look)
+    return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
+
+
+def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
+    """It leaves the tokens out: they differ at every moment, and older ones are as good for the same items."""
+    partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
+    return tag_of(b"\n".join((user.encode(), items, badge_json(badge), partial, more)))
+
+
+def tag_of(shown: bytes) -> str:
+    """The ETag of what a page shows; weak, as the tokens beside it may differ."""
+    return f'W/"{blake2b(shown, digest_size=12).hexdigest()}"'
+
+
+def badge_json(badge: Badge | None) -> bytes:
+    if badge is None:
+        return NULL
+    return b'{"count":%d,"more":%s}' % (badge.count, TRUE if badge.more else FALSE)
+
+
+def _text(text: str) -> bytes:
+    """Opaque text has no character that JSON escapes."""
+    return b'"%s"' % text.encode()

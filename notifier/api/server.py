@@ -1,0 +1,48 @@
+"""The role `api`: one process that serves the application on the ports of its profile."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import NoReturn
+
+from notifier.api.app import create
+from notifier.api.auth.dev_mode import LETS_IN
+from notifier.api.auth.secrets import keys_of
+from notifier.api.background.garbage_collection import keep_pauses_short
+from notifier.api.listening_sockets import leave, listen
+from notifier.config import Settings
+from notifier.profiles import choose
+from notifier.system import System
+from notifier.telemetry import Metrics
+
+LOGGER = logging.getLogger("notifier.api")
+
+
+def serve(
+    settings: Settings,
+    on_ready: Callable[[int], None],
+    beat: Callable[[], None] = lambda: None,
+    *,
+    port_is_reserved: bool = False,
+) -> NoReturn:
+    """Until SIGTERM or SIGINT, with which the process ends; `on_ready` gets the port once requests are answered.
+
+    With `port_is_reserved` the process that started this one has reserved the port for several API processes.
+    For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
+    """
+    keys = keys_of(settings)
+    if settings.insecure_dev:
+        LOGGER.warning(LETS_IN)
+    profile = choose(settings)
+    try:
+        profile.warm()
+        metrics = Metrics()
+        ports = profile.ports(metrics)
+        owner = f"api-{os.getpid()}-{ports.nonces.new()}"
+        system = System(ports=ports, settings=settings, metrics=metrics, owner=owner)
+        app = create(system, profile.reads(metrics), keys, empty=profile.empty)
+        keep_pauses_short()
+        listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
+    finally:
+        profile.close()
+    leave()
