@@ -30,7 +30,7 @@ from notifier.api.routes import system as overview
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
 from notifier.config.version import installed_version
-from notifier.system import Reads, System
+from notifier.wiring.system import Reads, System
 
 
 def create(

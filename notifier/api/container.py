@@ -50,11 +50,11 @@ from notifier.flow.intake.gateway import Gateway, Receipt
 from notifier.flow.live.hub import Hub
 from notifier.flow.operations.event_status import Fates
 from notifier.flow.operations.preview import Preview
+from notifier.metrics import Hits
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import Record
-from notifier.system import Reads, System
-from notifier.telemetry import Hits
+from notifier.wiring.system import Reads, System
 
 RECENT_AT_ONCE = 500
 """Bursts in one read of the store: some milliseconds."""

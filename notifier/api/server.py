@@ -11,9 +11,9 @@ from notifier.api.auth.secrets import keys_of
 from notifier.api.background.garbage_collection import keep_pauses_short
 from notifier.api.listening_sockets import leave, listen
 from notifier.config import Settings
+from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.system import System
-from notifier.telemetry import Metrics
+from notifier.wiring.system import System
 
 LOGGER = logging.getLogger("notifier.api")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from notifier.cli.screen import console, watched
+from notifier.cli.output import console, watched
 
 
 class Advance(Protocol):

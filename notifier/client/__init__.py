@@ -1,10 +1,10 @@
 """What the tweet service imports to say who was mentioned; it needs nothing but Python."""
 
-from notifier.client.aside import Aside
 from notifier.client.client import Client
 from notifier.client.errors import BadSetting, ClientError, Denied, NotTheService, Unanswered
 from notifier.client.event import Event
 from notifier.client.outbox import Outbox
+from notifier.client.quarantine import Aside
 from notifier.client.receipt import Receipt, Refusal, Status
 
 __all__ = [

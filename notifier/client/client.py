@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from notifier.client.batches import TOO_LARGE, Batch, batches
+from notifier.client.batching import TOO_LARGE, Batch, batches
 from notifier.client.errors import ClientError, Denied, NotTheService
 from notifier.client.event import Event
-from notifier.client.patience import Patience, asked_for
+from notifier.client.http import NoAnswer, Reply, Wire
 from notifier.client.receipt import Receipt, Refusal, Status, refusal_of, refused
-from notifier.client.wire import NoAnswer, Reply, Wire
+from notifier.client.retry import Patience, asked_for
 
 PATH = "/v1/events"
 

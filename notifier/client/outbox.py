@@ -10,11 +10,11 @@ from threading import Condition, Thread
 from types import TracebackType
 from typing import Self
 
-from notifier.client.aside import Aside
-from notifier.client.batches import MOST_EVENTS
+from notifier.client.batching import MOST_EVENTS
 from notifier.client.client import Client
 from notifier.client.errors import ClientError, Unanswered
 from notifier.client.event import Event
+from notifier.client.quarantine import Aside
 from notifier.client.receipt import Receipt, Refusal, Status
 
 LOGGER = logging.getLogger("notifier.client")

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from notifier.codec.moments import from_ms, to_ms
-from notifier.codec.stored import pack, unpack
-from notifier.domain.ids import Member
+from notifier.codec.storage import pack, unpack
+from notifier.codec.timestamps import from_ms, to_ms
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     Address,
     AppleToken,
@@ -16,7 +16,6 @@ from notifier.domain.push.device import (
     FirebaseInstallation,
     FirebaseToken,
     Gone,
-    Platform,
     WebSubscription,
 )
 

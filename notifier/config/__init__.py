@@ -1,6 +1,7 @@
 """The settings: every one with its default and its reason; the only reader of the environment."""
 
-from notifier.config.engines import Brokers, Cassandra, Kafka
+from notifier.config.auth import Issuer
+from notifier.config.cluster import Brokers, Cassandra, Kafka
 from notifier.config.environment import (
     environment_with,
     environment_without_settings,
@@ -8,12 +9,11 @@ from notifier.config.environment import (
     replace_environment,
     set_in_environment,
 )
+from notifier.config.field import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
 from notifier.config.inbox import InboxLimits
-from notifier.config.issuer import Issuer
-from notifier.config.limits import Limits
+from notifier.config.loader import OF_PUSH, RUNNING
 from notifier.config.push import Push
-from notifier.config.reading import OF_PUSH, RUNNING
-from notifier.config.rule import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
+from notifier.config.rate_limits import Limits
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,

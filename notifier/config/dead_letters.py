@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from notifier.config.rule import setting
+from notifier.config.field import setting
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 
 MOST_DEATHS = 1_000

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from notifier.config.rule import PREFIX
+from notifier.config.field import PREFIX
 
 
 def environment_with(more: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from notifier.config.rule import setting
+from notifier.config.field import setting
 
 MEGABYTE = 1_000_000
 LEAST_CACHE, MOST_CACHE = 1, 100_000

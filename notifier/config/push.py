@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from notifier.config.issuer import is_loopback
-from notifier.config.rule import Named, named, setting, variable
+from notifier.config.auth import is_loopback
+from notifier.config.field import Named, named, setting, variable
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.device_address import KNOWN, PushServices
 from notifier.domain.push.frequency_cap import Caps
 from notifier.domain.push.rate_limit import TERMS, Terms

@@ -7,15 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from notifier.config.auth import Issuer, is_loopback
+from notifier.config.cluster import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
 from notifier.config.dead_letters import DeadLetterSettings
-from notifier.config.engines import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
+from notifier.config.field import Hides, setting, variable
 from notifier.config.inbox import InboxLimits
-from notifier.config.issuer import Issuer, is_loopback
-from notifier.config.limits import Limits
+from notifier.config.loader import read
+from notifier.config.moderation import Reach
 from notifier.config.push import Push
-from notifier.config.reach import Reach
-from notifier.config.reading import read
-from notifier.config.rule import Hides, setting, variable
+from notifier.config.rate_limits import Limits
 from notifier.domain.audience.activity import REACHES
 from notifier.domain.errors import BadSetting
 

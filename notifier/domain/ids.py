@@ -8,6 +8,15 @@ from typing import NewType, Self
 
 from notifier.domain.errors import BadSubject
 
+
+class Platform(StrEnum):
+    """Whose servers know the device; each has a pool of its own."""
+
+    APNS = "apns"
+    FCM = "fcm"
+    WEB = "web"
+
+
 UserId = NewType("UserId", str)
 """A person's outside id, as the rest of the platform knows it."""
 

@@ -2,6 +2,13 @@
 
 from datetime import datetime, timedelta
 
+STALE = timedelta(minutes=15)
+"""After its opening; what rings later is no news."""
+
+
+REACH = timedelta(hours=24)
+"""A night, or a day without a provider: what opened before that rings no more, for any of the phones' pools."""
+
 
 def due(before: datetime | None, every: timedelta, now: datetime) -> bool:
     """A clock that was set back makes everything due: nothing stands still until it has caught up."""

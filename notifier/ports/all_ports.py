@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.ports.archive import Archive
 from notifier.ports.audience import ActiveHours, Follows, MemberSets, Stays
 from notifier.ports.bursts import Bursts, Heads, RecentBursts

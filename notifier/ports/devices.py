@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Device, DeviceId, DeviceWord, Holding, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Device, DeviceId, DeviceWord, Holding
 
 
 class Devices(Protocol):

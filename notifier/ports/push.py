@@ -7,10 +7,10 @@ from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits, nobody
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.device import Device
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.receipt import Receipt
 from notifier.domain.push.send_log import Sending, Window

@@ -78,16 +78,15 @@ from notifier.config.urls import split
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.profiles import judging
-from notifier.profiles.addresses import of_cassandra, of_kafka, of_redis
-from notifier.profiles.brokers import brokers
-from notifier.profiles.folder import ANSWERS_WITHIN, locked, require_redis, writable
-from notifier.profiles.inspection import Inspection
-from notifier.profiles.looking import Look, inspected
-from notifier.profiles.providers import providers, served
-from notifier.system import Reads
-from notifier.telemetry import Metrics
+from notifier.profiles import health_rules as judging
+from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.cluster_access import of_cassandra, of_kafka, of_redis
+from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, require_redis, writable
+from notifier.profiles.health import Inspection, Look, inspected
+from notifier.profiles.push_providers import providers, served
+from notifier.wiring.system import Reads
 
 
 class Clustered:

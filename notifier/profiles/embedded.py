@@ -70,14 +70,14 @@ from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.profiles.brokers import brokers
-from notifier.profiles.folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
-from notifier.profiles.inspection import Inspection
-from notifier.profiles.providers import providers, served
-from notifier.profiles.rediss import checked
-from notifier.system import Reads
-from notifier.telemetry import Metrics
+from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
+from notifier.profiles.health import Inspection
+from notifier.profiles.push_providers import providers, served
+from notifier.profiles.redis_tls import checked
+from notifier.wiring.system import Reads
 
 NOWHERE = "redis://127.0.0.1:1"
 """While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from notifier.domain.delivery.slice import Pool
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.profiles.inspection import Inspection
-from notifier.system import Reads
-from notifier.telemetry import Metrics
+from notifier.profiles.health import Inspection
+from notifier.wiring.system import Reads
 
 
 class Profile(Protocol):

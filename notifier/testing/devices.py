@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Device, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Device
 from notifier.domain.push.translations import PHRASES
 from notifier.testing.providers.fixture import fixture_address
 from notifier.testing.world import World

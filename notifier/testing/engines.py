@@ -10,7 +10,7 @@ from pathlib import Path
 from notifier.config import Settings
 from notifier.domain.errors import Unavailable
 from notifier.profiles import Profile
-from notifier.profiles.folder import locked, writable
+from notifier.profiles.data_folder import locked, writable
 from notifier.testing.proxy import Proxy
 from notifier.testing.refusing import CqlProxy
 from services.cassandra.node import Sync

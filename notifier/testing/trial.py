@@ -12,8 +12,7 @@ from notifier.api.auth.secrets import keys_of
 from notifier.config import Settings
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import Unavailable
-from notifier.domain.ids import POLICIES, Kind, UserId
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import POLICIES, Kind, Platform, UserId
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 from notifier.testing import people

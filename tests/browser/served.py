@@ -20,7 +20,7 @@ from playwright.sync_api import Request as Asked
 from notifier.api.auth.identity import issue
 from notifier.api.auth.secrets import keys_of
 from notifier.api.demo.traffic import letter
-from notifier.cli.ready import Ready, read_ready
+from notifier.cli.ready_file import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.testing.browser.opened import Shown

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from notifier.cli.copies import Copies, Copy
+from notifier.cli.supervisor.forkserver_client import Copies, Copy
 from tests.cli.running import until
 
 BEGINS_WITHIN = 50.0

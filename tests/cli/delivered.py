@@ -7,14 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier import topics
-from notifier.cli.mention import event
+from notifier.cli.commands.events.mention import event
 from notifier.config import Settings
+from notifier.consumer_loop import pump
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.delivery.slice import Slice
+from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.pump import pump
-from notifier.system import System
-from notifier.telemetry import Metrics
+from notifier.wiring.system import System
 
 
 def deliver(folder: Path, *mentioned: str, of: Callable[[Slice], bool] = lambda _: True) -> None:

@@ -1,8 +1,8 @@
 """What the verbs read, of a stage."""
 
-from notifier.system import Reads
 from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.memory.viewer_versions import MemoryInboxVersions
+from notifier.wiring.system import Reads
 from tests.flow.stage import Stage
 
 

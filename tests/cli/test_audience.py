@@ -11,8 +11,8 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.audience import ages
-from notifier.cli.opening import opened
+from notifier.cli.commands.audience import ages
+from notifier.cli.context import opened
 from notifier.config import Settings
 from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.mention import EventId

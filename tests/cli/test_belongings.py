@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.belongings import forget, half_forgotten, remove, require_ours, untouched
+from notifier.cli.data_folder import forget, half_forgotten, remove, require_ours, untouched
 from notifier.domain.errors import NotOurs, Unwritable
 from notifier.testing.world import World
 

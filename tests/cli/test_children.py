@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.beats import Patience, Pulse
-from notifier.cli.children import DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
+from notifier.cli.supervisor.child import DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
+from notifier.cli.supervisor.heartbeat import Patience, Pulse
 
 
 @dataclass

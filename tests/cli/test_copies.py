@@ -13,8 +13,8 @@ from time import monotonic
 import psutil
 import pytest
 
-from notifier.cli.children import Process, starter
-from notifier.cli.copies import MOST_FAILURES, Copies
+from notifier.cli.supervisor.child import Process, starter
+from notifier.cli.supervisor.forkserver_client import MOST_FAILURES, Copies
 from notifier.config import PROFILES
 from tests.cli.copied import BEGINS_WITHIN, copied, template
 from tests.cli.running import lives, until
@@ -76,7 +76,7 @@ def test_a_copy_is_this_process_s_child_leads_a_group_and_is_known_by_its_words(
     assert seen.cmdline()[:5] == [sys.executable, "-m", "notifier", "fake", "apns"]
     assert copies.process
     assert psutil.Process(copies.process.pid).cmdline()[:4] == [
-        sys.executable, "-m", "notifier.cli.template", "embedded",
+        sys.executable, "-m", "notifier.cli.supervisor.forkserver", "embedded",
     ]  # fmt: skip
     copy.terminate()
     assert copy.wait(ENDS_WITHIN) == 0
@@ -119,7 +119,7 @@ def test_a_template_that_hangs_is_killed_and_nothing_of_what_it_was_asked_for_is
 def test_a_template_ends_with_who_began_it(tmp_path: Path) -> None:
     begins = f"""
 from pathlib import Path
-from notifier.cli.copies import Copies
+from notifier.cli.supervisor.forkserver_client import Copies
 made = Copies(profile="embedded", log=Path({str(tmp_path / "log")!r}))
 made.pending()
 print(made.process.pid, flush=True)

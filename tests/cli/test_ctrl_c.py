@@ -66,7 +66,7 @@ def test_only_what_runs_until_then_ends_well(words: str, code: int) -> None:
 
 HELD = """
 import os, signal, sys
-from notifier.cli.roles import told_to_stop
+from notifier.cli.commands.roles import told_to_stop
 with told_to_stop() as stopping:
     with vars(stopping)["_cond"]:
         os.kill(os.getpid(), signal.SIGTERM)

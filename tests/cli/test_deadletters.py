@@ -13,8 +13,8 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.audit_log import entries
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
-from notifier.cli.indexing import Waiting, index
-from notifier.cli.patience import Patience
+from notifier.cli.commands.import_.indexer_process import Waiting, index
+from notifier.cli.retry import Patience
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped

@@ -12,8 +12,8 @@ from signal import SIGINT, SIGKILL
 
 import pytest
 
-from notifier.cli.belongings import forget
-from notifier.cli.showing import people
+from notifier.cli.commands.demo_browser import people
+from notifier.cli.data_folder import forget
 from notifier.config import Settings
 from notifier.profiles.embedded import Embedded
 from notifier.testing.world import World

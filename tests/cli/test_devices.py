@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.opening import opened
+from notifier.cli.context import opened
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import AppleToken, FirebaseToken

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from notifier.api.schemas.items import item_body
-from notifier.cli.explain_digest import digest_explanation
-from notifier.cli.tab import facts
+from notifier.cli.commands.explain.digest import digest_explanation
+from notifier.cli.commands.tab import facts
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.cli.follow import event as follow_event
-from notifier.cli.mention import event as mention_event
-from notifier.cli.pumping import run
+from notifier.cli.commands.events.follow import event as follow_event
+from notifier.cli.commands.events.mention import event as mention_event
+from notifier.cli.supervisor.pump_process import run
 from notifier.config import Settings
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.ids import Kind, Subject, UserId
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import Logged
 from notifier.profiles import choose
-from notifier.system import System
-from notifier.telemetry import Metrics
+from notifier.wiring.system import System
 from tests.cli.conftest import Notifier
 from tests.cli.running import until
 

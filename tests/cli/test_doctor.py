@@ -13,14 +13,14 @@ import pytest
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.findings import Finding, Level, python_finding, room_finding, sqlite_finding
-from notifier.cli.folder_findings import activity_finding, bursts_finding
-from notifier.cli.push_findings import push_findings
+from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
+from notifier.cli.commands.doctor.machine import Finding, Level, python_finding, room_finding, sqlite_finding
+from notifier.cli.commands.doctor.push import push_findings
 from notifier.config import Push
 from notifier.config.push import Apns, Web
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.ports.dead_letters import DeadLetter
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
 from notifier.testing.providers.hosting import hosted

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
-from notifier.cli.explain import explanation
+from notifier.cli.commands.explain.command import explanation
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.ids import BurstKey, Member, UserId

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from notifier.cli import PLACES, main
-from notifier.cli.verbs import Verbs
+from notifier.cli.group import Verbs
 from tests.cli.conftest import Notifier
 
 GIVEN = [verb for verb in PLACES if verb in main.list_commands(click.Context(main))]

@@ -15,7 +15,7 @@ from time import sleep
 
 import pytest
 
-from notifier.cli.copies import Copies
+from notifier.cli.supervisor.forkserver_client import Copies
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind

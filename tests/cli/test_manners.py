@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 
 from notifier.cli import main
-from notifier.cli.throttle import meant
-from notifier.cli.verbs import Family
+from notifier.cli.commands.throttle import meant
+from notifier.cli.group import Family
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.ids import UserId
-from notifier.domain.push.device import Device, Platform
+from notifier.domain.ids import Platform, UserId
+from notifier.domain.push.device import Device
 from notifier.profiles import choose
 from notifier.testing.providers.behaviour import Behaviour
 from notifier.testing.providers.fixture import fixture_address

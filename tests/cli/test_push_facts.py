@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.explain import explanation
-from notifier.cli.explain_push import Alerting, Case, Rule, Told, alertings
-from notifier.cli.explain_words import WORDS, alert_facts, alert_words
+from notifier.cli.commands.explain.command import explanation
+from notifier.cli.commands.explain.push import Alerting, Case, Rule, Told, alertings
+from notifier.cli.commands.explain.text import WORDS, alert_facts, alert_words
 from notifier.domain.audience.bitmap import Bits, from_offsets, nobody
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import Entry, Fact, State, account
 from notifier.domain.delivery.slice import Step
-from notifier.domain.ids import Member, UserId
-from notifier.domain.push.device import AppleToken, Device, FirebaseToken, Platform
+from notifier.domain.ids import Member, Platform, UserId
+from notifier.domain.push.device import AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.push.send_log import Fate, Missed, Try, Why, Window
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import time
 
-from notifier.cli.explain_push import Rule, Told
-from notifier.cli.explain_words import WORDS, alert_words
+from notifier.cli.commands.explain.push import Rule, Told
+from notifier.cli.commands.explain.text import WORDS, alert_words
 from notifier.domain.delivery.ledger import Fact
 from notifier.domain.push.send_log import Fate
 from notifier.domain.users.account_preferences import Overall

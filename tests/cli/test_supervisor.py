@@ -10,9 +10,9 @@ from threading import Thread
 
 import pytest
 
-from notifier.cli.children import Child
-from notifier.cli.roster import Roster
-from notifier.cli.supervisor import Supervisor
+from notifier.cli.supervisor.child import Child
+from notifier.cli.supervisor.pid_files import Roster
+from notifier.cli.supervisor.supervisor import Supervisor
 from tests.cli.running import GONE_WITHIN, until
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.throttle import me
+from notifier.cli.commands.throttle import me
 from tests.cli.conftest import Notifier
 
 SET = ("throttle", "set", "--tier", "p2", "--who", "grace", "--reason", "the store is busy")

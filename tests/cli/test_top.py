@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.cli.board import NOTHING, picture, print_plain
-from notifier.cli.glance import Glance, facts, glance
-from notifier.cli.opening import opened, overview_of
-from notifier.cli.ready import Ready, ready_path, write_ready
-from notifier.cli.roster import roster
-from notifier.cli.screen import console, harmless
+from notifier.cli.commands.top.snapshot import Glance, facts, glance
+from notifier.cli.commands.top.view import NOTHING, picture, print_plain
+from notifier.cli.context import opened, overview_of
+from notifier.cli.output import console, harmless
+from notifier.cli.ready_file import Ready, ready_path, write_ready
+from notifier.cli.supervisor.pid_files import roster
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind
 from notifier.domain.push.circuit_breaker import LeftAlone

@@ -17,8 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from notifier.cli.ready import Ready
-from notifier.cli.roster import roster
+from notifier.cli.ready_file import Ready
+from notifier.cli.supervisor.pid_files import roster
 from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
@@ -202,7 +202,7 @@ def test_the_roles_outlive_the_process_that_they_were_copied_of(running: Running
 
 
 def template(up: psutil.Process) -> psutil.Process:
-    [found] = [child for child in up.children() if "notifier.cli.template" in child.cmdline()]
+    [found] = [child for child in up.children() if "notifier.cli.supervisor.forkserver" in child.cmdline()]
     return found
 
 

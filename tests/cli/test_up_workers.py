@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from notifier.api.demo.traffic import letter
-from notifier.cli.roster import roster
+from notifier.cli.supervisor.pid_files import roster
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until

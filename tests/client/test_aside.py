@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.client import Aside, Client, Outbox, Receipt, Status
-from notifier.client.batches import MOST_EVENTS
+from notifier.client.batching import MOST_EVENTS
 from tests.client.scripted import Act, Pauses, Request, accept, client_of, event, problem, serving
 
 SOON = timedelta(seconds=20)

@@ -7,7 +7,7 @@ import pytest
 
 from notifier.api.routes.events import LARGEST_BATCH_BODY
 from notifier.client import BadSetting, Client, Event, Receipt, Status
-from notifier.client.batches import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
+from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import EVENT_TYPE, LONGEST_TEXT

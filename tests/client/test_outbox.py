@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from notifier.client import Client, Outbox, Receipt
-from notifier.client.batches import LARGEST_EVENT
+from notifier.client.batching import LARGEST_EVENT
 from tests.cli.running import until
 from tests.client.scripted import Scripted, accept, event, problem, serving
 

@@ -35,12 +35,11 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Member, Platform, Subject, UserId
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.device import Platform
+from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import Marked
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import CountedNonces, ManualClock
 from tests.contracts.cache_use import Use, simple
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst

@@ -29,7 +29,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     CassandraWants,
 )
 from notifier.adapters.system_clock import UuidNonces
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Subject, UserId

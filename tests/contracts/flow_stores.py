@@ -30,7 +30,7 @@ from notifier.adapters.sqlite.stores.user_preferences import (
     SqlitePreferences,
     SqliteWants,
 )
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Member, Subject, UserId

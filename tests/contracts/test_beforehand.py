@@ -11,7 +11,7 @@ import pytest
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra import Access, Cluster
 from notifier.adapters.cassandra.driver.warmup import prepare, statements
-from notifier.cli.opening import system_of
+from notifier.cli.context import system_of
 from notifier.config import Settings
 from notifier.domain.errors import StoreUnavailable
 from notifier.profiles import Profile, choose

@@ -14,7 +14,7 @@ from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.celery.transport import MUTEX, BrokerKeys
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from tests.contracts.garbage import whole
 from tests.contracts.test_queue import EVERYWHERE, take
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

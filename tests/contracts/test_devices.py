@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, from_offsets, members
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     KEPT,
     Address,
@@ -22,7 +22,6 @@ from notifier.domain.push.device import (
     FirebaseToken,
     Gone,
     Holding,
-    Platform,
     WebSubscription,
     gone,
 )

@@ -10,7 +10,7 @@ import pytest
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.push_limits import RedisPaces
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import Terms
 from notifier.ports.push import Paces
 from notifier.testing.memory.clock import START

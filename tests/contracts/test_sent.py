@@ -9,11 +9,11 @@ from threading import Barrier
 import pytest
 
 from notifier.adapters.sqlite.stores.send_log import KEPT
-from notifier.codec.sendings import pack_intent, pack_outcome
+from notifier.codec.send_log import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, everybody, from_offsets, nobody
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.ids import BurstKey, Member
-from notifier.domain.push.device import DeviceId, Platform
+from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.device import DeviceId
 from notifier.domain.push.send_log import Fate, Missed, Sending, Try, Why, Window
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import PLACES, main
-from notifier.cli.ready import read_ready
+from notifier.cli.ready_file import read_ready
 from notifier.testing.instance import Instance
 from tests.cli.caller import calling
 from tests.cli.running import until

@@ -11,7 +11,7 @@ from notifier.api.problems import NoSuchMethod, status_of
 from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from tests.docs.pages import PAGES, Page
 from tests.http.house import House
 from tests.repo.sources import ROOT

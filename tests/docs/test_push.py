@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.push.apns import responses as apns_answers
 from notifier.adapters.push.fcm import responses as fcm_answers
-from notifier.cli.explain_push import Rule, Told
+from notifier.cli.commands.explain.push import Rule, Told
 from notifier.domain.push.send_log import Fate, Why
 from notifier.domain.push.translations import PHRASES
 from notifier.domain.users.visibility import Unpushed

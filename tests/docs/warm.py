@@ -84,7 +84,7 @@ def everything() -> Callable[[], None]:
     from notifier.__main__ import run
     from notifier.cli import main
 
-    import_module("notifier.cli.opening")  # verbs import it when they run
+    import_module("notifier.cli.context")  # verbs import it when they run
     for verb in main.list_commands(context := click.Context(main)):
         main.get_command(context, verb)
     return run

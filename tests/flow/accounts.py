@@ -12,8 +12,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 from notifier.flow.accounts.account_indexer import Registrar
 from notifier.flow.devices.registry import PhoneBook
+from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.devices import MemoryDevices
 from notifier.testing.memory.directory import MemoryDirectory

@@ -14,9 +14,9 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity_rollup import RollUp
 from notifier.flow.leadership import Leadership
+from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 
 from notifier.adapters.celery.app import application
-from notifier.cli.beats import Beat
+from notifier.cli.supervisor.heartbeat import Beat
 from notifier.domain.delivery.result import Done, Outcome
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import StoreUnavailable

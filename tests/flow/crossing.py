@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.consumer_loop import Pump, pump
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.intake.gateway import Answer
 from notifier.flow.intake.router import Router
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile
-from notifier.pump import Pump, pump
-from notifier.system import Reads, System
-from notifier.telemetry import Metrics
+from notifier.wiring.system import Reads, System
 
 VERA = Subject(Kind.MENTION, UserId("vera"))
 THRESHOLD = 10

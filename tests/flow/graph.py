@@ -19,8 +19,8 @@ from notifier.domain.users.user_blocks import PartingChange
 from notifier.flow.inbox.preferences import overall_record
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import Indexer
+from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from notifier.testing.memory.directory import MemoryDirectory
 from notifier.testing.memory.epochs import MemoryEpochs

@@ -7,9 +7,9 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.viewer_cache import Opening
-from notifier.system import Reads
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import Reads
 from tests.cli.reads import reads_of
 from tests.flow.stage import Stage
 

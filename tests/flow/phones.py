@@ -12,9 +12,9 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
 from notifier.flow.devices.device_indexer import Departed, Switchboard
 from notifier.flow.devices.registry import PhoneBook, record
+from notifier.metrics import Metrics
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged
-from notifier.telemetry import Metrics
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.devices import MemoryDevices

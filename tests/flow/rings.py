@@ -3,8 +3,8 @@
 from collections import Counter
 from datetime import timedelta
 
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Device, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Device
 from notifier.domain.push.send_log import Fate
 from tests.flow.stage import NOVA, Stage
 

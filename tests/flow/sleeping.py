@@ -5,9 +5,9 @@ from datetime import time, timedelta
 
 from notifier.domain.audience.bitmap import holds
 from notifier.domain.delivery.slice import PHONES, Pool
-from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject, UserId
 from notifier.domain.push.alert import Mentioned, WhileAway
-from notifier.domain.push.device import AppleToken, Device, Platform
+from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.send_log import Window
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours

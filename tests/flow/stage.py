@@ -8,6 +8,7 @@ from typing import Any
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.consumer_loop import Pump, pump
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import Hold
@@ -15,8 +16,7 @@ from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.delivery.result import Outcome
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.slice_worker import Work
@@ -24,15 +24,14 @@ from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import Item, Page
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
-from notifier.pump import Pump, pump
-from notifier.system import System
-from notifier.telemetry import Metrics
 from notifier.testing.memory.viewer_versions import MemoryViewerVersions
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import THRESHOLD, Scene
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import System
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 LYRA = Subject(Kind.MENTION, UserId("lyra"))

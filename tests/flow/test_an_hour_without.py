@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
-from notifier.domain.push.device import Device, Platform
+from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
 from notifier.ports.push import Provider

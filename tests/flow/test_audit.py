@@ -16,7 +16,7 @@ from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Badge, Opened, Page
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.scene import VIEWERS
 from notifier.testing.simulator.visits import driven

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 
-from notifier.codec.spares import spares
+from notifier.codec.suppression import spares
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import Mentioned, WhileAway
-from notifier.domain.push.catch_up import STALE
 from notifier.domain.push.receipt import RetryAt
+from notifier.domain.timing import STALE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours

@@ -8,9 +8,9 @@ import pytest
 
 from notifier.domain.audience.bitmap import count
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool, Step
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import Open, Terms
-from notifier.domain.push.device import Device, Platform, WebSubscription
+from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.push.send_log import TRIES, WORTH, Fate
 from notifier.flow.delivery.slice_worker import Work

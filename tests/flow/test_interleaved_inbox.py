@@ -9,9 +9,9 @@ import pytest
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
-from notifier.system import Reads
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import Reads
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
 from tests.flow.stage import NOVA, Stage

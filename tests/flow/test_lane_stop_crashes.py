@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from notifier import topics
+from notifier.consumer_loop import Pump
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
+from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.pump import Pump
-from notifier.telemetry import Metrics
 from notifier.testing.simulator.ground import Ground
 
 LANE = topics.FOLLOWS

@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.cli.findings import Level
-from notifier.cli.folder_findings import left_alone_finding
-from notifier.cli.ledger import facts
+from notifier.cli.commands.doctor.data_folder import left_alone_finding
+from notifier.cli.commands.doctor.machine import Level
+from notifier.cli.commands.ledger import facts
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import LeftAlone, Terms
-from notifier.domain.push.device import AppleToken, Device, Environment, Platform, WebSubscription
+from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.push.circuit_breakers import REPORTED_EVERY, Breakers, line_of
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport
 from tests.flow.failing import Refusing

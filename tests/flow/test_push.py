@@ -15,7 +15,7 @@ from notifier.domain.delivery.result import Again
 from notifier.domain.delivery.slice import TERMS, Pool, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.push.catch_up import STALE
+from notifier.domain.timing import STALE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours

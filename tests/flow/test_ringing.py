@@ -6,8 +6,8 @@ from typing import Any
 
 from notifier.domain.audience.bitmap import count
 from notifier.domain.delivery.slice import Step
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Device, DeviceId, FirebaseToken, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
 from tests.flow.rings import SOON, fates, phone, rang, rings

@@ -15,8 +15,8 @@ from notifier.domain.ids import Subject
 from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Hold
 from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
-from notifier.telemetry import Metrics
 from notifier.testing.memory.claims import MemoryClaims
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.directory import MemoryDirectory

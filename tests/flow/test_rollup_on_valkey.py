@@ -20,10 +20,10 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.page import Look, Opened
+from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.system import System
-from notifier.telemetry import Metrics
+from notifier.wiring.system import System
 from tests.contracts.backends import migrated
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.flow.stage import Stage

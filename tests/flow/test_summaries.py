@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from notifier.domain.delivery.slice import Pool
-from notifier.domain.push.device import Device, FirebaseToken, Platform, gone
+from notifier.domain.ids import Platform
+from notifier.domain.push.device import Device, FirebaseToken, gone
 from notifier.domain.push.send_log import Why
 from notifier.domain.users.marks import Mark
 from notifier.testing.simulator.script import Changed

@@ -12,8 +12,8 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import WhileAway
-from notifier.domain.push.catch_up import STALE
 from notifier.domain.push.send_log import Sending, Why, Window
+from notifier.domain.timing import STALE
 from notifier.testing.simulator.script import Changed
 from tests.flow.sleeping import (
     KIM,

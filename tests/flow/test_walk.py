@@ -15,8 +15,8 @@ from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.burst_walk import RUN, YOUNG
 from notifier.flow.inbox.page import Opened
+from notifier.metrics import Metrics
 from notifier.ports.pull_index import FRESH_FOR
-from notifier.telemetry import Metrics
 from notifier.testing.memory.timeline import MemoryTimeline
 from notifier.testing.simulator.visits import driven
 from tests.flow.failing import Refusing

@@ -11,9 +11,9 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
 from notifier.flow.inbox.page import Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
+from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
 from notifier.ports.people import People
-from notifier.telemetry import Metrics
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of

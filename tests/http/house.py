@@ -17,21 +17,19 @@ from notifier.api.auth.identity import Identity, issue
 from notifier.api.auth.secrets import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
+from notifier.consumer_loop import pump
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.delivery.slice import Pool
-from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.inbox.versioned_ports import versioned
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.pump import pump
-from notifier.system import Reads, System
-from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActiveHours
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.burst_changes import MemoryViewerLapses
@@ -70,6 +68,7 @@ from notifier.testing.memory.stays import MemoryStays
 from notifier.testing.memory.traces import MemoryTraces
 from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
 from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
+from notifier.wiring.system import Reads, System
 from tests.http.announced import AnnouncedPeople
 from tests.http.breakable import (
     BreakableActivity,

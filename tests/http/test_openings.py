@@ -17,8 +17,8 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.page import Look, Opened
+from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START
 from tests.http.breakable import BreakableActivity, Broken
 from tests.http.example_event import event

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from notifier.flow.sequencing.live_publisher import KEPT, Voice
-from notifier.system import System
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
+from notifier.wiring.system import System
 from tests.http.listening_client import Said, Studio, events, on_air
 from tests.http.test_stream_resumed import A_WHILE, last_id
 

@@ -10,12 +10,12 @@ from notifier.domain.users.marks import SETTLED_AFTER
 from notifier.flow.inbox.page import Item
 from notifier.flow.live.hub import Hub
 from notifier.flow.live.stream import Event, Listener, News, Stream
+from notifier.metrics import Metrics
 from notifier.ports.live_bus import Missed
-from notifier.system import Reads
-from notifier.telemetry import Metrics
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.bus import MemoryBus
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import Reads
 from tests.properties.inbox_log import KEPT_FOR, Line
 
 MOST = 10_000

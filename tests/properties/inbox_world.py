@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
+from notifier.consumer_loop import pump
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.upstream.validation import (
@@ -22,12 +23,11 @@ from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, Item, Page
 from notifier.flow.inbox.preferences import Asking
+from notifier.metrics import Metrics
 from notifier.ports.event_log import Record
-from notifier.pump import pump
-from notifier.system import Reads, System
-from notifier.telemetry import Metrics
 from notifier.testing.simulator.scene import SINCE
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import Reads, System
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import inbox_of
 from tests.flow.stage import Stage

@@ -16,7 +16,7 @@ from notifier.domain.users.digest import Digest, Schedule, date_in, gathered
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, volumes
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, Look, Opened
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import LYRA, NOVA, Stage

@@ -15,7 +15,7 @@ from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.marks import Mark
-from notifier.telemetry import Hits, Metrics
+from notifier.metrics import Hits, Metrics
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
 from tests.flow.stage import Stage

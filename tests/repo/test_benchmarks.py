@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.__main__ import BENCHES, PAGE, PICTURES, STORE
 from bench.page import pictures, results, with_results
 from bench.stored import Run, read, write
-from notifier.cli.bench import bench
+from notifier.cli.commands.bench import bench
 from tests.repo.test_documents import HOME
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.beats import SILENT_FOR, STARTS_WITHIN, alone
-from notifier.cli.processes import ROLES
-from notifier.cli.roster import roster
+from notifier.cli.supervisor.heartbeat import SILENT_FOR, STARTS_WITHIN, alone
+from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.processes import ROLES
 from notifier.config import Settings, named
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool
 from tests.docs.understood import understood

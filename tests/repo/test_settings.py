@@ -1,7 +1,7 @@
 """The page of the settings is the one that the code writes."""
 
 from notifier.config import named
-from notifier.config.page import page
+from notifier.config.docs import page
 from notifier.config.settings import Settings
 from tests.repo.sources import ROOT
 

@@ -14,7 +14,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
 from notifier.adapters.cassandra.stores.open_bursts import AHEAD, ANEW, SLOT, OpenBursts
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Step

@@ -26,8 +26,7 @@ from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.fencing import stamp
-from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform, UserId
 from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.audience import Stay
 from notifier.ports.bursts import Outcome

@@ -19,8 +19,8 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
+from notifier.metrics import Metrics
 from notifier.ports.dead_letters import DeadLetter
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import START, ManualClock
 from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
 

@@ -26,7 +26,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.session import AT_ONCE
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import SetKind

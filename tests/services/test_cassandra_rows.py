@@ -27,7 +27,7 @@ from notifier.adapters.cassandra.bulk.encoding import messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.driver.session import PROTOCOL
 from notifier.codec import pack_seal
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of
 from notifier.domain.audience.snapshot import KEPT_FOR

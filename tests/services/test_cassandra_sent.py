@@ -8,8 +8,7 @@ from notifier.adapters.cassandra import CassandraSent, Cluster
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ids import BurstKey
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA

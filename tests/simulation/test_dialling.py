@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from notifier.domain.audience.bitmap import members
-from notifier.domain.ids import Member, Subject
+from notifier.domain.ids import Member, Platform, Subject
 from notifier.domain.push.alert import WhileAway
-from notifier.domain.push.device import Platform
 from notifier.domain.push.send_log import Why
 from notifier.testing.simulator.courses import dies, fails, points, sleeps
 from notifier.testing.simulator.dialling import dialling, redialling

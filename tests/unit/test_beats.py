@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.attendance import STEP_WITHIN, Attendance
-from notifier.cli.beats import AWAY_FOR, BEATS_EVERY, Beat, Patience, Pulse
+from notifier.cli.supervisor.heartbeat import AWAY_FOR, BEATS_EVERY, Beat, Patience, Pulse
+from notifier.cli.supervisor.thread_liveness import STEP_WITHIN, Attendance
+from notifier.consumer_loop import BACKOFF
 from notifier.domain.errors import StoreUnavailable
-from notifier.pump import BACKOFF
 
 LOOK = AWAY_FOR / 2
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.testing.providers.behaviour import FOR_EVER, Behaviour
 from notifier.testing.providers.script import Script, Span
 

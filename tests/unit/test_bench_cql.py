@@ -15,10 +15,10 @@ from cassandra.query import BatchType
 from bench import __main__ as made
 from notifier.adapters.cassandra.bulk.driver_splice import Splicing
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.consumer_loop import BATCH
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged
-from notifier.pump import BATCH
 from notifier.testing.bench.cql import mentions
 from notifier.testing.bench.cql.bursts import Bursts, first
 from notifier.testing.bench.cql.frames import CHUNK, HEADER, Frames, batches

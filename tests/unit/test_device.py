@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.codec.devices import pack_device_record, pack_told, unpack_device_record, unpack_told
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.errors import Poison
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     MOST_DEVICES,
     Address,
@@ -22,7 +22,6 @@ from notifier.domain.push.device import (
     FirebaseInstallation,
     FirebaseToken,
     Holding,
-    Platform,
     WebSubscription,
     device_id,
     dropped,

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.rate_limit import LEAST, STUCK, TAB, ease
 from notifier.flow.push.rate_limiter import Easing
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.cache import MemoryPressure
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.pacing import MemoryTabReport

@@ -16,12 +16,12 @@ from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web
 from notifier.domain.errors import BadSetting
-from notifier.domain.ids import Member, UserId
+from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import Alert, trial
-from notifier.domain.push.device import AppleToken, Device, Platform
+from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
-from notifier.profiles.providers import CONNECTIONS, credentials, providers, require_credentials
+from notifier.profiles.push_providers import CONNECTIONS, credentials, providers, require_credentials
 from notifier.testing.alerted import rang
 from notifier.testing.authority import Authority
 from notifier.testing.http2.server import serving

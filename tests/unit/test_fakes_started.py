@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.fakes import Fakes
+from notifier.cli.supervisor.fakes import Fakes
 from notifier.config import Push, Settings
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 
 BY_HAND_AT = "http://127.0.0.1:9002"
 BY_HAND = {"NOTIFIER_PUSH_FCM_FAKE": BY_HAND_AT}

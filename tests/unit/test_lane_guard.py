@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import ADD_EVERY, READ_EVERY, LaneGuard, LaneGuards, stopped_lanes
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 from notifier.topics import LANES

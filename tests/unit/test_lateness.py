@@ -9,11 +9,12 @@ from notifier.domain.audience.bitmap import Bits, from_offsets, offsets
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account, Entry, Fact, account
+from notifier.domain.delivery.ledger import Account, Entry, Fact, account, stale
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Slice, Step
-from notifier.domain.push.catch_up import LONGEST, REACH, SOON, STALE, Lot, coming, covered, owing, pause, rings, stale
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
+from notifier.domain.push.catch_up import LONGEST, SOON, Lot, coming, covered, owing, pause, rings
 from notifier.domain.push.send_log import Olders, Window
+from notifier.domain.timing import REACH, STALE
 from tests.unit.examples import HOUR, NOON, SECOND, burst, entry, piece, plan_of
 
 FCM = piece(Tier.P1, 2, step=Step.FCM)

@@ -7,13 +7,12 @@ from datetime import datetime
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.ids import BurstKey, Member
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.rate_limit import LEAST, TERMS
 from notifier.flow.push.frequency_caps import MOST, Capping
 from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.cache import MemoryPressure
 from notifier.testing.memory.clock import START, ManualClock
 from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces, MemoryTabReport

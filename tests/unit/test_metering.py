@@ -9,7 +9,7 @@ from notifier.api.background.rate_limiter import MOST_KNOWN, Metering, metering
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import Limit
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.cache import MemoryBuckets
 from notifier.testing.memory.clock import ManualClock
 

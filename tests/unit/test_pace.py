@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.config.push import SLOWEST
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
 from notifier.flow.push.rate_limiter import ALONE
 from tests.unit.examples import MINUTE, NOON, SECOND

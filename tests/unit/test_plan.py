@@ -7,8 +7,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import NO_FOLLOWERS, WIDEST, Plan, SetHead, narrowed, plan
 from notifier.domain.delivery.slice import PHONES, Step
-from notifier.domain.ids import Lane
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Lane, Platform
 from tests.unit.examples import EVE, SELF_NOVA, burst, plan_of
 
 FULL = SetHead(total=1_526 * SHARD_MEMBERS, counts=[SHARD_MEMBERS] * 1_526)

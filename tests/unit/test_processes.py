@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
+from notifier.cli.supervisor.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
 from notifier.config import MOST_API_WORKERS, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting

@@ -7,13 +7,13 @@ from threading import Event as Signal
 
 import pytest
 
+from notifier.consumer_loop import BACKOFF, STOPPED_CHECK, TRIES, Loop, Pump
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
+from notifier.metrics import Metrics
 from notifier.ports.dead_letters import DeadLetter
 from notifier.ports.event_log import Logged, Record
-from notifier.pump import BACKOFF, STOPPED_CHECK, TRIES, Loop, Pump
-from notifier.telemetry import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 

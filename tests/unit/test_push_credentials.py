@@ -148,7 +148,7 @@ import sys
 sys.modules["firebase_admin"] = None  # as where it isn't installed
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from notifier.profiles.providers import require_credentials
+from notifier.profiles.push_providers import require_credentials
 for mode in ("off", "auto"):
     said = {"NOTIFIER_PUSH_FCM_LIBRARY": "firebase-admin", "NOTIFIER_PUSH_FAKES": mode}
     try:

@@ -9,7 +9,7 @@ from notifier.config import OF_PUSH, Settings
 from notifier.config.push import Apns, Fcm, Push, Web
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.device_address import KNOWN
 
 APPLE = {"NOTIFIER_PUSH_APNS_KEY": "k.p8", "NOTIFIER_PUSH_APNS_KEY_ID": "A", "NOTIFIER_PUSH_APNS_TEAM_ID": "B"}

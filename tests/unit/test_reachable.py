@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from notifier.domain.audience.bitmap import Bits, from_offsets, members
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import Open
-from notifier.domain.push.device import Device, Platform, WebSubscription
+from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.send_log import Sending, Try, Why, Window
 from notifier.flow.push.batches import Call, Part
 from notifier.flow.push.circuit_breakers import Breakers, Reachable
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.memory.pacing import MemoryLineReport
 from tests.unit.examples import NOON, SECOND

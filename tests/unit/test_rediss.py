@@ -5,7 +5,7 @@ import pytest
 from notifier.adapters import kafka
 from notifier.config import Settings, without_password
 from notifier.domain.errors import BadSetting
-from notifier.profiles.rediss import checked
+from notifier.profiles.redis_tls import checked
 
 
 @pytest.mark.parametrize(

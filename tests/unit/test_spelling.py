@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.spelling import command
+from notifier.cli.invocation import command
 
 NOWHERE = "/nowhere"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.cli.demo import KINDS, OF_A_CLUSTER
+from notifier.cli.commands.demo import KINDS, OF_A_CLUSTER
 from notifier.testing.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
 from notifier.testing.people import sample
 from notifier.testing.storm import letter, rehearsal, tweets

@@ -6,7 +6,7 @@ from notifier.api.auth import verified_tokens
 from notifier.api.auth.tokens import Holder
 from notifier.api.auth.verified_tokens import HOLDER_BYTES, VerifiedTokens
 from notifier.domain.ids import UserId
-from notifier.telemetry import Hits, Metrics
+from notifier.metrics import Hits, Metrics
 from notifier.testing.memory.clock import START
 
 KIM = Holder(user=UserId("kim"), ends_at=START.timestamp() + 60)

@@ -17,7 +17,7 @@ from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTra
 from notifier.config.urls import split
 from notifier.domain.delivery.scheduling import CREDITS
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 
 DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
 """On one Redis each pool has a database of its own: pools that share one restore each other's running tasks.

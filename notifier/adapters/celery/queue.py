@@ -15,7 +15,7 @@ from notifier.adapters.celery.transport import TASK
 from notifier.config.urls import split
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 
 T = TypeVar("T")
 

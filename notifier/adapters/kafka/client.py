@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from notifier.adapters.kafka.config import Access
-from notifier.config.engines import CLIENTS
+from notifier.config.cluster import CLIENTS
 from notifier.domain.errors import Environment
 from notifier.ports.event_log import Logged, Record
 

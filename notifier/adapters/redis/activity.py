@@ -10,7 +10,7 @@ from notifier.adapters.redis.connect import AsyncClient, Client
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.adapters.redis.values import Value
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
 from notifier.ports.audience import KEPT

@@ -12,7 +12,7 @@ from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.garbage import GarbageCount
 from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
 from notifier.domain.errors import BadSetting, CacheUnavailable
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 
 __all__ = ["READERS", "TIMEOUT", "AsyncClient", "Breaker", "Client", "await_answer", "connect", "connect_async"]
 

@@ -9,12 +9,11 @@ from notifier.adapters.redis.connect import Client
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.codec import pack, unpack
-from notifier.codec.limits import pack_history, pack_pace, unpack_history, unpack_pace
+from notifier.codec.push_limits import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of
 from notifier.domain.errors import Poison
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.device import Platform
 from notifier.domain.push.frequency_cap import KEPT, Caps, Cause, History, Ruling, judged, spent
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 

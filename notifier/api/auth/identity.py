@@ -12,7 +12,7 @@ from notifier.api.auth.tokens import Holder, Tokens, issue, tokens_of
 from notifier.api.auth.verified_tokens import VerifiedTokens
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
-from notifier.telemetry import Hits, Metrics
+from notifier.metrics import Hits, Metrics
 
 __all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
 

@@ -19,7 +19,7 @@ from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import LONGEST_ID
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"

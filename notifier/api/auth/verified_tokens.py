@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from notifier.api.auth.tokens import Holder
-from notifier.telemetry import Hits
+from notifier.metrics import Hits
 
 MOST_BYTES = 16_000_000
 """About 20,000 tokens. They last for a quarter of an hour; the one that was used least lately leaves first."""

@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.flow.inbox.page import Opened
+from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
-from notifier.telemetry import Metrics
 
 GATHERED_FOR = 5.0
 """Seconds: nothing to an hour, and one round trip instead of ten thousand."""

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from notifier.api.background.activity_recorder import Pause
 from notifier.domain.errors import CacheUnavailable
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
-from notifier.telemetry import Metrics
 
 LATELY = timedelta(seconds=5)
 """As long a page counts, and as long a word that is told."""

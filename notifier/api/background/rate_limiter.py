@@ -10,8 +10,8 @@ from notifier.api.background.activity_recorder import Pause
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import Allowance, Limit
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
-from notifier.telemetry import Metrics
 
 QUARTER, HOURS, MINUTE = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 SETTLED_EVERY = 1.0

@@ -9,14 +9,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from notifier.domain.ids import UserId
+from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.device import (
     Address,
     AppleToken,
     Device,
     FirebaseInstallation,
     FirebaseToken,
-    Platform,
     WebSubscription,
 )
 from notifier.domain.push.translations import language_of

@@ -14,6 +14,7 @@ from notifier.api.container import Call, Wired
 from notifier.api.problems import described
 from notifier.config import Push
 from notifier.domain.errors import BadDevice, NotFound
+from notifier.domain.ids import Platform
 from notifier.domain.push import device_address as forms
 from notifier.domain.push.device import (
     Address,
@@ -22,7 +23,6 @@ from notifier.domain.push.device import (
     DeviceId,
     FirebaseInstallation,
     FirebaseToken,
-    Platform,
     WebSubscription,
 )
 from notifier.domain.users.quiet_hours import UTC_ZONE

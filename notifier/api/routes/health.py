@@ -16,7 +16,7 @@ from notifier.api.schemas.openapi import Description
 from notifier.domain.audience.activity import Published, published
 from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.system import System
+from notifier.wiring.system import System
 
 
 class Up(msgspec.Struct, kw_only=True):

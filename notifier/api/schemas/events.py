@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from notifier.codec.written import Written
+from notifier.codec.cloudevents import Written
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.upstream.validation import (
     APPROVED_TYPE,

@@ -19,7 +19,7 @@ from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, Item, Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.flow.live.stream import Told
-from notifier.telemetry import Hits
+from notifier.metrics import Hits
 
 MOST_BURSTS = 10_000
 """About 6 MB."""

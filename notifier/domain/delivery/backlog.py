@@ -12,7 +12,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Account, Entry, Standing
 from notifier.domain.delivery.slice import PHONES, Pool, Step
 from notifier.domain.ids import BurstKey
-from notifier.domain.push.catch_up import STALE
+from notifier.domain.timing import STALE
 
 # The sleeper: a burst of which nothing is to be done before a moment, because its last people sleep.
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import PHONES, Slice, Step
+from notifier.domain.timing import STALE
 
 
 class Fact(StrEnum):
@@ -200,3 +202,11 @@ def _phones_of(rows: Slice) -> Iterator[Slice]:
     """Those that come after these rows."""
     for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
         yield from (replace(rows, step=step, tier=tier) for step in PHONES)
+
+
+def stale(opened: Burst | Plan, now: datetime) -> bool:
+    return now > opened.opened_at + STALE
+
+
+def comes_late(account: Account, piece: Slice, now: datetime) -> bool:
+    return piece.step is not Step.ROWS and stale(account.plan, now)

@@ -10,8 +10,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.slice import Slice, Step
-from notifier.domain.ids import BurstKey, Kind, Lane
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """In the order in which their phones ring. Of P2, unless all of it is to be alerted, and of those who are served by

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account, Fact, Standing
+from notifier.domain.delivery.ledger import Account, Fact, Standing, comes_late
 from notifier.domain.delivery.plan import PUSHED_TIERS, WIDEST, expected_share
 from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
 from notifier.domain.delivery.throttle import Allowance
 from notifier.domain.ids import BurstKey
-from notifier.domain.push.catch_up import comes_late
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Self
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSubject
-from notifier.domain.ids import BurstKey
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform
+from notifier.domain.timing import REACH
 
 
 class Step(StrEnum):
@@ -64,7 +64,7 @@ HAND_BACK_AFTER = timedelta(seconds=60)
 TURN = timedelta(seconds=1)
 """The same of phones, but for P0's: a VIP, who passes whatever waits, waits no longer for what is under way."""
 
-_PHONES = Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=timedelta(hours=24))
+_PHONES = Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=REACH)
 """A provider that doesn't answer is waited for, without a sign of life, for longer than a connection and an answer may
 take. An alert that waited through somebody's night is still worth one, with all others of that night."""
 

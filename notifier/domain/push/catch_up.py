@@ -10,16 +10,11 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import Account, Fact, Standing
-from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import TERMS, Pool, Slice, Step
-from notifier.domain.push.device import Platform
+from notifier.domain.delivery.slice import Step
+from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import Olders, Window
 from notifier.domain.timing import backoff
 
-STALE = timedelta(minutes=15)
-"""After its opening; what rings later is no news."""
-REACH = TERMS[Pool.FCM].worth
-"""A night, or a day without a provider: what opened before that rings no more, for any of the phones' pools."""
 SOON = timedelta(minutes=2)
 """Who waits no longer than that is waited for."""
 PAUSE, LONGEST = timedelta(seconds=1), SOON
@@ -27,14 +22,6 @@ PAUSE, LONGEST = timedelta(seconds=1), SOON
 
 Shards = Mapping[Tier, Collection[int]]
 """Those that slices of a tier have."""
-
-
-def stale(opened: Burst | Plan, now: datetime) -> bool:
-    return now > opened.opened_at + STALE
-
-
-def comes_late(account: Account, piece: Slice, now: datetime) -> bool:
-    return piece.step is not Step.ROWS and stale(account.plan, now)
 
 
 def rings(burst: Burst) -> bool:

@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 
+def line_class(line: str) -> str:
+    return line.partition(" ")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     failures: int = 5

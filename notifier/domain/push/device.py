@@ -7,7 +7,7 @@ from enum import StrEnum
 from hashlib import blake2s
 from typing import NewType
 
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 
 DeviceId = NewType("DeviceId", str)
 """Of an address: whoever registers it, and however often, it is the same device."""
@@ -21,14 +21,6 @@ for a dead one."""
 
 _TICK = timedelta(milliseconds=1)
 """What every store tells apart."""
-
-
-class Platform(StrEnum):
-    """Whose servers know the device; each has a pool of its own."""
-
-    APNS = "apns"
-    FCM = "fcm"
-    WEB = "web"
 
 
 class Environment(StrEnum):

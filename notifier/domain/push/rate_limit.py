@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 
 FLOOR = 0.05
 """Of the limit, with which it begins: of Google's 10,000 a second enough for a thousand VIPs within two seconds."""

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from notifier.domain.audience.bitmap import Bits, holds, nobody
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.ids import BurstKey, Member
-from notifier.domain.push.device import DeviceId, Platform
+from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import backoff
 

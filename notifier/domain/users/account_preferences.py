@@ -9,7 +9,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Kind, Member, Subject
-from notifier.domain.push.catch_up import REACH
+from notifier.domain.timing import REACH
 from notifier.domain.users.quiet_hours import NO_HOURS, UTC_ZONE, Hours, looked_for, quiet_until
 from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, begins_anew, combined
 

@@ -19,11 +19,11 @@ from notifier.domain.fencing import Stamp, stamp
 from notifier.domain.ids import Member, UserId
 from notifier.flow.devices.registry import PhoneBook
 from notifier.flow.indexing.bitmaps import stored
+from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Account, Directory, Flags
 from notifier.ports.event_log import Logged
-from notifier.telemetry import Metrics
 
 # Entries of the directory, by the flags of which something was said.
 

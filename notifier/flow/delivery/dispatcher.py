@@ -20,11 +20,11 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.timing import due
 from notifier.flow.delivery.throttling import Rates
 from notifier.flow.leadership import Leadership
+from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport
 from notifier.ports.clock import Clock
 from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.queue import Queue
-from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.dispatcher")
 

@@ -19,6 +19,7 @@ from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.publisher import Publisher
+from notifier.metrics import Metrics
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog
@@ -27,7 +28,6 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.moderation import Holds
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.snapshots import Seals
-from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.reconciler")
 

@@ -11,11 +11,11 @@ from notifier.domain.delivery.result import Again, Dead, Done, Outcome
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
+from notifier.metrics import Metrics
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
 from notifier.ports.dead_letters import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
-from notifier.telemetry import Metrics
 
 DONE_WITH = (Fact.DONE, Fact.PULLED)
 """A late copy of such a slice's task finds nothing to do."""

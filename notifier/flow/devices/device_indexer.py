@@ -18,13 +18,13 @@ from notifier.domain.fencing import Stamp, stamp
 from notifier.domain.ids import Member
 from notifier.domain.push.device import Device, DeviceRecord, Gone, gone, too_many
 from notifier.flow.indexing.bitmaps import stored
+from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.ports.coordination import Epochs
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
 from notifier.ports.retractions import Retractions
-from notifier.telemetry import Metrics
 
 # The departed: whose account was deleted, or erased since, keeps no device, also where it was registered meanwhile.
 

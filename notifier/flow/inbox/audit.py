@@ -16,9 +16,9 @@ from notifier.domain.users.visibility import unread
 from notifier.flow.inbox.burst_walk import RUN, place_of
 from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
+from notifier.metrics import Metrics
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.people import People
-from notifier.telemetry import Metrics
 
 LATER = 100_000_000
 """Than every date that a digest is named by."""

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_cache import ViewerCache
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.inbox_versions import BurstChanges, Position
-from notifier.telemetry import Metrics
 
 READ_EVERY = timedelta(milliseconds=500)
 """An inbox is never answered from a cache that has not been compared with the store for longer: a retraction that Redis

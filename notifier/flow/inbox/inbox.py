@@ -21,12 +21,12 @@ from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.inbox_versions import VersionLook
 from notifier.ports.people import People
 from notifier.ports.pull_index import PullReader
-from notifier.telemetry import Metrics
 
 # The tab: what a person sees, each page and badge at one moment, judged by the predicate alone.
 

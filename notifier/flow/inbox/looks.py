@@ -12,8 +12,8 @@ from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavail
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.store_breaker import Timer
+from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import EVERYBODY, InboxVersions, NewsPosition, Scope, VersionLook
-from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.inbox")
 

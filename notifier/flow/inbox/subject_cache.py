@@ -14,10 +14,10 @@ from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews
+from notifier.metrics import Hits, Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
-from notifier.telemetry import Hits, Metrics
 
 RECENT_FOR = timedelta(seconds=30)
 """How long a change stays in the list of recent ones: longer than any read of the store can take."""

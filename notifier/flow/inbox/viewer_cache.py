@@ -11,6 +11,7 @@ from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
+from notifier.metrics import Hits
 from notifier.ports.inbox_versions import (
     EVERYBODY,
     REMEMBERED_FOR,
@@ -20,7 +21,6 @@ from notifier.ports.inbox_versions import (
     VersionLook,
     member_scope,
 )
-from notifier.telemetry import Hits
 
 FACTS_KEPT = REMEMBERED_FOR
 """Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""

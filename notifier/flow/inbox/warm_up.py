@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from notifier.domain.errors import NotifierError
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 
 AT_ONCE = 4
 """Reads ahead at a time: they must not delay those who wait for their inbox."""

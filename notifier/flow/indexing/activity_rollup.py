@@ -14,11 +14,11 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
 from notifier.domain.fencing import Stamp, stamp
 from notifier.flow.leadership import Leadership
+from notifier.metrics import Metrics
 from notifier.ports.audience import KEPT, ActiveHours, MemberSets, ShardBlob, Stay, Stays
 from notifier.ports.clock import Clock
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
-from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.rollup")
 

@@ -16,9 +16,9 @@ from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.account_preferences import OF_OVERALLS, Overall
 from notifier.domain.users.subject_preferences import OF_WANTS, Want
+from notifier.metrics import Metrics
 from notifier.ports.audience import Follows, MemberSets, ShardBlob
 from notifier.ports.user_preferences import Overalls, Wants
-from notifier.telemetry import Metrics
 
 AT_ONCE = 64
 """Shards: five bitmaps of each are 5 MB, however many are made anew."""

@@ -17,10 +17,10 @@ from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, Not
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
 from notifier.domain.users.user_blocks import PartingChange
+from notifier.metrics import Metrics
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog, Record
-from notifier.telemetry import Metrics
 
 DIGEST_BYTES = 16
 DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")

@@ -16,13 +16,13 @@ from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.intake.moderation import Known, Reaching
 from notifier.flow.sequencing.erasure import Erasing
+from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads, Outcome
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog, Logged, Record
 from notifier.ports.moderation import Holds
-from notifier.telemetry import Metrics
 
 SIZES_KEPT_FOR = timedelta(minutes=5)
 SIZES_KEPT = 150_000

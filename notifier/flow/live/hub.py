@@ -30,9 +30,9 @@ from notifier.flow.inbox.page import Opened
 from notifier.flow.live.listeners import OVERLAP, Hearers
 from notifier.flow.live.stream import LONG_AGO, Listener, Memory, Stream
 from notifier.flow.live.task_group import Shift
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.live_bus import LiveReader, Marked, Missed, Word
-from notifier.telemetry import Metrics
 
 LOGGER = logging.getLogger("notifier.live")
 

@@ -8,8 +8,8 @@ from operator import attrgetter
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody
 from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import stale
 from notifier.domain.ids import Member
-from notifier.domain.push.catch_up import stale
 from notifier.domain.push.device import Device
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.send_log import Missed, Olders, Progress, Sending, Try, Why, Window, in_doubt, is_over

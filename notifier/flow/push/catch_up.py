@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from notifier.domain.audience.bitmap import Bits, nobody
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import Account, stale
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import Poison
-from notifier.domain.ids import BurstKey, Subject
-from notifier.domain.push.catch_up import REACH, SOON, Lot, Shards, coming, covered, owing, pause, rings, stale
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform, Subject
+from notifier.domain.push.catch_up import SOON, Lot, Shards, coming, covered, owing, pause, rings
 from notifier.domain.push.send_log import Olders, Window, progress
+from notifier.domain.timing import REACH
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sent, Spared

@@ -15,7 +15,7 @@ from itertools import groupby
 from urllib.parse import urlsplit
 
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.ids import Member
+from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
@@ -30,16 +30,17 @@ from notifier.domain.push.circuit_breaker import (
     again_at,
     asked,
     left_alone,
+    line_class,
     room,
     told,
 )
-from notifier.domain.push.device import AppleToken, Device, Environment, Platform, WebSubscription
+from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import due
 from notifier.flow.push.batches import Call, Part
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.push import LineReport
-from notifier.telemetry import Metrics
 
 # The breakers: who refuses us, or doesn't answer, is left alone for a while; each line to a provider has its own.
 
@@ -135,10 +136,6 @@ def line_of(device: Device) -> str:
             return f"{Platform.APNS} {Environment.SANDBOX}"
         case _:
             return device.platform
-
-
-def line_class(line: str) -> str:
-    return line.partition(" ")[0]
 
 
 def _what(receipt: Receipt) -> Told:

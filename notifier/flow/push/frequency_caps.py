@@ -10,8 +10,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.frequency_cap import Caps as Terms
 from notifier.domain.push.frequency_cap import Cause, History, Ruling, judged, spent
+from notifier.metrics import Metrics
 from notifier.ports.push import Caps
-from notifier.telemetry import Metrics
 
 MOST = 100_000
 """People, those who were alerted last; 70 MB where each was alerted five times."""

@@ -8,7 +8,7 @@ from notifier.domain.audience.bitmap import count
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Slice
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import NOTHING_SENT, Sending, Window, progress
 from notifier.flow.delivery.slice_worker import Hold
 from notifier.flow.push.batches import AT_ONCE, Calls, Part, Shard

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, ease, told
 from notifier.domain.timing import due
+from notifier.metrics import Metrics
 from notifier.ports.cache import Pressure
 from notifier.ports.push import Paces, TabReport
-from notifier.telemetry import Metrics
 
 # Easing: what the tab and the store leave of the pace of alerts, asked once a second.
 

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import stale
 from notifier.domain.errors import OUTAGES
+from notifier.domain.ids import Platform
 from notifier.domain.push.alert import Alert, alert, summary, told_late
-from notifier.domain.push.catch_up import stale
-from notifier.domain.push.device import Device, DeviceId, Platform
+from notifier.domain.push.device import Device, DeviceId
 from notifier.domain.push.receipt import DropToken, Receipt, RetryAt
 from notifier.domain.push.send_log import Fate, Missed, Window, is_over, later, missed
 from notifier.flow.delivery.slice_worker import Hold, LostClaim
@@ -19,9 +20,9 @@ from notifier.flow.devices.registry import PhoneBook
 from notifier.flow.push.batches import Call, Part
 from notifier.flow.push.circuit_breakers import Breakers, line_of
 from notifier.flow.push.rate_limiter import Pacing
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.push import Provider, Sent
-from notifier.telemetry import Metrics
 
 URGENT = (Tier.P0, Tier.P1)
 """Whoever is around now; the others' phones show it, and don't wake for it."""

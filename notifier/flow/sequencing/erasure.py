@@ -16,10 +16,10 @@ from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.bursts.retraction import Cause, Retraction, erased_trail, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.flow.devices.registry import PhoneBook
+from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.directory import Directory
 from notifier.ports.retractions import Retractions, Traces
-from notifier.telemetry import Metrics
 
 T = TypeVar("T")
 

@@ -13,15 +13,14 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, published, restamped
 from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, narrowed, plan
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.ids import BurstKey, Kind, Subject
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Kind, Platform, Subject
 from notifier.flow.sequencing.live_publisher import Voice
+from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
-from notifier.telemetry import Metrics
 
 # Planning: a burst's plan by its subject's head, and by its author's where it is restricted.
 

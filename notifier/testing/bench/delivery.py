@@ -37,7 +37,7 @@ from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Hold, Work
 from notifier.flow.indexing.bitmap_repair import MendedSets
 from notifier.flow.lane_guard import LaneGuards
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.bench.densities import everybody_follows, shown
 from notifier.testing.bench.lean import LeanWriter
 from notifier.testing.bench.prefill import prefill

@@ -12,7 +12,7 @@ import numpy as np
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
 from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.audience.tiers import Tier

@@ -21,19 +21,19 @@ from notifier.adapters.imports.source import form_of, opened
 from notifier.adapters.imports.spill import SpilledEdges
 from notifier.adapters.sqlite.files import Files
 from notifier.config import Settings
+from notifier.consumer_loop import pump
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.followers import Followers
 from notifier.flow.imports.importer import Import
+from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.pump import pump
-from notifier.system import System
-from notifier.telemetry import Metrics
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.lean_import import lean_import
 from notifier.testing.bench.rounds import Cost, Figure, Spread, cost, ratio, told
 from notifier.testing.finding import at_least
+from notifier.wiring.system import System
 
 NUMBERED, NUMBERED_QUICK = 20_000_000, 2_000_000
 NAMED, NAMED_QUICK = 2_000_000, 200_000

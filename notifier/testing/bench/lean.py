@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from notifier.adapters.sqlite.files import Files
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, InboxRows, window_of
 
 _INSERT = "INSERT INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from notifier.adapters.sqlite.files import Files
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
 from notifier.domain.audience.follow_import import HALF, Crowds, Keys, cut, keyed
 from notifier.domain.audience.tiers import SetKind

@@ -19,8 +19,8 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer
 from notifier.flow.inbox.page import Look, Opened
+from notifier.metrics import Metrics
 from notifier.ports.audience import KEPT
-from notifier.telemetry import Metrics
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.rounds import Figure, Spread, median_at_most
 from notifier.testing.finding import at_most

@@ -18,11 +18,10 @@ from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
+from notifier.metrics import Metrics
 from notifier.ports.directory import Account
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.user_preferences import Preferences
-from notifier.system import Reads
-from notifier.telemetry import Metrics
 from notifier.testing.memory.activity import MemoryActivity
 from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts
@@ -44,6 +43,7 @@ from notifier.testing.memory.wants import MemoryPreferences
 from notifier.testing.simulator.script import Part
 from notifier.testing.simulator.tap import Gate, tapped
 from notifier.testing.simulator.visits import driven
+from notifier.wiring.system import Reads
 
 KIM, LEE, NOVA, LYRA = (UserId(name) for name in ("kim", "lee", "nova", "lyra"))
 MEMBERS = {user: Member(number) for number, user in enumerate((KIM, LEE, NOVA, LYRA), start=1)}

@@ -8,8 +8,8 @@ from itertools import chain
 from operator import attrgetter
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, shard_of
-from notifier.domain.ids import Member
-from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
 from notifier.ports.clock import Clock
 
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.device import Platform
 from notifier.domain.push.frequency_cap import Caps, Cause, History, Ruling, judged, spent
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 from notifier.ports.clock import Clock

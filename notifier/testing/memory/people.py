@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.codec.overalls import said
+from notifier.codec.preferences import said
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of, holds, shard_of
 from notifier.domain.audience.follows import LEFT, BlockFollows, Place

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from notifier.domain.ids import BurstKey
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
 
 

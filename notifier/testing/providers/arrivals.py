@@ -8,7 +8,7 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.ports.clock import Clock
 
 REMEMBERED = 200_000

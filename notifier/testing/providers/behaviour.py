@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Self
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.providers.script import NEVER, Script, Span
 

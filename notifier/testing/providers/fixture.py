@@ -11,8 +11,8 @@ from hashlib import blake2s
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
 from notifier.adapters.push import dev_credentials as development
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Address, AppleToken, FirebaseToken, Platform, WebSubscription
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 from notifier.testing.providers.browser import Browser
 
 TOPIC = "com.example.notifier"

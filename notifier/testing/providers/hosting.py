@@ -9,7 +9,7 @@ from pathlib import Path
 
 from notifier.adapters.push import dev_credentials as development
 from notifier.adapters.system_clock import SystemClock
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.ports.clock import Clock
 from notifier.ports.http2 import Post, Reply, Silence
 from notifier.testing.http2.connection import Tally

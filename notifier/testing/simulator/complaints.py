@@ -18,7 +18,7 @@ class Complaints(logging.Handler):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        loggers = [logging.getLogger(name) for name in ("notifier.pump", "workers.runner")]
+        loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.runner")]
         before = [(logger, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:
             logger.addHandler(self)

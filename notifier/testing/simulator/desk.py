@@ -9,8 +9,8 @@ from notifier.domain.errors import Full, Unavailable
 from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mentions import Release
 from notifier.ports.all_ports import Ports
-from notifier.system import System
 from notifier.testing.simulator.script import Happening, Judged, Script, Tweeted
+from notifier.wiring.system import System
 
 LOOKS_EVERY = 0.2
 """Seconds."""

@@ -3,17 +3,8 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from notifier.domain.ids import Member
-from notifier.domain.push.device import (
-    Address,
-    AppleToken,
-    Device,
-    DeviceWord,
-    FirebaseToken,
-    Platform,
-    WebSubscription,
-    gone,
-)
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import Address, AppleToken, Device, DeviceWord, FirebaseToken, WebSubscription, gone
 from notifier.testing.oracle import Person
 
 ONE = (Platform.FCM,)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.inbox import Inbox, Watch
 from notifier.flow.inbox.preferences import Asking
@@ -15,11 +16,9 @@ from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.router import Router
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import Consumer, EventLog, Record
-from notifier.pump import Loop, Pump, pump
-from notifier.system import Reads, System
-from notifier.telemetry import Metrics
 from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryViewerVersions
 from notifier.testing.simulator.changes import Mouth
 from notifier.testing.simulator.ground import Ground
@@ -31,6 +30,7 @@ from notifier.testing.simulator.script import Part, Script
 from notifier.testing.simulator.tap import tapped
 from notifier.testing.simulator.visits import driven
 from notifier.testing.simulator.watching import OwnSeals, OwnSets, Watching
+from notifier.wiring.system import Reads, System
 from workers.runner import Runner
 
 POLLS_EVERY = timedelta(seconds=0.2)

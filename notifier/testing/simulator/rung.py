@@ -9,9 +9,8 @@ from itertools import chain
 from notifier.domain.audience.bitmap import holds, members
 from notifier.domain.delivery.ledger import Account, Fact
 from notifier.domain.delivery.slice import Slice, Step
-from notifier.domain.ids import BurstKey, Member
+from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import alert, summary
-from notifier.domain.push.device import Platform
 from notifier.domain.push.send_log import Sending, Why, Window
 from notifier.testing.simulator.script import Failing, Fault, Killed, Outage, Part, Stalled, Wiped
 from notifier.testing.simulator.sight import key_of

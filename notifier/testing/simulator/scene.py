@@ -9,8 +9,7 @@ from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.delivery.plan import SetHead
-from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBlob, Stay

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Platform
 from notifier.testing.simulator.handsets import ONE
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 PARTITIONS = 10

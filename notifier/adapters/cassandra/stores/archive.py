@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.stores.inbox_reads import row_of
 from notifier.adapters.cassandra.stores.snapshots import chosen, standing
 from notifier.codec import unpack
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst

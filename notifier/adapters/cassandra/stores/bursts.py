@@ -22,7 +22,7 @@ from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.burst_changes import Entry, put_entries
 from notifier.adapters.cassandra.stores.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 
 _READ = "SELECT owner, until FROM leases WHERE name = ?"
 _FIRST = "INSERT INTO leases (name, owner, until) VALUES (?, ?, ?) IF NOT EXISTS"

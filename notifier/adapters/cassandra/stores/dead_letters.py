@@ -7,7 +7,7 @@ from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.schema.ttl import KEPT
 from notifier.adapters.cassandra.stores.audit_log import record
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.clock import Clock

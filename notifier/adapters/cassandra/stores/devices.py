@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.ttl import seconds_until
 from notifier.codec.devices import pack_told, unpack_told
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,
@@ -20,8 +20,8 @@ from notifier.domain.audience.bitmap import (
     nobody,
     spans,
 )
-from notifier.domain.ids import Member
-from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
 from notifier.ports.clock import Clock
 
 WORDS = 512

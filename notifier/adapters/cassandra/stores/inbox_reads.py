@@ -12,7 +12,7 @@ from typing import Any
 from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member, Subject

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, is_former

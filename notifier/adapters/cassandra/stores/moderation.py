@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.partitioning import PARTS, part_of_event
 from notifier.adapters.cassandra.schema.ttl import seconds_until
 from notifier.adapters.cassandra.stores.audit_log import record
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, told

@@ -18,7 +18,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     overall_by,
     wants_of,
 )
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import LEFT

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.schema.ttl import FINAL, KEPT, seconds_until
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
 from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
 from notifier.codec import pack, unpack
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import WAITS, Hold
 from notifier.domain.bursts.mention import EventId, Mention

@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from notifier.adapters.cassandra.driver.batching import TOGETHER, together
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.codec.sendings import pack_intent, pack_outcome, unpack_window
+from notifier.codec.send_log import pack_intent, pack_outcome, unpack_window
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.ids import BurstKey
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
 
 RUN = 64

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import neighbours_of
 from notifier.codec import Facts, pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
 from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
 from notifier.domain.audience.tiers import TIERS, Tier

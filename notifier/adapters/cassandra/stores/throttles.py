@@ -8,7 +8,7 @@ from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.ttl import seconds_until
 from notifier.adapters.cassandra.stores.audit_log import record
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.delivery.throttle import Throttle

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.schema.partitioning import run_of
 from notifier.adapters.cassandra.stores.inbox_reads import NAMES, Inboxes, Newest, Wanted, WantedRows
 from notifier.codec import unpack
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId

@@ -10,8 +10,8 @@ from typing import Any
 from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.driver.batching import Row, batches, put_twofold, together
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.codec.moments import from_ms, to_ms
-from notifier.codec.overalls import Told, overall_of, said
+from notifier.codec.preferences import Told, overall_of, said
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, block_of, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId

@@ -8,7 +8,7 @@ from datetime import timedelta
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.log.partition_leases import LEASE, Seat, give_back, take_share
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import Logged, Record
 

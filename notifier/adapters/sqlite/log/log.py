@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.group_commit import Together
 from notifier.adapters.sqlite.log.consumer import SqliteConsumer
 from notifier.adapters.sqlite.log.partition_leases import Seat
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS

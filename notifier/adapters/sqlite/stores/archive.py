@@ -8,7 +8,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.codec import unpack, unpack_seal
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier

@@ -10,7 +10,7 @@ from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.adapters.sqlite.stores.burst_changes import ChangeLog
 from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change, trails
 from notifier.codec import pack, unpack
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal

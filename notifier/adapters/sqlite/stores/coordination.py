@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 
 _HOLD = statement("lease_hold")
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.stores.audit_log import record
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 from notifier.ports.dead_letters import DeadLetter
 

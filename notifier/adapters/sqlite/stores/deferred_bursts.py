@@ -5,7 +5,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.ids import BurstKey, Subject
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan

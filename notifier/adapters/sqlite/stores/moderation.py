@@ -8,7 +8,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.stores.audit_log import record
 from notifier.codec import pack, unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, Verdict, told

@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
 from notifier.adapters.sqlite.stores.user_preferences import apart_in, overall_in, wants_of
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
 from notifier.domain.audience.follows import LEFT

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec.moments import to_ms
-from notifier.codec.sendings import pack_intent, pack_outcome, unpack_window
+from notifier.codec.send_log import pack_intent, pack_outcome, unpack_window
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.ids import BurstKey
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.clock import Clock
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import Facts, pack, pack_seal, unpack, unpack_part, unpack_seal
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import Bits, nobody
 from notifier.domain.audience.snapshot import Part, Seal, Tally
 from notifier.domain.audience.tiers import Tier

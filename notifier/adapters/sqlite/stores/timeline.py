@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.async_reader import Reader
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import unpack
-from notifier.codec.moments import from_ms, to_ms
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
 from notifier.domain.audience.tiers import Tier

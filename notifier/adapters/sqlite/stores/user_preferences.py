@@ -11,8 +11,8 @@ from operator import itemgetter
 from notifier.adapters.sqlite.async_reader import Reader, Writer
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.moments import from_ms, to_ms
-from notifier.codec.overalls import Told, overall_of, said
+from notifier.codec.preferences import Told, overall_of, said
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId

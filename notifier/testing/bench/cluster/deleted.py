@@ -5,7 +5,7 @@ import time
 from notifier import topics
 from notifier.adapters.kafka.config import translated
 from notifier.adapters.kafka.python_client_patches import administration
-from notifier.profiles.addresses import of_kafka
+from notifier.profiles.cluster_access import of_kafka
 from notifier.testing.bench.cluster.log_down import post, wrong_refusal
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement

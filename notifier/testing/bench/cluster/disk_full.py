@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from notifier.adapters.cassandra import Cluster
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.addresses import of_cassandra
+from notifier.profiles.cluster_access import of_cassandra
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

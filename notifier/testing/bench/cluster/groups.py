@@ -8,7 +8,7 @@ from kafka import TopicPartition
 from notifier.adapters.kafka.config import Access, translated
 from notifier.adapters.kafka.python_client_patches import administration
 from notifier.domain.errors import NotRunning, Unavailable
-from notifier.profiles.addresses import of_kafka
+from notifier.profiles.cluster_access import of_kafka
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.topics import GROUPS
 

@@ -13,7 +13,7 @@ from notifier.codec import unpack
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log import Logged
-from notifier.profiles.addresses import of_kafka
+from notifier.profiles.cluster_access import of_kafka
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from notifier.adapters.cassandra import Cluster
-from notifier.profiles.addresses import of_cassandra
+from notifier.profiles.cluster_access import of_cassandra
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

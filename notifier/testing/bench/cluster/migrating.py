@@ -9,7 +9,7 @@ from pathlib import Path
 
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
-from notifier.profiles.addresses import of_cassandra
+from notifier.profiles.cluster_access import of_cassandra
 from notifier.testing.bench.cluster.stage import Stage
 from notifier.testing.finding import Finding, agreement
 

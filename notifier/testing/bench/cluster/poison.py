@@ -9,7 +9,7 @@ from kafka import KafkaProducer
 from notifier import topics
 from notifier.adapters.kafka import Access
 from notifier.ports.event_log import Record
-from notifier.profiles.addresses import of_kafka
+from notifier.profiles.cluster_access import of_kafka
 from notifier.testing.bench.cluster.stage import LETTERS_SHOWN, Stage
 from notifier.testing.finding import Finding, agreement
 

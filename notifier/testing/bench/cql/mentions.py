@@ -24,6 +24,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.codec import pack
+from notifier.consumer_loop import BATCH
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import SetHead
@@ -32,10 +33,9 @@ from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.metrics import Metrics
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged, Record
-from notifier.pump import BATCH
-from notifier.telemetry import Metrics
 from notifier.testing.bench.cql.node import noded
 from notifier.testing.bench.planning import FEW, shard_counts
 from notifier.testing.bench.rounds import Figure, Spread

@@ -13,7 +13,7 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from notifier.adapters.cassandra import Access, CassandraInbox
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
-from notifier.codec.moments import to_ms
+from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
 from notifier.testing.bench.cql.bursts import single

@@ -23,7 +23,7 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.marks import Marks
 from notifier.domain.users.visibility import Viewer, visible
 from notifier.flow.inbox.page import Look
-from notifier.telemetry import Metrics
+from notifier.metrics import Metrics
 from notifier.testing.bench.rounds import Figure, Spread, told
 from notifier.testing.world import SINCE, user
 

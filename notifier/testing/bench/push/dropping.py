@@ -7,8 +7,8 @@ from itertools import count, islice
 
 import numpy as np
 
-from notifier.domain.ids import Member
-from notifier.domain.push.device import AppleToken, Device, DeviceId, Platform
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import AppleToken, Device, DeviceId
 from notifier.testing.bench.stage import Stage
 from notifier.testing.devices import platform
 from notifier.testing.finding import Finding, agreement

@@ -9,23 +9,22 @@ from typing import Any
 
 from notifier import topics
 from notifier.config import Settings
+from notifier.consumer_loop import pump
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.push.alert import WhileAway
-from notifier.domain.push.device import Platform
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.flow.intake.gateway import Answer
+from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.pump import pump
-from notifier.system import System
-from notifier.telemetry import Metrics
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.simulator.ground import Ground
 from notifier.testing.simulator.scene import THRESHOLD, Scene
 from notifier.testing.storm import Tweet
+from notifier.wiring.system import System
 
 QUIET, STALE = "quiet_hours_held_then_one", "stale_collapsed"
 NAMES = (QUIET, STALE)

@@ -8,8 +8,7 @@ from typing import Any
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import Step
-from notifier.domain.ids import Member
-from notifier.domain.push.device import Platform
+from notifier.domain.ids import Member, Platform
 from notifier.testing.bench.push.heard import Heard, Told
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.bench.stage import rows_of, staged

@@ -1,0 +1,129 @@
+"""`notifier deadletters`: what could never be processed, and why; and the lanes that stopped because of it."""
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from notifier.cli.commands.throttle import who_option
+from notifier.cli.group import Family, example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
+from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
+from notifier.topics import LANES
+
+
+@click.group(
+    cls=Family,
+    invoke_without_command=True,
+    epilog=example(
+        "notifier deadletters --limit 5",
+        "notifier deadletters lanes",
+        'notifier deadletters resume mentions --reason "release 42 reads the new field"',
+    ),
+)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many letters.")
+@data_option
+@json_option
+@click.pass_context
+def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
+    """List the newest dead letters: records and slices that could never be processed, each with its cause.
+
+    If too many records of a lane die, the lane stops before the next one is buried: see `lanes` and `resume`.
+    """
+    if ctx.invoked_subcommand is None:
+        list_letters(limit=limit, data=data, as_json=as_json)
+    elif any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
+        # They are the list's alone: a folder that is passed over in silence would be another one's lanes.
+        raise click.UsageError(f"Options belong behind {ctx.invoked_subcommand}")
+
+
+def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
+    from notifier.cli.context import opened
+
+    with opened(settings_for(data)) as folder:
+        found = folder.ports.dead_letters.list(limit)
+    if as_json:
+        print_json(
+            [
+                {"id": each.id, "stage": each.stage, "cause": each.cause, "at": stamp(each.at), "body": each.body.hex()}
+                for each in found
+            ]
+        )
+    elif not found:
+        click.echo("There are no dead letters.")
+    else:
+        print_table(("at", "stage", "id", "cause"), [(each.at, each.stage, each.id, each.cause) for each in found])
+
+
+@deadletters.command(epilog=example("notifier deadletters lanes", "notifier deadletters lanes --json"))
+@data_option
+@json_option
+def lanes(data: Path | None, as_json: bool) -> None:
+    """List the lanes with how many of their records died lately, and which lanes are stopped.
+
+    A lane is one stream of the log, or one pool of slices.
+    """
+    from notifier.cli.context import opened
+
+    settings = settings_for(data)
+    with opened(settings) as folder:
+        tallies = folder.ports.lane_tallies.read(LANES)
+    found = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in LANES]
+    if as_json:
+        print_json(found)
+    else:
+        headings = ("lane", "state", "in_a_row", "in_window", "since", "reason", "record", "cause")
+        print_table(headings, [[each[heading] for heading in headings] for each in found])
+
+
+@deadletters.command(
+    epilog=example('notifier deadletters resume mentions --reason "release 42 reads the new field"'),
+)
+@click.argument("lane", type=click.Choice(LANES), metavar="LANE")
+@click.option("--reason", required=True, help="Why the lane may go on; it is written to the audit.")
+@who_option
+@data_option
+@json_option
+def resume(*, lane: str, reason: str, who: str, data: Path | None, as_json: bool) -> None:
+    """Resume a lane that was stopped by its dead-letter limit, with an empty window.
+
+    LANE is as `notifier deadletters lanes` shows it. The record that wasn't buried is tried again first. A lane that
+    isn't stopped stays as it is.
+    """
+    from notifier.cli.context import opened
+
+    if not reason.strip():
+        raise click.UsageError("The reason is empty")
+    with opened(settings_for(data)) as folder:
+        stop = folder.ports.lane_tallies.resume(lane, who, reason, folder.ports.clock.now())
+    if as_json:
+        print_json({"lane": lane, "resumed": stop is not None, **stop_facts(stop)})
+    elif stop is None:
+        print_sentence(f"The lane {lane} isn't stopped.")
+    else:
+        print_sentence(f"The lane {lane} goes on within a second.")
+        print_facts(stop_facts(stop))
+
+
+def lane_facts(tally: LaneTally, limit: DeadLetterLimit) -> dict[str, object]:
+    return {
+        "lane": tally.lane,
+        "state": "running" if tally.stop is None else "stopped",
+        "in_a_row": tally.in_a_row,
+        "in_window": deaths_in_window(tally, limit),
+        **stop_facts(tally.stop),
+    }
+
+
+def stop_facts(stop: LaneStop | None) -> dict[str, object]:
+    if stop is None:
+        return dict.fromkeys(("since", "limit", "reason", "record", "cause", "stopped_by"))
+    return {
+        "since": stamp(stop.at),
+        "limit": str(stop.kind),
+        "reason": stop.reason,
+        "record": stop.record,
+        "cause": stop.cause,
+        "stopped_by": stop.who,
+    }

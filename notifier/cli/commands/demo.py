@@ -1,0 +1,229 @@
+"""`notifier demo`: a celebrity is mentioned in a storm; watched in a browser, or checked from outside without one."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from notifier.cli.check_report import Check, envelope
+from notifier.cli.data_folder import prepare
+from notifier.cli.group import example
+from notifier.cli.invocation import command
+from notifier.cli.options import Between, Span, json_option
+from notifier.cli.output import print_lines
+from notifier.config import PROFILES
+from notifier.domain.errors import NotEmpty
+
+if TYPE_CHECKING:
+    from notifier.testing.finding import Finding
+    from notifier.testing.trial import Script
+    from notifier.testing.world import World
+
+KINDS = (
+    *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
+    *("stop-worker", "stop-pump"),
+)
+OF_A_CLUSTER = (
+    *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
+    *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
+)
+"""There is no such process, and no network, in the embedded profile."""
+PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
+COLLAPSE_HELP = (
+    "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
+)
+FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(OF_A_CLUSTER)}."
+LEAST_BURSTS = 20
+"""Of the demo as it is by default."""
+
+
+class Kinds(click.ParamType[tuple[str, ...]]):
+    """Written kill-worker,kill-pump."""
+
+    name = "list"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
+        for kind in kinds:
+            if kind not in KINDS + OF_A_CLUSTER:
+                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + OF_A_CLUSTER)}.", param, ctx)
+        return kinds
+
+
+@click.command(
+    epilog=example(
+        "notifier demo",
+        "notifier demo --followers 1000000 --port 8090 --no-open --fresh",
+        "notifier demo --headless --faults kill-worker,kill-pump --seed 7 --json",
+        "notifier demo --headless --followers 200000000 --universe 200000000 --celebrities 1 --mentions 1",
+    )
+)
+@click.option("--headless", is_flag=True, help="No page: a storm, then a check of everything from outside.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=None, help="Of the page.  [default: 8080, or any free one]"
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
+@click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
+@click.option("--profile", type=click.Choice(PROFILES), default="embedded", show_default=True, help=PROFILE_HELP)
+@click.option(
+    "--followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity nova.  [default: 200,000,000; 1,000,000 with --headless]",
+)
+@click.option(
+    "--universe",
+    type=click.IntRange(1),
+    default=None,
+    help="People in all.  [default: as many as followers; twice as many with --headless]",
+)
+@click.option(
+    "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 2; 12 with --headless]"
+)
+@click.option(
+    "--second-followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
+)
+@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
+@click.option("--collapse", type=Between(0, 86400), default=None, help=COLLAPSE_HELP)
+@click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
+)
+@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
+@click.option("--outage", type=Span(), default="20s", show_default=True, help="How long a store-outage lasts.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="The data folder.  [default: ./notifier-demo, remembered; with --headless one that is thrown away]",
+)
+@json_option
+@click.pass_context
+def demo(
+    ctx: click.Context,
+    *,
+    headless: bool,
+    port: int | None,
+    opens: bool,
+    fresh: bool,
+    profile: str,
+    followers: int | None,
+    universe: int | None,
+    celebrities: int | None,
+    second_followers: int | None,
+    mentions: int,
+    collapse: float | None,
+    threshold: int,
+    seed: int,
+    faults: tuple[str, ...],
+    outage: timedelta,
+    keep: Path | None,
+    as_json: bool,
+) -> None:
+    """Watch a storm of mentions being absorbed, in a browser: 200 million people on this machine.
+
+    With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
+    outside that every person got what the formulas say. --mentions, --threshold and --faults are for that alone.
+    """
+    from notifier.testing.trial import Script
+    from notifier.testing.world import World
+
+    headless = headless or as_json
+    if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
+        raise click.UsageError(f"{alien[0]} is a fault of --profile cluster alone.")
+    if ctx.get_parameter_source("outage") is ParameterSource.COMMANDLINE and "store-outage" not in faults:
+        raise click.UsageError("--outage is how long --faults store-outage lasts.")
+    try:
+        count = followers or (1_000_000 if headless else 200_000_000)
+        people = universe or (2 * count if headless else count)
+        stars = celebrities or (12 if headless else 2)
+        if second_followers is None and not headless and stars > 1:
+            # One celebrity is followed by everybody, and one by a part of them: what most celebrities are like.
+            second_followers = max(1, count // 10)
+        world = World(universe=people, followers=count, celebrities=stars, seed=seed, second_followers=second_followers)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if not headless:
+        show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh, collapse=collapse)
+        return
+    usual = mentions >= 240 and world.celebrities >= 12 and collapse is None
+    with _folder(keep) as data:
+        script = Script(
+            data=data,
+            world=world,
+            mentions=mentions,
+            threshold=threshold,
+            collapse=collapse,
+            seed=seed,
+            profile=profile,
+            faults=faults,
+            outage=outage.total_seconds(),
+            least_bursts=LEAST_BURSTS if usual else 0,
+        )
+        found = run(script)
+    checks = [Check(**asdict(finding)) for finding in found]
+    report = envelope(profile, seed, checks)
+    if as_json:
+        print_lines([report])
+    else:
+        print_checks(checks)
+        us = command()
+        click.echo(f"\nNext: {us} fixture, then {us} up, and elsewhere: {us} mention --author ada --of nova")
+    ctx.exit(0 if report["ok"] else 1)
+
+
+def show(
+    world: "World",
+    *,
+    keep: Path | None,
+    port: int | None,
+    profile: str,
+    opens: bool,
+    fresh: bool,
+    collapse: float | None,
+) -> None:
+    from notifier.cli.commands.demo_browser import COLLAPSE, FOLDER, Show
+
+    data = (keep or FOLDER).absolute()
+    window = COLLAPSE if collapse is None else collapse
+    Show(world=world, data=data, port=port, profile=profile, opens=opens, fresh=fresh, collapse=window).run()
+
+
+def run(script: "Script") -> "Sequence[Finding]":
+    from notifier.testing.trial import trial
+
+    with trial(script, lambda words: click.echo(words, err=True)) as prepared:
+        return prepared.run()
+
+
+def print_checks(checks: Sequence[Check]) -> None:
+    for check in checks:
+        limit = f" (limit {check.limit:g})" if isinstance(check.limit, int | float) and check.unit != "wrong" else ""
+        mark = click.style("ok    ", fg="green") if check.ok else click.style("FAILED", fg="red")
+        value = f"{check.value:,}" if isinstance(check.value, int | float) else check.value
+        click.echo(f"{mark}  {check.name:<28} {value} {check.unit}{limit}  {check.detail}".rstrip())
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """An empty one: what an earlier run delivered would be taken for lost. Raises Unwritable or NotEmpty."""
+    if keep is not None:
+        prepare(keep)
+        if any(keep.iterdir()):
+            raise NotEmpty(f"It is {keep}.")
+        yield keep.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="notifier-demo-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

@@ -1,0 +1,75 @@
+"""`notifier devices`: where a person's alerts go, as the rows say; and taking one away, of a lost phone, say."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from notifier.cli.group import example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_json, print_sentence, print_table, stamp
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.errors import NotFound
+from notifier.domain.ids import Member, UserId
+from notifier.domain.push.device import Device, DeviceId
+from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.indexing.bitmaps import stored
+from notifier.ports.all_ports import Ports
+
+WHY = {
+    True: "it was loaded so, or the last one is gone since a moment ago",
+    False: "the switchboard hasn't heard of it yet",
+}
+ID = re.compile(r"[0-9a-f]{32}")
+
+
+@click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
+@click.argument("user")
+@click.option("--remove", metavar="ID", default=None, help="Take this one away first.")
+@data_option
+@json_option
+def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) -> None:
+    """List a person's devices, the last that was registered first; of no address more than four letters."""
+    from notifier.cli.context import opened
+
+    if remove is not None and not ID.fullmatch(remove):
+        raise click.UsageError("A device's id has 32 hexadecimal digits.")
+    with opened(settings_for(data)) as folder:
+        ports = folder.ports
+        book = PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        member = book.member(UserId(user.removeprefix("@")))
+        if remove is not None and not book.unregister(member, DeviceId(remove)):
+            raise NotFound(f"{user} has no device {remove}.")
+        found, rings = book.of(member), known_to_fan_out(ports, member)
+    if as_json:
+        print_json({"user": user, "devices": [facts(device) for device in found], "in_bitmap": rings})
+        return
+    if found:
+        headings = ("id", "platform", "app", "locale", "time zone", "last four", "registered")
+        print_table(headings, [[*list(facts(device).values())[:-1], device.registered_at] for device in found])
+    else:
+        print_sentence(f"{user} has no device.")
+    if rings is not bool(found):
+        print_sentence(f"Fan-out counts {user} as somebody {'with' if rings else 'without'} a device: {WHY[rings]}.")
+
+
+def known_to_fan_out(ports: Ports, member: Member) -> bool:
+    bits = stored(ports.sets, SetKind.PUSH, None, shard_of(member))
+    return bits is not None and holds(bits, member)
+
+
+def facts(device: Device) -> Mapping[str, str | None]:
+    from notifier.api.routes.devices import LAST, shown
+
+    app, written = shown(device.address)
+    return {
+        "id": device.id,
+        "platform": str(device.platform),
+        "app": app,
+        "locale": device.locale,
+        "time_zone": device.time_zone,
+        "last_four": written[-LAST:],
+        "registered_at": stamp(device.registered_at),
+    }

@@ -1,0 +1,1 @@
+"""Commands that send what upstream services send."""

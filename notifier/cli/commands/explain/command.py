@@ -1,0 +1,242 @@
+"""`notifier explain`: why a person sees a burst or doesn't, from recorded facts alone."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from notifier.cli.commands.explain.push import Case, alertings
+from notifier.cli.commands.explain.text import alert_facts
+from notifier.cli.group import example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
+from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.inbox_rows import InboxRow, range_of
+from notifier.domain.audience.snapshot import PUSHED, Seal
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.slice import Step
+from notifier.domain.errors import NotFound
+from notifier.domain.ids import BurstKey, Kind, Member, Platform, UserId
+from notifier.domain.push.send_log import Window
+from notifier.domain.users.digest import Schedule, gathered, named
+from notifier.domain.users.subject_preferences import NEVER
+from notifier.domain.users.visibility import Denied, Viewer, denied, unread
+from notifier.flow.operations.event_status import note_of
+from notifier.ports.all_ports import Ports
+from notifier.ports.inbox import Place
+from notifier.wiring.system import Reads
+
+Facts = Mapping[str, object]
+
+SENTENCES = {
+    None: "The person sees it.",
+    Denied.RETRACTED: "It was retracted.",
+    Denied.EXPIRED: "It is older than 90 days.",
+    Denied.NOT_FOLLOWED: "The person doesn't follow the subject.",
+    Denied.MUTED: "The person has muted the subject.",
+    Denied.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
+    Denied.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
+    Denied.BLOCKED: "A block parts the person from the account, or from everybody who mentioned it.",
+    Denied.VOLUME: "The person wants less of this subject, or of everything.",
+    Denied.HIDDEN: "The person has hidden it.",
+}
+
+
+@click.command(epilog=example("notifier explain mention:nova#12 u7", "notifier explain digest:u7#20260105 u7"))
+@click.argument("burst")
+@click.argument("user")
+@data_option
+@json_option
+def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
+    """Explain why a person sees a burst or not, and how it was delivered; or of a digest what it tells of."""
+    from notifier.cli.commands.explain.digest import digest_explanation, print_digest
+    from notifier.cli.context import opened
+
+    key, who = BurstKey.parse(burst), UserId(user)
+    is_digest = key.subject.kind is Kind.DIGEST
+    settings = settings_for(data)
+    with opened(settings) as folder:
+        if is_digest:
+            found = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
+        else:
+            found = folder.ask(explanation(folder.ports, folder.reads, key, who, settings.push.pushed))
+    if as_json:
+        print_json(found)
+    else:
+        (print_digest if is_digest else _print)(found)
+
+
+async def explanation(
+    ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
+) -> dict[str, object]:
+    """Raises NotFound for a burst or a person that doesn't exist. `pushed` are the tiers that are alerted unasked."""
+    from notifier.cli.context import holding
+
+    burst, reads = ports.bursts.read([key]).get(key), connect()
+    if burst is None:
+        raise NotFound(f"The burst is {key}.")
+    member = await reads.people.member(user)
+    if member is None:
+        raise NotFound(f"The user is {user}.")
+    viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
+    account, seal = ports.ledger.read([key]).get(key), ports.seals.read(key, [shard]).get(shard)
+    held = holding(ports)
+    case = Case(
+        burst=burst,
+        viewer=viewer,
+        member=member,
+        seal=seal,
+        account=account,
+        devices=ports.devices.of([member]).get(member, ()),
+        windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
+        now=now,
+        throttles=held,
+        pushed=pushed,
+    )
+    return {
+        "burst": str(key),
+        "user": user,
+        "member": member,
+        **_verdict(burst, viewer, now),
+        "digest": _digest(burst, viewer, now),
+        "opened_at": stamp(burst.opened_at),
+        "visible_from": _since(viewer.follows.get(key.subject)),
+        "seal": _sealed(seal, member),
+        "row": _row(await _row_of(reads, burst, member), member),
+        "note": note_of(burst),
+        "slices": _slices(account, shard, now, held),
+        "alerts": [alert_facts(one) for one in alertings(case)],
+        "marks": _marks(burst, viewer),
+    }
+
+
+def _since(moment: datetime | None) -> str | None:
+    """None for never."""
+    return None if moment == NEVER else maybe_stamp(moment)
+
+
+def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[Window]:
+    """Of whatever tier: by its seal a person is in one alone."""
+    found = ports.sent.read(key, platform, [shard])
+    return [window for windows in found.values() for window in windows]
+
+
+def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
+    why = denied(burst, viewer, now=now)
+    return {"visible": why is None, "rule": None if why is None else str(why), "because": SENTENCES[why]}
+
+
+def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
+    """Which one tells of it instead; it may be still to come."""
+    if not gathered(burst, viewer, now):
+        return None
+    schedule = Schedule.of(viewer.overall)
+    day = schedule.day_of(burst.opened_at)
+    return {"item": str(named(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
+
+
+def _sealed(seal: Seal | None, member: Member) -> Facts | None:
+    """The seal names those whom it reached; of the others it has numbers only."""
+    if seal is None:
+        return None
+    tier = next((str(tier) for tier in TIERS if holds(seal.tiers[tier], member)), None)
+    return {
+        "shard": seal.shard,
+        "tier": tier,
+        "push": holds(seal.push, member),
+        "dormant_in_shard": seal.dormant,
+        "suppressed_in_shard": dict(seal.suppressed),
+    }
+
+
+async def _row_of(reads: Reads, burst: Burst, member: Member) -> InboxRow | None:
+    just_newer = Place(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, [burst.key.subject], just_newer, 1)
+    return next((row for row in rows if row.burst == burst.key), None)
+
+
+def _row(row: InboxRow | None, member: Member) -> Facts | None:
+    """A dormant person has none, and sees the burst all the same."""
+    return None if row is None else {"range": range_of(member), "people": len(row.places())}
+
+
+def _row_sentence(row: object) -> str:
+    if not isinstance(row, dict):
+        return "none"
+    return f"one for {row['people']:,} people of range {row['range']}"
+
+
+def _slices(account: Account | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
+    """What the ledger says of every slice that covers the person's shard."""
+    if account is None:
+        return []
+    return [
+        {
+            "step": str(piece.step),
+            "tier": str(piece.tier),
+            "state": str(standing.state(now, throttles=held)),
+            "at": maybe_stamp(standing.ended.at) if standing.ended else None,
+            "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
+        }
+        for piece, standing in account.standings.items()
+        if shard in piece.shards
+    ]
+
+
+def _marks(burst: Burst, viewer: Viewer) -> Facts:
+    mark = viewer.marks.by_burst.get(burst.key)
+    return {
+        "mark": str(mark) if mark else None,
+        "seen_at": maybe_stamp(viewer.marks.seen_at),
+        "unread": unread(burst, viewer),
+    }
+
+
+def _print(found: Facts) -> None:
+    slices, alerts, marks = found["slices"], found["alerts"], found["marks"]
+    assert isinstance(slices, list)
+    assert isinstance(alerts, list)
+    assert isinstance(marks, dict)
+    steps = {Step.ROWS, *(f"push.{each['platform']}" for each in alerts)}
+    print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
+    click.echo()
+    print_facts(
+        {
+            "opened": found["opened_at"],
+            **_digest_words(found["digest"]),
+            "visible from": found["visible_from"] or "never",
+            "seal": _seal_sentence(found["seal"]),
+            "row": _row_sentence(found["row"]),
+            "note": found["note"],
+            **{_slice_name(each): _slice_words(each) for each in slices if each["step"] in steps},
+            "alert": None if alerts else "none: the person has no device",
+            **{f"alert by {each['platform']}": each["because"] for each in alerts},
+            "mark": marks["mark"] or "none",
+            "seen up to": marks["seen_at"] or "nothing",
+        }
+    )
+
+
+def _digest_words(digest: object) -> Facts:
+    return {"told by": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
+
+
+def _slice_name(each: Facts) -> str:
+    """`p0 rows`, and of phones `p0 alerts by apns`."""
+    return f"{each['tier']} " + str(each["step"]).replace("push.", "alerts by ")
+
+
+def _slice_words(each: Facts) -> str:
+    when = f" at {each['at']}" if each["at"] else f" until {each['until']}" if each["until"] else ""
+    return f"{each['state']}{when}"
+
+
+def _seal_sentence(seal: object) -> str:
+    if not isinstance(seal, dict):
+        return "none yet, or it has expired"
+    if seal["tier"] is None:
+        return f"in no tier; shard {seal['shard']} counts {seal['dormant_in_shard']:,} dormant"
+    return f"in {seal['tier']}" + (", with a phone" if seal["push"] else "")

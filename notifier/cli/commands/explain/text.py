@@ -1,0 +1,117 @@
+"""How `notifier explain` tells of phones: to programs by names that stay, to people in a few words."""
+
+from collections.abc import Iterable, Mapping
+
+from notifier.cli.commands.explain.devices import Noted
+from notifier.cli.commands.explain.push import Alerting, Rule, Told
+from notifier.cli.output import SHOWN_OF_ID, maybe_stamp
+from notifier.domain.push.send_log import Fate, Why
+from notifier.domain.users.visibility import Denied, Unpushed
+
+Facts = Mapping[str, object]
+
+WORDS: Mapping[str, str] = {
+    Why.HOURLY: "the person had as many in an hour as a phone gets",
+    Why.DAILY: "the person had as many in a day as a phone gets",
+    Why.SAME_TWEET: "of the very tweet the person was told already, by another account",
+    Why.COLLAPSED: "a later one of the account tells of it, too",
+    Unpushed.ALERTS_OFF: "the person wants no alerts",
+    Unpushed.OPENER_BLOCKED: "a block parts the person from its opener",
+    Unpushed.MARKED: "the person has dealt with it",
+    Unpushed.SEEN: "the person has seen it",
+    **dict.fromkeys(Denied, "the person doesn't see it"),
+    Denied.RETRACTED: "it was retracted",
+    Rule.TAKEN_BACK: "the tweet that it opened with was taken back",
+    Rule.QUIET_HOURS: "the person's quiet hours",
+    Rule.PROVIDER: "the provider is left alone for a while, or has no room",
+    Rule.ROW_ONLY: "it is in lists alone",
+    Rule.PULL_ONLY: "it is served by pull alone",
+    Rule.NOT_SEALED: "its seal has expired",
+    Rule.NO_PROVIDER: "when it was planned, alerts had no way to this provider",
+    Rule.NO_PHONE: "the person had no phone when it was sealed, or wanted no alerts then",
+    Rule.NOT_ASKED: "the person is in no tier that gets alerts, and didn't ask for them",
+    Rule.LATE: "it was too late for one",
+    Rule.DEAD: "its slice is dead",
+    Rule.PASSED: "when its turn came there was no phone here, or something spared the person",
+}
+"""Of each rule; the states of a slice speak for themselves."""
+
+SAID: Mapping[Told, str] = {
+    Told.SENT: "sent at {at}{of}",
+    Told.TRIED: "tried at {at}{of}",
+    Told.AGAIN: "sent at {at}{of}, and again at {until}",
+    Told.ON_ITS_WAY: "on its way since {at}{of}",
+    Told.UNKNOWN: "on its way at {at}{of} when its worker died: it may have arrived",
+    Told.SILENT: "silent at {at}: {why}",
+    Told.SPARED: "spared: {why}",
+    Told.WAITING: "waits until {until}: {why}",
+    Told.TO_COME: "to come, {why}",
+    Told.NEVER: "none: {why}",
+}
+
+UNTAKEN = "tried at {at}{of}, and again at {until}"
+"""In the place of AGAIN where no device has it."""
+
+NOTED: Mapping[Fate | None, str] = {
+    None: "took it at last",
+    Fate.RETRY: "didn't take it",
+    Fate.HELD: "waits",
+    Fate.UNKNOWN: "may have it",
+    Fate.DROPPED: "is gone, says its provider",
+    Fate.REFUSED: "was refused the alert",
+    Fate.GIVEN_UP: "is given up",
+    Fate.SPARED: "is told no more",
+}
+
+
+def alert_facts(of: Alerting) -> Facts:
+    return {
+        "platform": str(of.platform),
+        "state": str(of.told),
+        "rule": None if of.rule is None else str(of.rule),
+        "because": alert_words(of),
+        "at": maybe_stamp(of.at),
+        "until": maybe_stamp(of.until),
+        "stands_for": of.stands_for,
+        "devices": [_device_facts(one) for one in of.devices],
+    }
+
+
+def _device_facts(one: Noted) -> Facts:
+    return {
+        "device": one.device,
+        "state": "on_its_way" if one.going else str(one.fate or "sent"),
+        "tries": one.tries,
+        "until": maybe_stamp(one.until),
+        "reason": one.reason,
+    }
+
+
+def alert_words(of: Alerting) -> str:
+    words = UNTAKEN if of.told is Told.AGAIN and not of.taken else SAID[of.told]
+    said = words.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
+    if of.told in (Told.SENT, Told.TRIED) and of.rule is not None:
+        said += f", and not again: {_why(of)}"
+    return "; ".join([said, *map(_device_words, of.devices)])
+
+
+def _why(of: Alerting) -> str:
+    return "" if of.rule is None else WORDS.get(of.rule, str(of.rule).replace("_", " "))
+
+
+def _summary(of: Alerting) -> str:
+    return f" for {of.stands_for} of the account" if of.stands_for > 1 else ""
+
+
+def _device_words(one: Noted) -> str:
+    said = "is sent to again" if one.going else NOTED[one.fate]
+    return f"{one.device[:SHOWN_OF_ID]} {said}" + "".join(f", {word}" for word in _details(one))
+
+
+def _details(one: Noted) -> Iterable[str]:
+    if one.reason:
+        yield one.reason.removesuffix(".")
+    if one.tries:
+        yield "1 try" if one.tries == 1 else f"{one.tries} tries"
+    if one.until is not None:
+        yield f"again at {maybe_stamp(one.until)}"

@@ -1,0 +1,102 @@
+"""`notifier fake`: Apple's, Google's and browsers' servers as this machine plays them, to send alerts to."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from notifier.cli.commands.roles import beating, begin, parent_option, sign, told_to_stop
+from notifier.cli.group import Family, example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.supervisor.fake_provider import Playing, behaviour, playing_at
+from notifier.domain.errors import Environment
+from notifier.domain.ids import Platform
+
+ROLE = "fakes"
+BEATS_EVERY = 1.0
+"""Seconds."""
+SCRIPT_HELP = (
+    "What it does besides answering well: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
+    " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500,"
+    " seed=7 (others are gone); with commas."
+)
+_PORT = click.IntRange(0, 65535)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_CERTIFICATE = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+_script = click.option("--script", default="", metavar="WORDS", help=SCRIPT_HELP)
+
+
+def _options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Those of each of the three."""
+    for option in (
+        json_option,
+        click.option("--certificate", type=_CERTIFICATE, metavar="FILE", help="Speak TLS; with its key, as PEM."),
+        click.option("--ready-file", type=_FILE, metavar="FILE", help="Says so here too, as JSON."),
+        click.option("--out", type=_FILE, metavar="FILE", help="Add a line for each alert that arrives."),
+        _script,
+        click.option("--port", type=_PORT, default=0, show_default=True, help="0 takes any free port."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@click.group(cls=Family, epilog=example("notifier fake apns --script gone=2% --out alerts.ndjson"))
+def fake() -> None:
+    """Run a fake of a provider until Ctrl-C: `apns`, `fcm` or `webpush`.
+
+    It listens on the loopback alone, answers as the provider documents it, and takes credentials that everybody knows,
+    which a notifier has where it is told the address. `notifier up` runs fakes itself where there are no credentials.
+    """
+
+
+@fake.command(epilog=example("notifier fake apns --port 9001 --script gone=2%,goaway=1000 --out alerts.ndjson"))
+@_options
+def apns(**said: Any) -> None:
+    """Play Apple's servers."""
+    _play(Platform.APNS, said)
+
+
+@fake.command(epilog=example("notifier fake fcm --port 9002 --script limited=30s,after=10s"))
+@_options
+def fcm(**said: Any) -> None:
+    """Play Google's, with the one that gives access tokens."""
+    _play(Platform.FCM, said)
+
+
+@fake.command(epilog=example("notifier fake webpush --port 9003 --script latency=50ms"))
+@_options
+def webpush(**said: Any) -> None:
+    """Play all push services of browsers."""
+    _play(Platform.WEB, said)
+
+
+def _play(platform: Platform, said: dict[str, Any]) -> None:
+    with told_to_stop() as stopping:
+        Playing(**said).run(platform, stopping)
+
+
+@fake.command(name="all", hidden=True, epilog=example("notifier fake all --apns 9001 --fcm 9002 --web 9003"))
+@click.option("--apns", type=_PORT, default=None, help="A port, for Apple's.")
+@click.option("--fcm", type=_PORT, default=None, help="For Google's.")
+@click.option("--web", type=_PORT, default=None, help="For browsers'.")
+@_script
+@parent_option
+@data_option
+def together(*, script: str, parent: int | None, data: Path | None, **ports: int | None) -> None:
+    """The role of `notifier up`: those that are given a port, in one process, with the folder's alerts.ndjson."""
+    settings = begin(ROLE, settings_for(data), parent)
+    beat, out = beating(ROLE, settings, parent), settings.data / "alerts.ndjson"
+    with told_to_stop() as stopping, ExitStack() as stack:
+        playing = [
+            stack.enter_context(playing_at(platform, behaviour(script, platform), port=port, out=out))
+            for platform in Platform
+            if (port := ports[platform]) is not None
+        ]
+        sign(ROLE, settings, beat)()
+        while not stopping.wait(BEATS_EVERY):
+            if not all(one.server.serves for one in playing):
+                raise Environment("A fake has stopped serving.")
+            beat()

@@ -1,0 +1,95 @@
+"""`notifier fixture`: loads a world of people and celebrities by a documented formula."""
+
+import time
+from pathlib import Path
+
+import click
+
+from notifier.cli.group import example
+from notifier.cli.options import data_option, json_option, settings_for, words_for
+from notifier.cli.output import print_json, print_sentence
+from notifier.cli.progress import progress
+
+
+@click.command(
+    epilog=example(
+        "notifier fixture --followers 1000000 --universe 2000000 --celebrities 12",
+        "notifier fixture --followers 200000000 --universe 200000000 --celebrities 1 --seed 1",
+    )
+)
+@click.option(
+    "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
+)
+@click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
+@click.option(
+    "--celebrities",
+    type=click.IntRange(1, 10_000),
+    default=12,
+    show_default=True,
+    help="How many; each takes up to a second.",
+)
+@click.option(
+    "--second-followers",
+    type=click.IntRange(1),
+    default=None,
+    help="Of the celebrity orion.  [default: a quarter of nova's]",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, another world.")
+@data_option
+@json_option
+def fixture(
+    *,
+    followers: int,
+    universe: int | None,
+    celebrities: int,
+    second_followers: int | None,
+    seed: int,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
+
+    Who follows whom, who is active, muted or a VIP follows from a few formulas on their numbers (docs/fixture.md), so
+    anybody can compute who must see what. Loading the same again changes nothing; a folder that holds another world, or
+    people of whom nothing is known, is refused. A running notifier may go on.
+    """
+    from notifier.cli.context import opened
+    from notifier.cli.data_folder import prepare
+    from notifier.testing.load import Load, steps
+    from notifier.testing.loaded import claim, require_nobody
+    from notifier.testing.world import World
+
+    try:
+        world = World(
+            universe=universe or 2 * followers,
+            followers=followers,
+            celebrities=celebrities,
+            seed=seed,
+            second_followers=second_followers,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    settings = settings_for(data)
+    prepare(settings.data)
+    began = time.monotonic()
+    with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
+        require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
+        claim(settings.data, world)
+        ports = folder.ports
+        Load.into(ports)(world, advance)
+    took = time.monotonic() - began
+    if as_json:
+        print_json(
+            {
+                "people": world.universe,
+                "celebrities": {name: world.size(star) for name, star in world.stars.items()},
+                "seed": seed,
+                "seconds": round(took, 3),
+            }
+        )
+    else:
+        first = world.names[0]
+        print_sentence(
+            f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}."
+        )
+        print_sentence(f"{first} has {world.size(0):,} followers. Next: {words_for('up', data)}")

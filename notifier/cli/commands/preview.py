@@ -1,0 +1,106 @@
+"""`notifier preview`: what a mention of an account would do now, tier by tier, without doing it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from notifier.api.schemas.preview import PreviewBody, previews
+from notifier.cli.commands.audience import require
+from notifier.cli.group import example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json, print_sentence, print_table
+from notifier.cli.progress import progress
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import fault
+
+SOMEBODY = ""
+"""Of whom nothing is known: no verdict, no followers."""
+NEW = "preview"
+"""A tweet of which nothing was said."""
+
+
+@click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
+@click.argument("account")
+@click.option("--author", default=SOMEBODY, help="Who would mention it.  [default: somebody]")
+@click.option("--tweet", default=None, help="Which of the author's it would be in.  [default: a new one]")
+@click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
+@data_option
+@json_option
+def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
+    """Say what a mention of an account would do now: rows, alerts, whom a rule leaves out, bytes, seconds.
+
+    Nothing is written, and nobody is told.
+    """
+    from notifier.cli.context import opened
+    from notifier.metrics import Metrics
+    from notifier.wiring.system import System
+
+    user, settings = UserId(account.removeprefix("@")), settings_for(data)
+    if protected and not author:
+        raise click.UsageError("--protected needs --author: whose followers it is for.")
+    if tweet is not None and not author:
+        raise click.UsageError("--tweet needs --author: who wrote it.")
+    if tweet is not None and (why := fault(tweet)):
+        raise click.UsageError(f"A tweet's id {why}.")
+    with opened(settings) as folder, _bars(quiet=as_json) as begun:
+        require(folder.ports, user)
+        system = System(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
+        event = _event(user, UserId(author), tweet or NEW, protected=protected, now=folder.ports.clock.now())
+        [found] = previews(system.preview()(event, begun)).accounts
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json(to_builtins(found))
+    else:
+        _print(found)
+
+
+@contextmanager
+def _bars(*, quiet: bool) -> Iterator[Callable[[int], Callable[[int], None]]]:
+    with ExitStack() as bars:
+        yield lambda shards: bars.enter_context(progress("counting", shards, quiet=quiet))
+
+
+def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: datetime) -> Event:
+    return Event(
+        id=EventId("notifier-cli", "preview"),
+        tweet=tweet,
+        author=author,
+        mentioned=(user,),
+        text=f"hello @{user}",
+        protected=protected,
+        happened_at=now,
+        accepted_at=now,
+    )
+
+
+def _print(found: PreviewBody) -> None:
+    if found.burst is None:
+        print_sentence(
+            f"A mention of @{found.account} would reach nobody but perhaps @{found.account}: {found.refusal}."
+        )
+        return
+    what = "join" if found.count > 1 else "open"
+    print_sentence(
+        f"A mention of @{found.account} would {what} {found.burst}, in the {found.lane} lane, with the verdict"
+        f" {found.verdict} ({found.followers:,} followers)."
+    )
+    if found.note:
+        print_sentence(found.note)
+    if not found.tiers:
+        return
+    click.echo()
+    headings = ("", "people", "phones", "rows", "bytes", "seconds", "held by")
+    rows = [
+        (tier, one.people, one.phones, one.rows, one.bytes, one.eta_seconds, one.held_by)
+        for tier, one in found.tiers.items()
+    ]
+    print_table(headings, rows)
+    click.echo()
+    left_out = {f"left out: {rule}": n for rule, n in found.suppressed.items()}
+    dormant = {"dormant": found.dormant, "of them with an alert": found.dormant_phones}
+    print_facts(dormant | left_out | {"first of its day": "yes" if found.first_of_day else "no"})

@@ -1,0 +1,171 @@
+"""The roles: `api`, `pump` and `worker`, each a process of its own; `up` runs them all."""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+
+import click
+
+from notifier.cli.group import example
+from notifier.cli.options import data_option, settings_for
+from notifier.cli.supervisor.heartbeat import Beat, alone, beat_file
+from notifier.config import Settings
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Platform
+
+CHATTY = ("cassandra", "kafka")
+"""Clients that tell of each connection that comes and goes; at `debug` they may."""
+
+parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
+number_option = click.option(
+    "--number", type=click.IntRange(1), default=1, hidden=True, help="Which of the role's processes in one folder."
+)
+
+
+@click.command(epilog=example("notifier api --port 8080"))
+@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
+@number_option
+@parent_option
+@data_option
+def api(host: str | None, port: int | None, number: int, parent: int | None, data: Path | None) -> None:
+    """Run the HTTP edge alone, in one process; the services it needs run already."""
+    from notifier.api.server import serve
+
+    role = numbered("api", number)
+    settings = begin(role, settings_for(data, host=host, port=port), parent)
+    beat = beating(role, settings, parent)
+    signed = sign(role, settings, beat)
+
+    def ready(port: int) -> None:
+        click.echo(f"Listening on {settings.host}:{port}.")
+        signed()
+
+    serve(settings, ready, beat, port_is_reserved=parent is not None)
+
+
+@click.command(epilog=example("notifier pump"))
+@parent_option
+@data_option
+def pump(parent: int | None, data: Path | None) -> None:
+    """Run router, coordinators, dispatcher, reconciler and monitor alone, as loops of one process."""
+    from notifier.cli.context import system_of
+    from notifier.cli.supervisor.pump_process import run
+    from notifier.profiles import choose
+
+    settings = begin("pump", settings_for(data), parent)
+    profile = choose(settings)
+    try:
+        with told_to_stop() as stopping:
+            beat = beating("pump", settings, parent)
+            run(system_of(profile, settings, "pump"), stopping, sign("pump", settings, beat), beat)
+    finally:
+        profile.close()
+
+
+@click.command(epilog=example("notifier worker p2"))
+@click.argument("pool", type=click.Choice([str(pool) for pool in Pool]))
+@number_option
+@parent_option
+@data_option
+def worker(pool: str, number: int, parent: int | None, data: Path | None) -> None:
+    """Run the workers of one pool alone."""
+    from notifier.cli.context import system_of
+    from notifier.metrics import Metrics
+    from notifier.profiles import choose
+    from notifier.profiles.push_providers import require_credentials
+    from workers.host import run
+
+    role = numbered(pool, number)
+    settings = begin(role, settings_for(data), parent)
+    # A key that can't be used stops who sends by it, and nobody else.
+    require_credentials(settings.push, [each for each in Platform if pool in ("push", f"push.{each}")])
+    profile = choose(settings)
+    try:
+        metrics, beat = Metrics(), beating(role, settings, parent)
+        run(
+            Pool(pool),
+            lambda beat, stopping: system_of(profile, settings, role, metrics).work(beat, stopping),
+            profile.application(Pool(pool), metrics),
+            sign(role, settings, beat),
+            beat,
+        )
+    finally:
+        profile.close()
+
+
+def numbered(role: str, number: int) -> str:
+    """Return the name of one of several processes of a role: `api`, then `api-2`."""
+    return role if number == 1 else f"{role}-{number}"
+
+
+def begin(role: str, settings: Settings, parent: int | None) -> Settings:
+    """What every role does first."""
+    from notifier.cli.context import require_folder, require_schema
+    from notifier.cli.supervisor.metrics_dir import share
+    from workers.parent import end_with
+
+    if parent is not None:
+        end_with(parent)
+    require_folder(settings.data)
+    if parent is None:
+        _forget(role, settings.data)
+        require_schema(settings)
+    else:  # `up` has done that, and has its roles share their metrics
+        share(settings.data / "run" / "metrics", role)
+    layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=settings.log_level.upper(), format=layout)
+    if settings.log_level.lower() != "debug":
+        for name in CHATTY:
+            logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    return settings
+
+
+def _forget(role: str, data: Path) -> None:
+    """What an earlier life of a role that runs alone left in the same folder: this one can't work yet."""
+    from notifier.cli.supervisor.pid_files import roster
+
+    alone(data, role).unlink(missing_ok=True)
+    if roster(data).signed(role, os.getpid()):  # in a container every life has the same number
+        (roster(data).folder / role).unlink()
+
+
+def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
+    """To be called once the role can work."""
+    from notifier.cli.supervisor.pid_files import roster
+
+    def signed() -> None:
+        beat()  # first: whoever is up is no longer given the time of one that starts
+        roster(settings.data).sign(role, os.getpid())
+
+    return signed
+
+
+def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
+    file = alone(settings.data, role) if parent is None else beat_file(settings.data, role)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return Beat(file=file)
+
+
+@contextmanager
+def told_to_stop() -> Iterator[Signal]:
+    """Set by SIGTERM and by Ctrl-C, while the block lasts."""
+    stopping = Signal()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    # In a thread: the handler interrupts the main thread, which may be about to wait and then holds the signal's lock.
+    before = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
+    try:
+        yield stopping
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

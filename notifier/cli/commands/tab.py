@@ -1,0 +1,141 @@
+"""`notifier tab`: what a person sees, as the person's own app would show it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from notifier.cli.group import example
+from notifier.cli.options import data_option, json_option, settings_for
+from notifier.cli.output import cell, console, distance, grid, print_json, print_sentence, stamp, styled, watched
+from notifier.config import Settings
+from notifier.domain.ids import UserId
+from notifier.domain.users.digest import Digest, date_in
+from notifier.flow.inbox.gap_fetch import seq_of
+from notifier.flow.inbox.page import Badge, DigestItem, Page, Shown
+from notifier.wiring.system import Reads
+
+LONG_ENOUGH = timedelta(minutes=1)
+"""For one question."""
+
+
+@click.command(epilog=example("notifier tab u7", "notifier tab u7 --limit 5 --json"))
+@click.argument("user")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many items.")
+@click.option("--url", default=None, help="Ask the service there, instead of the data folder itself.")
+@click.option("--token", default=None, help="The person's token for it.  [default: one made with the folder's secret]")
+@data_option
+@json_option
+def tab(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
+    """Show the newest page of a person's tab, and the badge of the same moment."""
+    from notifier.cli.context import opened
+
+    settings = settings_for(data)
+    if url:
+        found = _asked(url, token or _token(settings, UserId(user)), user, limit)
+    else:
+        with opened(settings) as folder:
+            found = folder.ask(look(folder.reads, UserId(user), limit))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+async def look(connect: Callable[[], Reads], user: UserId, limit: int) -> dict[str, object]:
+    page, badge = await connect().tab().open(user, limit=limit)
+    return facts(user, page, badge)
+
+
+def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
+    return {
+        "user": user,
+        "badge": {"count": badge.count, "more": badge.more} if badge else None,
+        "items": [_item(item, page.look.now) for item in page.items],
+        "more": page.next is not None,
+        "partial": page.partial,
+    }
+
+
+def _item(item: Shown, now: datetime) -> Mapping[str, object]:
+    """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
+    from notifier.api.schemas.items import digest_sentence, sentence
+
+    if isinstance(item, DigestItem):
+        digest = item.digest
+        return {
+            "burst": str(digest.key),
+            "subject": str(digest.key.subject),
+            "seq": seq_of(digest, now),
+            "opened_at": stamp(digest.opened_at),
+            "count": digest.count,
+            "names": [name for name, _ in digest.accounts],
+            "more": digest.more,
+            "text": digest_sentence(digest),
+            "tweet": None,
+            "unread": item.unread,
+            "digest": digest_facts(digest),
+        }
+    burst = item.burst
+    return {
+        "burst": str(burst.key),
+        "subject": str(burst.key.subject),
+        "seq": seq_of(burst, now),
+        "opened_at": stamp(burst.opened_at),
+        "count": burst.count,
+        "names": list(item.names),
+        "more": burst.more_mentioners,
+        "text": sentence(burst, item.names),
+        "tweet": item.tweet,
+        "unread": item.unread,
+        "digest": None,
+    }
+
+
+def digest_facts(digest: Digest) -> Mapping[str, object]:
+    return {
+        "date": str(date_in(digest.key)),
+        "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
+        "inside": [str(burst.key) for burst in digest.newest],
+        "more": digest.more,
+    }
+
+
+def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
+    opened_at = datetime.fromisoformat(item["opened_at"])
+    return "*" if item["unread"] else " ", distance(opened_at), item["text"]
+
+
+def _token(settings: Settings, user: UserId) -> str:
+    from datetime import UTC
+
+    from notifier.cli.commands.token import token_of_ours
+    from notifier.cli.context import require_folder
+
+    require_folder(settings.data)
+    return token_of_ours(settings, user, datetime.now(UTC), LONG_ENOUGH)
+
+
+def _asked(url: str, token: str, user: str, limit: int) -> dict[str, object]:
+    from notifier.cli.http import ask
+
+    found = ask(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
+    return {"user": user, **{key: found[key] for key in ("badge", "items", "partial")}, "more": bool(found["next"])}
+
+
+def _print(found: Mapping[str, object]) -> None:
+    badge, items = found["badge"], found["items"]
+    assert isinstance(items, list)
+    unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
+    click.echo(f"{found['user']}: {unread}")
+    if watched():
+        console().print(grid([styled(words) for words in _line(item)] for item in items))
+    else:
+        for item in items:
+            click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")
+    if found["partial"]:
+        print_sentence("The store doesn't answer completely; some may be missing.")
+    elif found["more"]:
+        print_sentence("There are older ones.")

@@ -1,0 +1,188 @@
+"""What `notifier top` knows at one moment: the overview's facts, and which processes run on this machine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from notifier.cli.commands.throttle import facts as throttle_facts
+from notifier.cli.output import stamp
+from notifier.cli.ready_file import Ready, alive, read_ready
+from notifier.cli.supervisor.pid_files import roster
+from notifier.config import Settings
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.delivery.ledger import State
+from notifier.domain.delivery.progress import Filling, filling
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.errors import NotRunning
+from notifier.flow.operations.overview import Overview, Snapshot
+from notifier.ports.all_ports import Ports
+
+DEAD_COUNTED = 100
+"""More are more of the same."""
+BURSTS_SHOWN = 8
+"""Of those with work left, the oldest: who is behind shows there."""
+
+Facts = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    tier: str
+    share: float
+    """Of the shards with followers: written, or left to the pull path."""
+    people: int
+    held: bool
+    """A throttle holds what is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    burst: str
+    mentions: int
+    followers: int
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    role: str
+    pid: int
+    alive: bool
+    since: datetime | None
+    """When it signed on; None where it left no sign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    snapshot: Snapshot
+    running: Sequence[Running]
+    dead_letters: int
+    url: str | None
+    """None: nothing runs on the folder."""
+    processes: Sequence[Process]
+
+    @property
+    def redis(self) -> str:
+        cache = self.snapshot.cache
+        if not cache.answers:
+            return "unavailable"
+        return "ok" if cache.generation else "rebuilding"
+
+
+def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
+    """Changes nothing. Raises StoreUnavailable."""
+    snapshot = overview()
+    ready = _ready(settings)
+    return Glance(
+        snapshot=snapshot,
+        running=_running(ports, snapshot),
+        dead_letters=len(ports.dead_letters.list(DEAD_COUNTED)),
+        url=ready.url if ready else None,
+        processes=_processes(settings, ready) if ready else (),
+    )
+
+
+def facts(found: Glance) -> dict[str, object]:
+    """For `--json`."""
+    s = found.snapshot
+    return {
+        "at": stamp(s.at),
+        "url": found.url,
+        "mentions_per_second": round(s.mentions_per_second, 1),
+        "rows_per_second": round(s.pace.rows, 1),
+        "deliveries_per_second": round(s.pace.deliveries, 1),
+        "open_bursts": s.open_bursts,
+        "sleeping_bursts": s.sleeping_bursts,
+        "running": [_burst_facts(each) for each in found.running],
+        "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.behind},
+        "left_alone": [
+            {"line": line, "until": stamp(left.until), "reason": left.reason}
+            for line, left in sorted(s.cache.left_alone.items())
+        ],
+        "throttles": [throttle_facts(each, s.at) for each in s.throttles],
+        "stopped_lanes": [
+            {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
+            for lane, stop in s.stopped_lanes.items()
+        ],
+        "pressure": s.cache.pressure,
+        "redis": found.redis,
+        "dead_letters": found.dead_letters,
+        "processes": [
+            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": stamp(p.since) if p.since else None}
+            for p in found.processes
+        ],
+    }
+
+
+def behind(snapshot: Snapshot, pool: Pool) -> float | None:
+    """Seconds; None where a throttle holds what is left."""
+    of = snapshot.cache.behind[pool]
+    if of.since is None:
+        return None if of.slices else 0.0
+    return max(0.0, (snapshot.at - of.since).total_seconds())
+
+
+def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
+    seconds = behind(snapshot, pool)
+    return {
+        "waiting_slices": snapshot.cache.behind[pool].slices,
+        "later_slices": snapshot.cache.behind[pool].later,
+        "seconds_behind": None if seconds is None else round(seconds, 1),
+    }
+
+
+def _burst_facts(each: Running) -> Facts:
+    tiers = {b.tier: {"share": round(b.share, 3), "people": b.people, "held": b.held} for b in each.bars}
+    return {"burst": each.burst, "mentions": each.mentions, "followers": each.followers, "tiers": tiers}
+
+
+def _running(ports: Ports, snapshot: Snapshot) -> Sequence[Running]:
+    keys = ports.ledger.open()[:BURSTS_SHOWN]
+    accounts, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
+    held = frozenset(throttle.id for throttle in snapshot.throttles)
+    return [
+        Running(
+            burst=str(key),
+            mentions=bursts[key].count if key in bursts else 1,
+            followers=accounts[key].plan.followers,
+            bars=[_bar(each) for each in filling(accounts[key], throttles=held, now=snapshot.at)],
+        )
+        for key in keys
+        if key in accounts and not accounts[key].settled
+    ]
+
+
+def _bar(of: Filling) -> Bar:
+    ended = {State.DONE, State.PULLED, State.DEAD}
+    widths = [(span.last - span.first + 1, span.state) for span in of.spans]
+    total = sum(width for width, _ in widths)
+    return Bar(
+        tier=str(of.tier),
+        share=sum(width for width, state in widths if state in ended) / total if total else 1.0,
+        people=of.people,
+        held=any(state is State.PARKED for _, state in widths),
+    )
+
+
+def _ready(settings: Settings) -> Ready | None:
+    try:
+        return read_ready(settings.data)
+    except NotRunning:
+        return None
+
+
+def _processes(settings: Settings, ready: Ready) -> Sequence[Process]:
+    signs = roster(settings.data)
+    began = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
+    return [
+        Process(role=role, pid=pid, alive=alive(pid), since=began.get(role) or signs.since(role, pid))
+        for role, pid in ready.pids.items()
+    ]
+
+
+def tiers() -> Sequence[str]:
+    return [str(tier) for tier in TIERS]
+
+
+def clock(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%H:%M:%S UTC")

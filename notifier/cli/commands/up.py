@@ -1,0 +1,277 @@
+"""`notifier up`: everything on this machine, from one command."""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPException
+from os import getpid
+from pathlib import Path
+from threading import Event as Signal
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from notifier.api.port import free_port, reserved
+from notifier.cli.commands.fake import ROLE
+from notifier.cli.commands.roles import told_to_stop
+from notifier.cli.group import example
+from notifier.cli.options import Between, data_option, settings_for, words_for
+from notifier.cli.output import stamp
+from notifier.cli.ready_file import Ready, ready_path, write_ready
+from notifier.cli.supervisor.child import Child, last_line, starter
+from notifier.cli.supervisor.fake_provider import behaviour
+from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
+from notifier.cli.supervisor.forkserver_client import OF_IMPORTS, Copies, copies
+from notifier.cli.supervisor.heartbeat import SILENT_FOR, Patience, Pulse, beat_file
+from notifier.cli.supervisor.metrics_dir import share
+from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
+from notifier.cli.supervisor.supervisor import Supervisor
+from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
+from notifier.config.version import installed_version
+from notifier.domain.ids import Platform
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter
+
+    from notifier.profiles import Profile
+
+
+@click.command(epilog=example("notifier up", "notifier up --data ./try --port 0 --ready-file ready.json"))
+@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_API_WORKERS),
+    default=None,
+    help="API processes that share the port.  [default: NOTIFIER_API_WORKERS, or by the number of cores]",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Says so here too.",
+)
+@click.option(
+    "--insecure-dev",
+    is_flag=True,
+    help="Let in whoever asks at this machine without a key, as anybody: for development alone.",
+)
+@click.option(
+    "--fake-script",
+    metavar="WORDS",
+    help="What fakes of providers do besides answering well (`notifier fake`).  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
+)
+@click.option(
+    "--hung-after",
+    type=Between(min=1.0),
+    default=SILENT_FOR,
+    hidden=True,
+    help="Seconds without a sign of life.",
+)
+@data_option
+def up(
+    *,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    ready_file: Path | None,
+    insecure_dev: bool,
+    fake_script: str | None,
+    hung_after: float,
+    data: Path | None,
+) -> None:
+    """Run the whole service on this machine until Ctrl-C.
+
+    The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
+    service_key, pids by role, data and version. Logs are in DIR/logs.
+    """
+    from notifier.api.processes import loading_file
+    from notifier.cli.data_folder import prepare
+    from notifier.flow.indexing.tier_rule import tier_rule
+    from notifier.profiles import choose
+    from notifier.profiles.push_providers import require_credentials
+
+    began = monotonic()
+    given = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
+    settings = settings_for(data, **given)
+    if left_behind(settings.data):
+        settings = settings_for(data, **given)
+    settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
+    require_script(settings.push)
+    require_credentials(settings.push)
+    tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
+    prepare(settings.data)
+    profile = choose(settings)
+    try:
+        with told_to_stop() as stopping, profile.services() as environment:
+            profile.migrate()
+            loading_file(settings.data).unlink(missing_ok=True)  # of a demo that was killed: nobody loads now
+            patience = Patience(silent_for=hung_after)
+            upkeep = Upkeep(settings, profile, environment, ready_file=ready_file, patience=patience, began=began)
+            upkeep.run(stopping)
+    finally:
+        profile.close()
+
+
+def _scripted(push: Push, script: str | None) -> Push:
+    """Raises UsageError for an option that can't be played; a setting is refused as one."""
+    if script is None:
+        return push
+    behaviour(script, Platform.APNS)
+    return replace(push, fake_script=script)
+
+
+class Upkeep:
+    """The roles of one data folder, from the first start to the last end."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        profile: "Profile",
+        services: Mapping[str, str],
+        *,
+        ready_file: Path | None,
+        patience: Patience,
+        began: float,
+        says: Callable[[Ready, float], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.profile = profile
+        self.services = services
+        self.port = settings.port
+        """The one that was reserved, once it runs."""
+        self.processes = processes(api=api_processes(settings), pools=profile.processes())
+        self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
+        self.began = began
+        self.since = stamp(datetime.now(UTC))
+        self.patience = patience
+        self.says = says or banner
+        """Called once, when all is up, with how long that took."""
+        self.announced = False
+        self.fakes = Fakes.of(settings, free_port)
+
+    def run(self, stopping: Signal) -> None:
+        """Until it is told to stop. Raises PortTaken, BadSetting or Environment."""
+        with reserved(self.settings.host, self.settings.port) as address:
+            self.port = address.port
+            self._run(stopping)
+
+    def _run(self, stopping: Signal) -> None:
+        run, logs = self.settings.data / "run", self.settings.data / "logs"
+        from notifier.metrics import Metrics
+
+        self._clear(run)
+        (self.settings.data / RUNNING).write_text(self.settings.profile)
+        logs.mkdir(exist_ok=True)
+        with copies(self.settings.profile, logs) as made:
+            share(run / "metrics", "up")
+            replaced = Metrics().replaced
+            wanted = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
+            self.fakes.tell()
+            supervisor = Supervisor(
+                children=[self._child(role, words, logs, replaced, made) for role, words in wanted.items()],
+                roster=roster(self.settings.data),
+                answers=self._answers,
+                announce=self._announce,
+                others=lambda: {"up": getpid(), **self.profile.pids()},
+                last_words=lambda role: last_line(logs / f"{role}.log"),
+                stopping=stopping,
+            )
+            try:
+                supervisor.run()
+            finally:
+                self.fakes.forget()
+                for path in self.ready_files:
+                    path.unlink(missing_ok=True)
+
+    def _child(
+        self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter", made: Copies | None
+    ) -> Child:
+        return Child(
+            role=role,
+            start=starter(arguments, self._environment(), logs / f"{role}.log", made),
+            ended=lambda cause: replaced.labels(role, cause).inc(),
+            pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
+            awaited=is_awaited(role),
+        )
+
+    def _clear(self, run: Path) -> None:
+        """What an earlier run left: its counters, its roster, its beats, its ready files."""
+        for path in self.ready_files:
+            path.unlink(missing_ok=True)
+        for folder in ("metrics", "up", "beats"):
+            shutil.rmtree(run / folder, ignore_errors=True)
+            (run / folder).mkdir(parents=True)
+
+    def _environment(self) -> Mapping[str, str]:
+        from notifier.profiles.data_folder import instance
+
+        s = self.settings
+        own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
+        own["INSECURE_DEV"] = plain(s.insecure_dev)
+        # Another name than that of a pump which somebody starts beside it: two of one name throw each other out.
+        own["INSTANCE"] = f"{instance(s)}-up"
+        return {
+            **{PREFIX + name: value for name, value in own.items()},
+            **self.fakes.environment,
+            **OF_IMPORTS,
+            **self.services,
+        }
+
+    def _answers(self) -> bool:
+        connection = HTTPConnection(reachable(self.settings.host), self.port, timeout=1.0)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _announce(self, pids: Mapping[str, int]) -> None:
+        from notifier.api.auth.secrets import keys_of
+
+        ready = Ready(
+            url=f"http://{reachable(self.settings.host)}:{self.port}",
+            service_key=keys_of(self.settings).service_key,
+            pids=pids,
+            data=str(self.settings.data),
+            version=installed_version(),
+            since=self.since,
+            insecure_dev=self.settings.insecure_dev,
+        )
+        for path in self.ready_files:
+            write_ready(path, ready)
+        if not self.announced:
+            self.announced = True
+            self.says(ready, monotonic() - self.began)
+            for sentence in self.fakes.sentences:
+                click.echo(f"  alerts {sentence}")
+
+
+def banner(ready: Ready, seconds: float) -> None:
+    """With commands that work as they stand: for another folder than the default they name it."""
+    from notifier.api.auth.dev_mode import LETS_IN
+
+    folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
+    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
+    if ready.insecure_dev:
+        click.echo(LETS_IN)
+    click.echo(f"  data   {ready.data}")
+    click.echo(f"  logs   {ready.data}/logs")
+    click.echo(f"  try    {words_for('mention --author u7 --of nova', folder)}")
+    click.echo(f"  watch  {words_for('top', folder)}")
+
+
+def reachable(host: str) -> str:
+    """An address that reaches a server listening on the host."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

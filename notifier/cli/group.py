@@ -1,0 +1,104 @@
+"""The group of all verbs: each is imported when it is asked for, and every refusal ends in a sentence and a code."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from notifier.cli.output import harmless
+from notifier.domain.errors import NotifierError, Refused
+
+USAGE = 2
+ENVIRONMENT = 3
+
+
+class Sentence(click.ClickException):
+    """Wrong usage on one line, where click would print three."""
+
+    exit_code = USAGE
+
+    def show(self, file: Any = None) -> None:
+        click.echo(self.message, file=file, err=file is None)
+
+
+class Family(click.Group):
+    """Verbs that belong together: listed with their whole first sentence, in the order in which they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, verb.get_short_help_str(1_000)) for name, verb in found if verb and not verb.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(f"There is no command {args[0]!r}{near(args[0], self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Verbs(Family):
+    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.places = places
+        """Verb to `module:name`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verb, place in self.places.items() if find_spec(place.partition(":")[0])]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module, _, name = self.places[cmd_name].partition(":")
+        found = getattr(import_module(module), name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with on_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with on_one_line():
+                return super().invoke(ctx)
+        except NotifierError as error:
+            click.echo(harmless(str(error)), err=True)
+            ctx.exit(exit_code(error))
+
+
+@contextmanager
+def on_one_line() -> Iterator[None]:
+    """Wrong usage in one line that ends with where to read on; who asks for nothing at all gets the help."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        said = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
+        ask = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
+        raise Sentence(said.rstrip(".") + ("" if said.endswith("?") else ".") + ask) from error
+
+
+def near(word: str, words: list[str]) -> str:
+    """What was probably meant."""
+    found = get_close_matches(word, words, n=1)
+    return f"; did you mean {found[0]!r}?" if found else "."
+
+
+def exit_code(error: NotifierError) -> int:
+    """What the caller did wrong is his to mend; everything else is this machine's."""
+    return USAGE if isinstance(error, Refused) else ENVIRONMENT
+
+
+def example(*lines: str) -> str:
+    """The epilog of a verb's help, kept as it is written."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,1 @@
+"""Processes that `notifier up` starts, watches and replaces."""

@@ -1,0 +1,171 @@
+"""One child process of `notifier up`: started, watched, and started again when it dies."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import BinaryIO, Protocol
+
+from notifier.cli.supervisor.forkserver_client import Copies
+from notifier.cli.supervisor.heartbeat import Pulse
+from notifier.config import environment_with
+
+LOGGER = logging.getLogger("notifier.up")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between a death and the next start; doubled each time."""
+STEADY_AFTER = 10.0
+"""Seconds of life after which a death counts as the first again."""
+NOT_STARTED = 126
+"""As a shell says of what it couldn't run."""
+LONGEST_LOG = 16 << 20
+"""Bytes; a longer log is put aside when its role starts."""
+
+DIED, HUNG = "died", "hung"
+
+
+class Process(Protocol):
+    """A child of this process, which leads a process group."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+
+    def terminate(self) -> None: ...
+
+
+Start = Callable[[], Process | None]
+"""None: not yet. Raises OSError where there is no room for its log, or for one more process."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Child:
+    role: str
+    start: Start
+    now: Callable[[], float] = monotonic
+    pulse: Pulse | None = None
+    """None: it is only replaced when it dies."""
+    ended: Callable[[str], None] = lambda cause: None
+    """Told of every end that nobody asked for."""
+    awaited: bool = True
+    """`up` is ready only once this process can work."""
+    process: Process | None = None
+    exits: list[int] = field(default_factory=list)
+    """Exit codes since it was last steady."""
+    started_at: float = 0.0
+    due_at: float = 0.0
+    hung: bool = False
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    def tend(self) -> None:
+        """Starts it when it is due, notices its death, and kills it when it hangs. Never blocks."""
+        if self.process is None:
+            if self.now() >= self.due_at:
+                self._begin()
+        elif (code := self.process.poll()) is not None:
+            self._died(code)
+        elif self.pulse and self.pulse.hangs():
+            self._kill(self.pulse.limit)
+
+    def _begin(self) -> None:
+        self.started_at, self.hung = self.now(), False
+        if self.pulse:
+            self.pulse.begin()
+        try:
+            self.process = self.start()
+        except OSError:  # as if it had died at once
+            self._died(NOT_STARTED)
+
+    def _kill(self, silent_for: float) -> None:
+        """Its death is noticed at the next look. Not asked to stop first: who hangs doesn't listen."""
+        assert self.process is not None
+        LOGGER.warning(
+            "The role %s (process %d) gave no sign of life for %g s: it is killed and replaced.",
+            self.role,
+            self.process.pid,
+            silent_for,
+        )
+        self.hung = True
+        os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _died(self, code: int) -> None:
+        self.ended(HUNG if self.hung else DIED)
+        if self.now() - self.started_at >= STEADY_AFTER:
+            self.exits.clear()
+        self.process = None
+        self.exits.append(code)
+        self.due_at = self.now() + pause(len(self.exits))
+
+    def ask_to_stop(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+
+    def end(self, deadline: float) -> None:
+        """Waits until the deadline, then ends the whole process group: nothing of the role is left."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(0.0, deadline - self.now()))
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def pause(deaths: int) -> float:
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (deaths - 1)))
+
+
+def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, copies: Copies | None) -> Start:
+    """Starts `notifier` with these arguments, as the leader of a process group that ends with this process."""
+    words = [*arguments, "--parent", str(os.getpid())]
+
+    def start() -> Process | None:
+        if copies and copies.pending():
+            return None
+        put_aside(log)
+        with log.open("ab") as out:
+            copy = copies.copy(words, environment, out) if copies else None
+            return copy or started(words, environment, out)
+
+    return start
+
+
+def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO) -> "subprocess.Popen[bytes]":
+    """By an interpreter of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "notifier", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        env=environment_with(environment),
+        start_new_session=True,
+    )
+
+
+def put_aside(log: Path) -> None:
+    """One older log is kept."""
+    if log.exists() and log.stat().st_size > LONGEST_LOG:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def last_line(log: Path) -> str:
+    """Of what the role wrote."""
+    if not log.exists():
+        return "it could not be run."
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it said nothing.")

@@ -1,0 +1,137 @@
+"""A fake of a provider while a command plays it: what it was told, where it listens, and what came."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from errno import EADDRINUSE
+from os import strerror
+from pathlib import Path
+from threading import Event as Signal
+from typing import TYPE_CHECKING
+
+import click
+
+from notifier.cli.output import print_json
+from notifier.cli.ready_file import replace_file
+from notifier.config import variable
+from notifier.domain.errors import Environment, FileUnwritable, NotifierError, PortTaken
+from notifier.domain.ids import Platform
+
+if TYPE_CHECKING:
+    from notifier.testing.providers.behaviour import Behaviour
+    from notifier.testing.providers.hosting import Hosted
+
+COUNTS_EVERY = 0.5
+"""Seconds between two looks at what came."""
+TAKES: Mapping[Platform, str] = {
+    Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
+    Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
+    Platform.WEB: "any endpoint; it reads what is for /wpush/v2/fixture-7 of the fixture's u7, and the like",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playing:
+    """What was asked for on the command line."""
+
+    port: int
+    script: str
+    out: Path | None
+    ready_file: Path | None
+    certificate: Path | None
+    as_json: bool
+
+    def run(self, platform: Platform, stopping: Signal) -> None:
+        """Until it is told to stop. Raises UsageError, PortTaken, FileUnwritable or Environment."""
+        plays = behaviour(self.script, platform)
+        _require_certificate(self.certificate)
+        with playing_at(platform, plays, port=self.port, out=self.out, certificate=self.certificate) as one:
+            self._begin(one)
+            try:
+                while not stopping.wait(COUNTS_EVERY):
+                    if sys.stdout.isatty() and not self.as_json:
+                        click.echo(f"\r\x1b[K{_count(one)}", nl=False)
+            finally:
+                self._end(one)
+
+    def _begin(self, one: "Hosted") -> None:
+        facts = self._facts(one)
+        if self.ready_file is not None:
+            replace_file(self.ready_file, json.dumps(facts, indent=2) + "\n")
+        if self.as_json:
+            print_json(facts)
+        else:
+            click.echo(f"A fake of {one.platform} listens at {one.origin}; Ctrl-C ends it")
+            for name in ("set", "takes", "script", "alerts"):
+                click.echo(f"  {name:<7} {facts[name] or 'none'}")
+        sys.stdout.flush()
+
+    def _end(self, one: "Hosted") -> None:
+        if self.ready_file is not None:
+            self.ready_file.unlink(missing_ok=True)
+        if self.as_json:
+            print_json({"answered": one.answered, "rang": one.rang, "connections": one.tally.connections})
+        else:
+            click.echo(f"\r\x1b[K{_count(one)}" if sys.stdout.isatty() else _count(one))
+
+    def _facts(self, one: "Hosted") -> Mapping[str, str]:
+        return {
+            "platform": str(one.platform),
+            "url": one.origin,
+            "set": f"{variable('push', one.platform, 'fake')}={one.origin}",
+            "takes": TAKES[one.platform],
+            "script": self.script,
+            "alerts": str(self.out or ""),
+        }
+
+
+def behaviour(script: str, platform: Platform) -> "Behaviour":
+    """Raises UsageError."""
+    from notifier.testing.providers.behaviour import Behaviour
+
+    try:
+        return Behaviour.read(script, platform)
+    except ValueError as error:
+        raise click.UsageError(f"The script can't be played: {error}") from error
+
+
+@contextmanager
+def playing_at(
+    platform: Platform, plays: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
+) -> Iterator["Hosted"]:
+    """Raises PortTaken, FileUnwritable or Environment."""
+    from notifier.testing.providers.hosting import hosted
+
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(hosted(platform, plays, port=port, out=out, certificate=certificate))
+        except OSError as error:
+            raise _trouble(error, port, out) from error
+        yield found
+
+
+def _trouble(error: OSError, port: int, out: Path | None) -> NotifierError:
+    if error.errno == EADDRINUSE:
+        return PortTaken(f"It is 127.0.0.1:{port}.")
+    if error.filename is not None:
+        return FileUnwritable(f"It is {out}: {error.strerror}.")
+    return Environment(f"It can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
+
+
+def _require_certificate(file: Path | None) -> None:
+    from notifier.testing.http2.server import secure
+
+    try:
+        if file is not None:
+            secure(file)
+    except OSError as error:
+        raise click.UsageError(f"--certificate {file} can't be used: {error.strerror or error}.") from error
+
+
+def _count(one: "Hosted") -> str:
+    """Of answers, those that there were most of first."""
+    words = sorted(one.answered.items(), key=lambda item: -item[1])
+    said = ", ".join(f"{count:,} {word}" for word, count in words) or "nothing came yet"
+    return f"{said}; {one.rang:,} alerts on phones, {one.tally.connections:,} connections"

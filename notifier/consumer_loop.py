@@ -1,0 +1,173 @@
+"""The pump: log -> stage -> commit, in this order, for ever; and the loops in which it and its like run."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event as Signal
+
+from notifier import topics
+from notifier.domain.errors import OUTAGES, LaneStopped, Poison
+from notifier.flow.lane_guard import LaneGuard
+from notifier.metrics import Metrics
+from notifier.ports.clock import Clock
+from notifier.ports.dead_letters import DeadLetter, DeadLetters
+from notifier.ports.event_log import Consumer, Logged
+from notifier.wiring.system import System
+
+LOGGER = logging.getLogger("notifier.consumer_loop")
+
+BATCH = 400
+"""Records: of one celebrity twice as many a second as with half of it, because its head is swapped twice a batch, and a
+head with all of them has some megabytes at the most."""
+TRIES = 3
+"""A record that fails so often by itself, for another reason than an outage, is poison."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pump:
+    name: str
+    consumer: Consumer
+    stage: Callable[[Sequence[Logged]], None]
+    dead_letters: DeadLetters
+    guard: LaneGuard
+    clock: Clock
+    metrics: Metrics
+    held: Sequence[Logged] = ()
+    """Polled and not done: an outage came in between."""
+
+    def step(self, wait: timedelta = timedelta(0)) -> int:
+        """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time, if nobody
+        else has it by then. Raises LaneStopped while the lane is stopped; then the batch begins with the record that
+        wasn't buried."""
+        if self.held and not self.consumer.holds():
+            self.held = ()
+        self.held = self.held or self.consumer.poll(BATCH, wait)
+        stop = self.guard.check()
+        if not self.held:
+            return 0
+        if stop is not None:
+            # The batch is kept and polled again if it is lost, as in an outage: so the lag can still be read.
+            raise LaneStopped(f"It is {self.guard.lane}.")
+        batch = self.held
+        self._process(batch)
+        # Only now, when every effect is durable: a crash before this line repeats the batch, and never skips it.
+        self._commit(len(batch))
+        return len(batch)
+
+    def _commit(self, count: int) -> None:
+        """Commit the first so many records of the batch, and keep the rest."""
+        self.consumer.commit({logged.partition: logged.offset for logged in self.held[:count]})
+        self.held = self.held[count:]
+
+    def _process(self, records: Sequence[Logged]) -> None:
+        """One bad record doesn't hold up its batch: the others are processed without it."""
+        try:
+            self.stage(records)
+        except OUTAGES:
+            raise
+        except Exception as cause:
+            if len(records) == 1:
+                self._retry(records[0], cause)
+            else:
+                self._process_each(records)
+        else:
+            self.guard.record_successes(len(records))
+
+    def _process_each(self, records: Sequence[Logged]) -> None:
+        for done, record in enumerate(records):
+            try:
+                self._process([record])
+            except LaneStopped:
+                # Everything before this record is durable. After a resume this record is tried first, and what was
+                # buried before it isn't counted again. A crash before the commit repeats the batch.
+                if done:
+                    self._commit(done)
+                raise
+
+    def _retry(self, record: Logged, cause: Exception) -> None:
+        for _ in range(TRIES - 1):
+            if isinstance(cause, Poison):
+                break
+            try:
+                self.stage([record])
+            except OUTAGES:
+                raise
+            except Exception as again:
+                cause = again
+            else:
+                return self.guard.record_successes(1)
+        return self._bury(record, cause)
+
+    def _bury(self, record: Logged, cause: Exception) -> None:
+        id = f"{record.partition}/{record.offset}"
+        # The death is durably counted before the letter. A crash in between repeats the record, which is counted once.
+        # The other order could bury a record more with each restart.
+        if not self.guard.admit_death(id, f"{type(cause).__name__}: {cause}"):
+            raise LaneStopped(f"It is {self.guard.lane}.")
+        LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
+        letter = DeadLetter(
+            id=id,
+            stage=self.name,
+            cause=f"{type(cause).__name__}: {cause}",
+            body=record.record.value,
+            at=self.clock.now(),
+        )
+        self.dead_letters.put(letter)
+        self.metrics.dead.labels(self.name).inc()
+
+
+def pump(system: System, stream: str) -> Pump:
+    """Of one stream, for as long as its consumer isn't closed."""
+    ports, group = system.ports, topics.GROUPS[stream]
+    consumer = ports.log.subscribe(stream, group, system.owner)
+    return Pump(
+        name=group,
+        consumer=consumer,
+        stage=system.stage(stream, consumer.holds),
+        dead_letters=ports.dead_letters,
+        guard=system.lane_guards().of(stream),
+        clock=ports.clock,
+        metrics=system.metrics,
+    )
+
+
+BACKOFF = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Seconds between tries while a part doesn't answer."""
+STOPPED_CHECK = 1.0
+"""Seconds between two looks at a stopped lane; its guard reads the store as often."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """Runs one step after another until it is told to stop; an outage or a stopped lane slows it; nothing ends it."""
+
+    name: str
+    step: Callable[[], object]
+    """Something true when there may be more to do at once."""
+    idle: timedelta
+    stopping: Signal
+    metrics: Metrics
+    failures: int = field(default=0)
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            self.stopping.wait(self._go())
+
+    def _go(self) -> float:
+        """One step; returns the seconds to wait before the next."""
+        try:
+            more = self.step()
+        except LaneStopped:  # its guard has logged it, once
+            self.failures = 0
+            return STOPPED_CHECK
+        except OUTAGES as outage:
+            self.metrics.outages.labels(self.name).inc()
+            LOGGER.warning("%s waits: %s", self.name, outage)
+        except Exception:
+            LOGGER.exception("%s failed", self.name)
+        else:
+            self.failures = 0
+            return 0.0 if more else self.idle.total_seconds()
+        self.failures += 1
+        return BACKOFF[min(self.failures, len(BACKOFF)) - 1]

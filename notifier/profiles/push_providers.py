@@ -1,0 +1,205 @@
+"""Who rings which phones: by the credentials that are set, or a fake of this machine, the same in both profiles."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from random import random
+
+from notifier.adapters.http2 import Http2Transport, Limits, addresses
+from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push.apns.sender import ORIGINS
+from notifier.adapters.push.fakes import Rerouted, Unconfigured
+from notifier.adapters.push.fcm.sender import ORIGIN
+from notifier.adapters.push.lazy import Late
+from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
+from notifier.config import Push, Settings, variable
+from notifier.domain.errors import BadSetting
+from notifier.domain.ids import Platform
+from notifier.domain.push.device import Environment
+from notifier.domain.push.device_address import PushServices
+from notifier.ports.clock import Clock
+from notifier.ports.http2 import Transport
+from notifier.ports.push import Provider
+
+CONNECTIONS: Mapping[Platform, Limits] = {
+    # Of one process. Streams are many there, and more connections are opened only where posts wait for them.
+    Platform.APNS: Limits(connections=6),
+    # Google gives each 100 streams: at 50 ms eight are 16,000 a second, more than a core sends.
+    Platform.FCM: Limits(connections=8),
+    Platform.WEB: Limits(),
+}
+CREDENTIALS: Mapping[Platform, str] = {
+    Platform.APNS: variable("push", "apns", "key"),
+    Platform.FCM: variable("push", "fcm", "account"),
+    Platform.WEB: variable("push", "web", "key"),
+}
+
+
+def providers(
+    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Limits] = CONNECTIONS
+) -> Mapping[Platform, Provider]:
+    """One for each platform. Reads no file and connects to nothing before the first alert."""
+    found: dict[Platform, Provider] = {}
+    for platform in Platform:
+        making = _Making(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
+        if making.trouble:
+            found[platform] = Unconfigured(reason=making.trouble)
+        else:
+            found[platform] = late = Late(make=making)
+            closing.callback(late.close)
+    return found
+
+
+def served(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
+    return [platform for platform, provider in providers.items() if not isinstance(provider, Unconfigured)]
+
+
+def credentials(push: Push, platform: Platform) -> str:
+    """Reads those that are set, and says whose they are. Raises BadSetting."""
+    match platform:
+        case Platform.APNS:
+            key = _apple(push)
+            return f"the key {key.key_id} of the team {key.team_id}"
+        case Platform.FCM:
+            return f"{_google(push).email}, of the project {_google(push).project}"
+        case Platform.WEB:
+            return f"the key with whose public half browsers subscribe, {_vapid(push).public}"
+
+
+def require_credentials(push: Push, platforms: Iterable[Platform] = Platform) -> None:
+    """Returns where all that are set can be used, by what is to use them. Raises BadSetting."""
+    for platform in platforms:
+        if push.is_real(platform):
+            credentials(push, platform)
+        if platform is Platform.FCM and push.fcm.is_by_google and (push.is_real(platform) or push.is_faked(platform)):
+            _require_library()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """Of one platform's provider."""
+
+    push: Push
+    platform: Platform
+    clock: Clock
+    limits: Limits
+
+    @property
+    def trouble(self) -> str:
+        """Why there is none; empty where there is one."""
+        own, setting = self.push.of(self.platform), CREDENTIALS[self.platform]
+        if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
+            return ""
+        runs = f"no fake of {self.platform} runs; `notifier up` starts one"
+        if own.configured:
+            return f"{runs}."
+        missing = f"no credentials: {setting} is not set"
+        return f"{missing}, and {runs}." if self.push.is_faked(self.platform) else f"{missing}."
+
+    def __call__(self, opened: ExitStack) -> Provider:
+        """Raises BadSetting."""
+        return self._real(opened) if self.push.is_real(self.platform) else self._faked(opened)
+
+    def _real(self, opened: ExitStack) -> Provider:
+        push = self.push
+        match self.platform:
+            case Platform.APNS:
+                own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
+                return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in Environment}, opened)
+            case Platform.FCM if push.fcm.is_by_google:
+                return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
+            case Platform.FCM:
+                return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
+            case Platform.WEB:
+                services = push.web.services
+                return self._web(_vapid(push), services, self._guarded(services, opened), opened)
+
+    def _faked(self, opened: ExitStack) -> Provider:
+        """The very senders, with credentials that everybody knows."""
+        fake = self.push.of(self.platform).fake
+        match self.platform:
+            case Platform.APNS:
+                # Without topics: the fixture's app is none of theirs.
+                return self._apns(development.apple(), dict.fromkeys(Environment, fake), opened, named=False)
+            case Platform.FCM if self.push.fcm.is_by_google:
+                return self._by_google(development.google_file(fake + development.TOKEN_PATH), fake, opened)
+            case Platform.FCM:
+                return self._fcm(development.google(fake), fake, opened)
+            case Platform.WEB:
+                services = replace(self.push.web.services, loopback=True, production=False)
+                near = Rerouted(transport=self._guarded(services, opened), origin=fake)
+                return self._web(development.web(), services, near, opened)
+
+    def _apns(
+        self, key: AppleKey, origins: Mapping[Environment, str], opened: ExitStack, *, named: bool = True
+    ) -> Provider:
+        return Apns(
+            transport=self._transport(*origins.values(), opened=opened),
+            tokens=ProviderTokens(key),
+            clock=self.clock,
+            chance=random,
+            topics=self.push.apns.named_topics if named else frozenset(),
+            origins=origins,
+        )
+
+    def _fcm(self, account: ServiceAccount, origin: str, opened: ExitStack) -> Provider:
+        transport = self._transport(origin, account.token_origin, opened=opened)
+        tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
+        return Fcm(tokens=tokens, origin=origin)
+
+    def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
+        """Raises BadSetting."""
+        _require_library()
+        from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
+
+        tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
+        opened.callback(tokens.close)
+        return Fcm(tokens=tokens, origin=origin)
+
+    def _web(self, vapid: Vapid, services: PushServices, transport: Transport, opened: ExitStack) -> Provider:
+        pairs = opened.enter_context(closing(Pairs()))
+        return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs)
+
+    def _transport(self, *origins: str, opened: ExitStack) -> Transport:
+        """In clear text where settings and files say so, who say it of this machine alone."""
+        clear = any(origin.startswith("http:") for origin in origins)
+        return _closed(Http2Transport(limits=self.limits, clear=clear), opened)
+
+    def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
+        resolver = guarded(addresses, services)
+        return _closed(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
+
+
+def _require_library() -> None:
+    """It is an extra. Raises BadSetting."""
+    if find_spec("firebase_admin") is None:
+        name = variable("push", "fcm", "library")
+        raise BadSetting(f"{name} needs more than is installed: pip install 'notifier[firebase-admin]'.")
+
+
+def _closed(transport: Http2Transport, opened: ExitStack) -> Transport:
+    opened.callback(transport.close)
+    return transport
+
+
+def _apple(push: Push) -> AppleKey:
+    return AppleKey.read(_read(push.apns.key, "apns", "key"), key_id=push.apns.key_id, team_id=push.apns.team_id)
+
+
+def _google(push: Push) -> ServiceAccount:
+    return ServiceAccount.read(_read(push.fcm.account, "fcm", "account"))
+
+
+def _vapid(push: Push) -> Vapid:
+    return Vapid.read(_read(push.web.key, "web", "key"), subject=push.web.subject)
+
+
+def _read(file: str, section: str, name: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else "it has a zero byte"
+        raise BadSetting(f"{variable('push', section, name)} can't be read: {file}: {words}.") from error
