@@ -12,12 +12,10 @@ from celery.exceptions import Reject
 from celery.worker import WorkController, state
 
 from notifier.domain.delivery.slice import Pool
-from workers.acknowledging import Acknowledging
-from workers.consuming import Consuming
-from workers.garbage import seldom
+from workers.celery_request import Acknowledging, Consuming
 from workers.pools import POOLS
 from workers.runner import Handler, Runner
-from workers.watch import SILENT_FOR, Watch
+from workers.watchdog import SILENT_FOR, Watch, seldom
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from notifier.domain.delivery.result import Again, Dead, Outcome
-from notifier.domain.delivery.slice import Slice
+from notifier.domain.delivery.slice import Again, Dead, Outcome, Slice
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], Outcome]

@@ -22,10 +22,10 @@ from notifier.api.listening_sockets import HUB
 from notifier.api.problems import HANDLERS
 from notifier.api.response_headers import AnswerHeaders
 from notifier.api.routes import devices, events, inbox, preferences, subjects
-from notifier.api.routes import health as ops
 from notifier.api.routes import inbox_stream as stream
 from notifier.api.routes import preferences as arranging
 from notifier.api.routes import static as files
+from notifier.api.routes import system as ops
 from notifier.api.routes import system as overview
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe

@@ -18,15 +18,12 @@ from litestar.params import SkipValidation
 from notifier.api.auth.identity import Identity, identity_of
 from notifier.api.auth.secrets import Keys
 from notifier.api.background.activity_recorder import Noting, Pause
-from notifier.api.background.device_limiter import Phones
 from notifier.api.background.event_batcher import Gathering
 from notifier.api.background.inbox_auditor import Auditing
 from notifier.api.background.latency_reporter import LATELY, Timing
-from notifier.api.background.overview_cache import Looking
+from notifier.api.background.limiters import Hiding, Metering, Phones, metering
+from notifier.api.background.overview_cache import Looking, Turns
 from notifier.api.background.overview_watchers import Watchers
-from notifier.api.background.rate_limiter import Metering, metering
-from notifier.api.background.retraction_limiter import Hiding
-from notifier.api.background.single_flight import Turns
 from notifier.api.opaque_ids import Opaque
 from notifier.api.processes import Roles, loading
 from notifier.api.schemas.rendering import Renderer
@@ -36,7 +33,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import Limit
-from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox, Tab, Watch

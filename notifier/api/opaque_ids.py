@@ -13,7 +13,7 @@ from notifier.api.auth.secrets import Keys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.domain.users.marks import SeenToken
+from notifier.domain.users.visibility import SeenToken
 from notifier.flow.live.stream import Told
 from notifier.ports.inbox import Place
 

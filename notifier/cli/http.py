@@ -1,7 +1,9 @@
 """The running service, as the verbs that speak HTTP ask it; its refusals become ours."""
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import click
 
 from notifier.cli.options import settings_for
 from notifier.cli.output import print_facts, print_json
-from notifier.domain.errors import NoAnswer, Refused, Unavailable
+from notifier.domain.errors import OUTAGES, NoAnswer, Refused, Unavailable
 
 ANSWERS_WITHIN = 10.0
 """Seconds."""
@@ -84,3 +86,29 @@ def print_receipt(receipt: Mapping[str, object], *, as_json: bool) -> None:
         print_json(receipt)
     else:
         print_facts(receipt)
+
+
+# Patience of long verbs: a part that is away for a while ends nothing.
+
+GIVES_UP_AFTER = 600.0
+"""Seconds of one outage."""
+WAITS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    seconds: float = GIVES_UP_AFTER
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        """Does it, again after every outage. Raises the outage that lasts longer than this."""
+        began, told = time.monotonic(), False
+        while True:
+            try:
+                return work()
+            except OUTAGES as outage:
+                if time.monotonic() - began > self.seconds:
+                    raise
+                if not told:
+                    click.echo(f"Waiting: {outage}", err=True)
+                told = True
+                time.sleep(WAITS)

@@ -1,10 +1,14 @@
 """How facts are printed: JSON, columns that a pipe can cut, or what a terminal shows of the same."""
 
 import json
+import os
+import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
 
@@ -187,3 +191,66 @@ def _near(value: object) -> str:
 
 def _number(word: str) -> bool:
     return word.replace(",", "").isdecimal()
+
+
+# The envelope of every `--json` that checks: stable, because other people's checks rely on it.
+
+SCHEMA = "notifier.check/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    name: str
+    ok: bool
+    value: float | int | str | None = None
+    limit: float | int | str | None = None
+    unit: str = ""
+    n: int = 1
+    """How many observations stand behind the value."""
+    detail: str = ""
+
+
+def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
+    """To be printed last and on one line; ok when every check is, and there is one."""
+    return {
+        "schema": SCHEMA,
+        "profile": profile,
+        "seed": seed,
+        "machine": machine(),
+        "checks": [asdict(check) for check in checks],
+        "ok": bool(checks) and all(check.ok for check in checks),
+    }
+
+
+def machine() -> dict[str, object]:
+    return {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
+
+
+# Progress of what takes a while.
+
+
+class Advance(Protocol):
+    def __call__(self, done: int, more: int | None = None) -> None:
+        """So many steps more, with so many of what is counted; those steps, unless it is said."""
+        ...
+
+
+@contextmanager
+def progress(doing: str, steps: int | None, *, quiet: bool, counted: str = "") -> Iterator[Advance]:
+    """A bar where somebody watches, silence elsewhere. `counted` names what a rate is shown of."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    seen = not quiet and watched(sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+    left = (TextColumn("left"), TimeRemainingColumn()) if counted and steps is not None else ()
+    with Progress(*columns, *left, console=console(sys.stderr), transient=True, disable=not seen) as shown:
+        task, total = shown.add_task(doing, total=steps, rate=""), 0
+
+        def advance(done: int, more: int | None = None) -> None:
+            nonlocal total
+            total += done if more is None else more
+            spent = shown.tasks[task].elapsed or 0
+            rate = f"{total:,} {counted}, {total / spent:,.0f}/s" if counted and spent else ""
+            shown.update(task, advance=done, rate=rate)
+
+        yield advance

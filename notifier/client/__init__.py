@@ -2,10 +2,9 @@
 
 from notifier.client.client import Client
 from notifier.client.errors import BadSetting, ClientError, Denied, NotTheService, Unanswered
-from notifier.client.event import Event
+from notifier.client.event import Event, Receipt, Refusal, Status
 from notifier.client.outbox import Outbox
 from notifier.client.quarantine import Aside
-from notifier.client.receipt import Receipt, Refusal, Status
 
 __all__ = [
     "Aside",

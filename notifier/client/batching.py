@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from notifier.client.event import Event
-from notifier.client.receipt import Refusal
+from notifier.client.event import Event, Refusal
 
 # The limits of `POST /v1/events`, from docs/http.md.
 MOST_EVENTS = 1_000

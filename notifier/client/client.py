@@ -12,9 +12,8 @@ from typing import Any, Self
 
 from notifier.client.batching import TOO_LARGE, Batch, batches
 from notifier.client.errors import ClientError, Denied, NotTheService
-from notifier.client.event import Event
+from notifier.client.event import Event, Receipt, Refusal, Status, refusal_of, refused
 from notifier.client.http import NoAnswer, Reply, Wire
-from notifier.client.receipt import Receipt, Refusal, Status, refusal_of, refused
 from notifier.client.retry import Patience, asked_for
 
 PATH = "/v1/events"

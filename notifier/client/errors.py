@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from notifier.client.event import Event
-    from notifier.client.receipt import Receipt
+    from notifier.client.event import Event, Receipt
 
 
 class ClientError(Exception):

@@ -13,9 +13,8 @@ from typing import Self
 from notifier.client.batching import MOST_EVENTS
 from notifier.client.client import Client
 from notifier.client.errors import ClientError, Unanswered
-from notifier.client.event import Event
+from notifier.client.event import Event, Receipt, Refusal, Status
 from notifier.client.quarantine import Aside
-from notifier.client.receipt import Receipt, Refusal, Status
 
 LOGGER = logging.getLogger("notifier.client")
 

@@ -10,10 +10,9 @@ from notifier.config.environment import (
     set_in_environment,
 )
 from notifier.config.field import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
-from notifier.config.inbox import InboxLimits
 from notifier.config.loader import OF_PUSH, RUNNING
 from notifier.config.push import Push
-from notifier.config.rate_limits import Limits
+from notifier.config.sections import InboxLimits, Limits
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,

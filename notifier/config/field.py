@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
+from urllib.parse import SplitResult, urlsplit
 
 PREFIX = "NOTIFIER_"
 
@@ -97,3 +98,16 @@ def variable(*path: str) -> str:
 def without_password(url: str) -> str:
     """Neither before the host nor among the options."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
+
+
+# Addresses of several hosts, which Python's own splitting refuses where one in brackets isn't the first.
+
+_PLACES = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
+
+
+def split(url: str) -> SplitResult:
+    """As `urlsplit`, whatever the hosts are. Raises ValueError."""
+    if (found := _PLACES.fullmatch(url)) is None:
+        return urlsplit(url)
+    before, hosts, behind = found.groups()
+    return urlsplit(f"{before}host{behind}")._replace(netloc=hosts)

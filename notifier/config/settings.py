@@ -9,13 +9,10 @@ from typing import Any, Self
 
 from notifier.config.auth import Issuer, is_loopback
 from notifier.config.cluster import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
-from notifier.config.dead_letters import DeadLetterSettings
 from notifier.config.field import Hides, setting, variable
-from notifier.config.inbox import InboxLimits
 from notifier.config.loader import read
-from notifier.config.moderation import Reach
 from notifier.config.push import Push
-from notifier.config.rate_limits import Limits
+from notifier.config.sections import DeadLetterSettings, InboxLimits, Limits, Reach
 from notifier.domain.audience.activity import REACHES
 from notifier.domain.errors import BadSetting
 

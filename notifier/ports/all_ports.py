@@ -9,22 +9,19 @@ from notifier.ports.audience import ActiveHours, Follows, MemberSets, Stays
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
-from notifier.ports.coordination import Epochs, Leases
+from notifier.ports.coordination import Epochs, Leases, Queue, Throttles
 from notifier.ports.dead_letters import DeadLetters, LaneTallies
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import Inbox
+from notifier.ports.inbox import Inbox, Seals
 from notifier.ports.inbox_versions import ViewerLapses, ViewerVersions
 from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.live_bus import LiveBus
 from notifier.ports.moderation import Holds, Reaches
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import Caps, LineReport, Paces, Provider, Sent, Spared, TabReport
-from notifier.ports.queue import Queue
 from notifier.ports.retractions import Retractions, Traces
-from notifier.ports.snapshots import Seals
-from notifier.ports.throttles import Throttles
 from notifier.ports.user_preferences import Overalls, Partings, Wants
 
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows
+from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
@@ -66,4 +69,25 @@ class Timeline(Protocol):
         The cost follows the number of subjects and of their bursts, whoever else shares the partition. Rows never prove
         absence.
         """
+        ...
+
+
+# The seals: what each burst's audience was in each shard, decided by whoever came first.
+
+
+class Seals(Protocol):
+    """Durable for a week. Raises StoreUnavailable, and Full where it writes."""
+
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
+        """Of those shards that have one. Whoever needs only a part asks for it: a large seal is 64 KiB."""
+        ...
+
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]: ...
+
+    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]: ...
+
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]: ...
+
+    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+        """Inserts each seal if the shard has none yet; returns what stands now, the winner's, in the same order."""
         ...

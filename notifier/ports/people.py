@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.users.marks import Mark
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
-from notifier.config.urls import split
+from notifier.config.field import split
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
 from notifier.profiles.redis_tls import checked

@@ -74,7 +74,7 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
-from notifier.config.urls import split
+from notifier.config.field import split
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned

@@ -1,9 +1,7 @@
 """What an import reads, and where it keeps what it read: files of this machine, whichever profile has the store."""
 
-from notifier.adapters.imports.accounts import ACCOUNTS, VIPS
-from notifier.adapters.imports.followers import EDGES
+from notifier.adapters.imports.datasets import ACCOUNTS, EDGES, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Ignore, Layout
-from notifier.adapters.imports.preferences import PREFERENCES
 from notifier.adapters.imports.source import Source, form_of, opened
 from notifier.adapters.imports.spill import SpilledEdges
 

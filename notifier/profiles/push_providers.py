@@ -11,9 +11,8 @@ from notifier.adapters.http2 import Http2Transport, Limits, addresses
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
 from notifier.adapters.push import dev_credentials as development
 from notifier.adapters.push.apns.sender import ORIGINS
-from notifier.adapters.push.fakes import Rerouted, Unconfigured
+from notifier.adapters.push.fakes import Late, Rerouted, Unconfigured
 from notifier.adapters.push.fcm.sender import ORIGIN
-from notifier.adapters.push.lazy import Late
 from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
 from notifier.config import Push, Settings, variable
 from notifier.domain.errors import BadSetting
@@ -21,8 +20,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.device import Environment
 from notifier.domain.push.device_address import PushServices
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Transport
-from notifier.ports.push import Provider
+from notifier.ports.push import Provider, Transport
 
 CONNECTIONS: Mapping[Platform, Limits] = {
     # Of one process. Streams are many there, and more connections are opened only where posts wait for them.

@@ -3,7 +3,7 @@
 import ssl
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from notifier.config.urls import split
+from notifier.config.field import split
 from notifier.domain.errors import BadSetting
 
 LOOKS = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}

@@ -18,7 +18,7 @@ from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import UserId
-from notifier.flow.operations.freshness import COUNTED, Fresh
+from notifier.flow.operations.overview import COUNTED, Fresh
 from notifier.ports.event_log import Record
 from notifier.testing.memory.clock import START
 from notifier.testing.world import World

@@ -2,7 +2,7 @@
 
 import json
 
-from notifier.cli.check_report import Check, envelope
+from notifier.cli.output import Check, envelope
 
 
 def test_the_envelope_has_its_keys_and_no_others() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.audit_log import entries
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
+from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.cli.commands.import_.indexer_process import Waiting, index
-from notifier.cli.retry import Patience
+from notifier.cli.http import Patience
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped

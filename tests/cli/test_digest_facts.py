@@ -14,8 +14,8 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID
 from notifier.domain.users.digest import Schedule, date_in, named
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.testing.memory.clock import START
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of

@@ -9,7 +9,7 @@ from tests.repo.sources import ROOT
 
 ENDS_WITHIN = 50.0
 """Seconds, on a machine that is busy with other tests."""
-WAITS = "import time; from workers.parent import end_with; {first}; end_with({parent}); time.sleep(60)"
+WAITS = "import time; from workers.watchdog import end_with; {first}; end_with({parent}); time.sleep(60)"
 
 NOBODY = 2**22 + 1
 """Above every process id that Linux gives."""
@@ -33,9 +33,8 @@ def test_a_child_that_will_not_listen_is_ended_all_the_same() -> None:
 
 def test_child_of_living_parent_goes_on() -> None:
     """It ends by itself after three looks at its parent, however long its start takes."""
-    lives = (
-        "from time import sleep; from workers.parent import LOOKS_EVERY, end_with; end_with({}); sleep(3 * LOOKS_EVERY)"
-    )
+    imports = "from time import sleep; from workers.watchdog import PARENT_EVERY, end_with"
+    lives = imports + "; end_with({}); sleep(3 * PARENT_EVERY)"
     child = subprocess.run(
         [sys.executable, "-c", lives.format(os.getpid())], cwd=ROOT, timeout=ENDS_WITHIN, check=False
     )

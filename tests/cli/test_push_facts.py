@@ -21,9 +21,8 @@ from notifier.domain.push.device import AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.push.send_log import Fate, Missed, Try, Why, Window
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.quiet_hours import Hours
-from notifier.domain.users.visibility import Denied, Unpushed
+from notifier.domain.users.visibility import Denied, Mark, Marks, Unpushed
 from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.stage import Stage

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from tests.contracts.transports import PATIENT
 
 

@@ -7,7 +7,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.archive import SqliteArchive
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
-from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases
+from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
@@ -18,22 +18,19 @@ from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReache
 from notifier.adapters.sqlite.stores.retractions import SqliteTraces
 from notifier.adapters.sqlite.stores.send_log import SqliteSent
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
-from notifier.adapters.sqlite.stores.throttles import SqliteThrottles
 from notifier.ports.archive import Archive
 from notifier.ports.audience import MemberSets, Stays
 from notifier.ports.bursts import Bursts
-from notifier.ports.coordination import Epochs, Leases
+from notifier.ports.coordination import Epochs, Leases, Throttles
 from notifier.ports.dead_letters import DeadLetters, LaneTallies
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import Inbox
+from notifier.ports.inbox import Inbox, Seals
 from notifier.ports.ledger import Ledger
 from notifier.ports.moderation import Holds, Reaches
 from notifier.ports.push import Sent
 from notifier.ports.retractions import Traces
-from notifier.ports.snapshots import Seals
-from notifier.ports.throttles import Throttles
 from notifier.testing.memory.archive import MemoryArchive
 from notifier.testing.memory.bursts import MemoryBursts
 from notifier.testing.memory.claims import MemoryClaims

@@ -8,7 +8,7 @@ from functools import partial
 from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
-from notifier.adapters.cassandra.stores.coordination import CassandraLeases
+from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraSleepers
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
@@ -21,7 +21,6 @@ from notifier.adapters.cassandra.stores.people import CassandraPeople
 from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
 from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
 from notifier.adapters.cassandra.stores.send_log import CassandraSent
-from notifier.adapters.cassandra.stores.throttles import CassandraThrottles
 from notifier.adapters.cassandra.stores.user_preferences import (
     CassandraOveralls,
     CassandraPartings,

@@ -13,11 +13,10 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
-from notifier.adapters.sqlite.stores.deferred_bursts import SqliteSleepers
 from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
-from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, SqliteSleepers
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.adapters.sqlite.stores.people import SqlitePeople
 from notifier.adapters.sqlite.stores.push_suppression import SqliteSpared
@@ -39,13 +38,12 @@ from notifier.domain.users.user_blocks import Parting
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.inbox import Inbox, Timeline
+from notifier.ports.inbox import Inbox, Seals, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.people import People
 from notifier.ports.push import Spared
 from notifier.ports.retractions import Retractions
-from notifier.ports.snapshots import Seals
 from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
 from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
 from notifier.testing.memory.bursts import MemoryBursts

@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
-from notifier.ports.http2 import Post, Reply, Silence
-from notifier.ports.push import Provider
+from notifier.ports.push import Post, Provider, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser
 from tests.unit.browsers import World

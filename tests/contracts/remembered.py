@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.inbox_versions import EVERYBODY, RememberedViewer, member_scope
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

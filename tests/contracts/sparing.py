@@ -10,9 +10,9 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWord
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store

@@ -9,8 +9,7 @@ import pytest
 from redis import Redis
 
 from notifier.adapters.celery.app import on_redis, queue_names
-from notifier.adapters.celery.circuit_breaker import REST
-from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.celery.queue import REST, CeleryQueue
 from notifier.adapters.celery.transport import MUTEX, BrokerKeys
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable

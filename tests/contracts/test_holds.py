@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.audit_log import entries
+from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal

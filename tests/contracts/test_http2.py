@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from tests.contracts.transports import WIRES, Wire
 
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
 from tests.contracts.transports import PATIENT, SOON, Faulty, faulty

@@ -11,7 +11,7 @@ import pytest
 
 from notifier.adapters.http2 import Http2Transport
 from notifier.domain.errors import BadSetting
-from notifier.ports.http2 import Reply, Silence
+from notifier.ports.push import Reply, Silence
 from notifier.testing.authority import Authority
 from notifier.testing.http2.server import serving
 from tests.contracts.asking import asked, port, safe

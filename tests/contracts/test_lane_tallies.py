@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.audit_log import entries
+from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend

@@ -11,9 +11,8 @@ from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import named
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Account
 from notifier.ports.people import Facts
 from notifier.testing.memory.clock import START

@@ -12,7 +12,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.push.alert import Alert, alert, summary
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.ports.http2 import Reply, Silence
+from notifier.ports.push import Reply, Silence
 from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA, ORION, burst
 from tests.contracts.providers import SIDES, WITHOUT_A_WIRE, Side, Wired

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import pytest
 
 from notifier.adapters.celery.app import ANSWER_WITHIN, application, on_redis, queue_names
-from notifier.adapters.celery.circuit_breaker import REST, VAIN, Breaker
-from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.celery.queue import REST, VAIN, Breaker, CeleryQueue
 from notifier.adapters.celery.transport import TASK
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.queue import Queue
+from notifier.ports.coordination import Queue
 from notifier.testing.memory.queue import MemoryQueue
 from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import permutations
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.audit_log import entries
+from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.bursts.moderation import ReachWord, Verdict
 from notifier.domain.ids import UserId
 from notifier.testing.memory.clock import START

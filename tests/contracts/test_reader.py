@@ -12,7 +12,7 @@ from notifier.adapters.sqlite import Files, SqlitePeople
 from notifier.adapters.sqlite.async_reader import Reader, Writer
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA
 

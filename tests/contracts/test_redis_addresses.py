@@ -11,10 +11,10 @@ import pytest
 
 from notifier.adapters.redis import RedisActivity, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.address import several
-from notifier.adapters.redis.checksum import unwrap
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
 from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async
 from notifier.adapters.redis.health import look
+from notifier.adapters.redis.keys import unwrap
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.domain.ids import Member

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from notifier.adapters.sqlite.stores.send_log import KEPT
-from notifier.codec.send_log import pack_intent, pack_outcome
+from notifier.codec.push import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, everybody, from_offsets, nobody
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.audit_log import entries
+from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from notifier.testing.memory.clock import START

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Transport, Limits
-from notifier.ports.http2 import Post, Reply, Silence, Transport
+from notifier.ports.push import Post, Reply, Silence, Transport
 from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.server import Server, serving

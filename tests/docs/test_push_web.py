@@ -2,15 +2,14 @@
 
 import pytest
 
-from notifier.adapters.push.webpush.encryption import OVERHEAD
+from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP
 from notifier.adapters.push.webpush.key_reputation import Standing
-from notifier.adapters.push.webpush.payload import MOST, STEP
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.domain.push.circuit_breaker import Terms
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.device_address import KNOWN
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 from tests.docs.pages import Page
 from tests.unit.examples import NOON
 

@@ -12,7 +12,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity_rollup import RollUp
+from notifier.flow.indexing.activity import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay

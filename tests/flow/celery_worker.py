@@ -11,13 +11,11 @@ import numpy
 
 from notifier.adapters.celery.app import application
 from notifier.cli.supervisor.heartbeat import Beat
-from notifier.domain.delivery.result import Done, Outcome
-from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.slice import Done, Outcome, Pool, Slice
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_host import GATE
 from workers.host import run
-from workers.parent import end_with
-from workers.watch import SILENT_FOR
+from workers.watchdog import SILENT_FOR, end_with
 
 assert numpy
 

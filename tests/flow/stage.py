@@ -13,8 +13,7 @@ from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
-from notifier.domain.delivery.result import Outcome
-from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.slice import Outcome, Pool, Slice
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE

@@ -12,7 +12,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity_indexer import Attendant
+from notifier.flow.indexing.activity import Attendant
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged, Record
 from notifier.testing.memory.activity import MemoryActiveHours

@@ -12,8 +12,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, PROTECTED_TYPE
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Badge, Opened, Page
 from notifier.metrics import Metrics

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 
-from notifier.codec.suppression import spares
+from notifier.codec.push import spares
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
@@ -13,8 +13,8 @@ from notifier.domain.push.alert import Mentioned, WhileAway
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.timing import STALE
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.visibility import Mark
 from notifier.ports.push import Spare
 from notifier.testing.simulator.visits import driven
 from tests.flow.stage import NOVA, Stage

@@ -11,7 +11,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight

@@ -16,7 +16,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from tests.flow.celery_host import ROOT, Host, enqueue, hosting, passes_a_crowd, piece, until
 from tests.flow.celery_worker import FAILS
-from workers.watch import EXIT_CODE
+from workers.watchdog import EXIT_CODE
 
 START_AND_WAIT = """
 import subprocess, sys, time

@@ -7,8 +7,7 @@ import pytest
 
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.result import Again
-from notifier.domain.delivery.slice import TERMS, Pool, Step
+from notifier.domain.delivery.slice import TERMS, Again, Pool, Step
 from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey

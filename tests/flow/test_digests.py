@@ -12,8 +12,8 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import GATHERED, INSIDE, named
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import DigestItem, Opened, Page

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.result import Again, Done
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, Slice, Step
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, Again, Done, Slice, Step
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
 from notifier.testing.memory.clock import ManualClock

@@ -4,7 +4,7 @@ from random import Random
 
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.marks import Mark, SeenToken
+from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.page import Badge
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.metrics import Metrics
 from notifier.testing.simulator.visits import driven
 from notifier.wiring.system import Reads

@@ -8,8 +8,8 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox import last_known_pages as lately
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.last_known_pages import KEPT, Lately

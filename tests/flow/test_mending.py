@@ -8,7 +8,7 @@ import pytest
 
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.result import Again
+from notifier.domain.delivery.slice import Again
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.event_log import Record

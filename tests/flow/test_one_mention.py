@@ -6,11 +6,10 @@ from notifier import topics
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.result import Again, Dead
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice import Again, Dead, Pool
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import Answer
 from notifier.ports.event_log import Record
 from notifier.testing.simulator.visits import driven

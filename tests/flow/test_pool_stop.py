@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from notifier.config.dead_letters import DeadLetterSettings
+from notifier.config.sections import DeadLetterSettings
 from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.result import Again, Dead
-from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.slice import Again, Dead, Pool, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import Work
 from tests.flow.failing import Broken, Refusing

@@ -11,15 +11,14 @@ from notifier.domain.audience.bitmap import Bits, from_offsets
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Entry, Fact
-from notifier.domain.delivery.result import Again
-from notifier.domain.delivery.slice import TERMS, Pool, Slice, Step
+from notifier.domain.delivery.slice import TERMS, Again, Pool, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.timing import STALE
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger

@@ -7,7 +7,7 @@ import pytest
 
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.ports.inbox_versions import REMEMBERED_FOR
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

@@ -17,8 +17,7 @@ from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.marks import Marks
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay

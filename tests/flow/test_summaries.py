@@ -9,7 +9,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
 from notifier.domain.push.device import Device, FirebaseToken, gone
 from notifier.domain.push.send_log import Why
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.testing.simulator.script import Changed
 from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import (

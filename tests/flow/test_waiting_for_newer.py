@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.delivery.ledger import Account
-from notifier.domain.delivery.result import Done
-from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.slice import Done, Pool
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import WhileAway

@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
-from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.burst_walk import RUN, YOUNG
 from notifier.flow.inbox.page import Opened

@@ -8,7 +8,7 @@ from typing import Any, cast
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.metrics import Metrics

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from notifier.api.background.retraction_limiter import AT_ONCE, Hiding
+from notifier.api.background.limiters import AT_ONCE, Hiding
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import UserId

@@ -14,8 +14,7 @@ from notifier.api.background.activity_recorder import Noting, Pause
 from notifier.api.background.inbox_auditor import APART, ONE_IN, Auditing
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.marks import Marks
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from notifier.api.problems import STATUSES, problem
-from notifier.api.routes.health import readiness
+from notifier.api.routes.system import readiness
 from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind

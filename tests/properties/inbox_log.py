@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 FOREVER = datetime(9998, 1, 1, tzinfo=UTC)

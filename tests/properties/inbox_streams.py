@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.page import Item
 from notifier.flow.live.hub import Hub
 from notifier.flow.live.stream import Event, Listener, News, Stream

@@ -16,8 +16,8 @@ from notifier.domain.upstream.validation import (
     UNFOLLOWED_TYPE,
 )
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.marks import Mark, SeenToken
 from notifier.domain.users.subject_preferences import Volume, Wish
+from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox

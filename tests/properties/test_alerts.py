@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.apns.sender import payload
 from notifier.adapters.push.fcm.sender import message
-from notifier.adapters.push.payload import MOST_BYTES
+from notifier.adapters.push.requests import MOST_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, Mentioned, WhileAway, alert, summary
 from notifier.domain.push.graphemes import ELLIPSIS, graphemes, shortened

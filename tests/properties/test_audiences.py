@@ -13,9 +13,8 @@ from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.marks import Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Viewer, visible
+from notifier.domain.users.visibility import Marks, Viewer, visible
 from notifier.testing.oracle import Marked, Oracle, Person, Seen, Tweet
 from tests.unit.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 

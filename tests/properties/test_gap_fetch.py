@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.directory import Account

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.users.marks import SETTLED_AFTER, Mark, SeenToken
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
+from notifier.domain.users.visibility import SETTLED_AFTER, Mark, SeenToken
 from notifier.flow.inbox.page import BADGE_MOST
 from tests.flow.unreliable import Ending
 from tests.properties.inbox_log import KEPT_FOR, Line

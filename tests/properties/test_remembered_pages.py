@@ -14,7 +14,7 @@ from notifier.api.schemas.rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.metrics import Hits, Metrics
 from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Viewer, denied, unread, visible
+from notifier.domain.users.visibility import Mark, Marks, Viewer, denied, unread, visible
 from tests.unit.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 NOW = NOON + RETENTION

@@ -33,8 +33,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.marks import Mark
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
 from notifier.testing.memory.clock import START, ManualClock

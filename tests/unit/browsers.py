@@ -13,7 +13,7 @@ from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser
 from notifier.testing.providers.credentials import apple_key, pem

@@ -13,9 +13,8 @@ from notifier.domain.delivery.ledger import Claim, Entry, Fact
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
-from notifier.domain.users.marks import Marks
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Marks, Viewer
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from notifier.adapters.push import Fcm
 from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
 from notifier.adapters.system_clock import SystemClock
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.server import serving
 from notifier.testing.memory.clock import ManualClock

@@ -12,8 +12,7 @@ from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert, alert
 from notifier.domain.push.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.http2 import Post, Reply, Silence
-from notifier.ports.push import Provider
+from notifier.ports.push import Post, Provider, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers import FakeApns, FakeFcm, Script
 from notifier.testing.providers.bearers import Bearers

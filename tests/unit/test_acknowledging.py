@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.acknowledging import Acknowledging
+from workers.celery_request import Acknowledging
 
 
 class Message:

@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, Mentioned, alert, summary
 from notifier.domain.push.device import AppleToken, Device, Environment, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from tests.unit.examples import NOON, burst
 from tests.unit.pushing import ALERT, TOPIC, Apple, apple, device, iphone, sent
 

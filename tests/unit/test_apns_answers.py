@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.push.apns.responses import CONFIGURES, receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 from tests.unit.examples import NOON
 
 SOON = NOON + timedelta(seconds=15)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.heartbeat import AWAY_FOR, BEATS_EVERY, Beat, Patience, Pulse
-from notifier.cli.supervisor.thread_liveness import STEP_WITHIN, Attendance
+from notifier.cli.supervisor.heartbeat import AWAY_FOR, BEATS_EVERY, STEP_WITHIN, Attendance, Beat, Patience, Pulse
 from notifier.consumer_loop import BACKOFF
 from notifier.domain.errors import StoreUnavailable
 

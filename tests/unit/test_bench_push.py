@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.http2 import Http2Transport
-from notifier.ports.http2 import Reply, Silence
+from notifier.ports.push import Reply, Silence
 from notifier.testing.bench.push.contest import Round, figures
 from notifier.testing.bench.push.floor import AT_ONCE, Floor
 from notifier.testing.bench.push.ours import Place, alert, answers, devices, private, sent, subscriptions

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.codec.push_limits import pack_history, unpack_history
+from notifier.codec.push import pack_history, unpack_history
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.push.frequency_cap import ASKEW, DAY, HOUR, LAST, Caps, Cause, History, Ruling, judged, spent
 from tests.unit.examples import MINUTE, NOON

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from cassandra.policies import RetryPolicy
 
-from notifier.adapters.cassandra.driver.retry_policy import NODES, NextNode, is_read
+from notifier.adapters.cassandra.driver.session import NODES, NextNode, is_read
 
 READ = SimpleNamespace(is_idempotent=True)
 WRITE = SimpleNamespace(is_idempotent=False)

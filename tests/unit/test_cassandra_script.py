@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from notifier.adapters.cassandra.schema.cql_script import statements
-from notifier.adapters.cassandra.schema.migrate import FOLDER
+from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
 
 SCRIPTS = {path.name: path.read_text() for path in FOLDER.rglob("*.cql")}
 

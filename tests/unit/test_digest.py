@@ -9,10 +9,9 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.digest import GATHERED, INSIDE, Digest, Schedule, date_in, digest_of, gathered, named
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.quiet_hours import wall_of
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from tests.unit.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SECOND, SELF_NOVA, burst, viewer
 
 OF_EVE = Subject(Kind.MENTION, EVE)

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from notifier.domain.push.device import Environment
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.providers import Script, Span
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key
 from tests.unit.examples import NOON

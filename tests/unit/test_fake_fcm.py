@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.providers import Script, Span
 from notifier.testing.providers.credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, google_key
 from tests.unit.examples import NOON

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.jwt import base64url, es256_token
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.memory.clock import ManualClock
 from notifier.testing.providers.browser import Browser
 from notifier.testing.providers.manners import Manner, refusal

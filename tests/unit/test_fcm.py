@@ -12,7 +12,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, Mentioned, alert, summary
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from tests.unit.examples import NOON, burst
 from tests.unit.pushing import ALERT, Google, android, device, google, installation, sent
 

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.push.fcm.responses import receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 from tests.unit.examples import NOON
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.authority import Authority
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.server import Server, serving

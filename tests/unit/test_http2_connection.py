@@ -6,10 +6,9 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.connection import MOST_OWED, Connection
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encoded
-from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.origin import Origin
+from notifier.adapters.http2.limits import Limits, Origin
 from notifier.adapters.http2.request import Flight
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 
 ORIGIN = "https://push.example"
 OK = encoded([(":status", "200")])

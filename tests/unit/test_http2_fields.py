@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.frames import Violation
-from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field, plain
-from notifier.adapters.http2.huffman import unpacked
+from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field, plain, unpacked
 
 NAMES = st.one_of(
     st.sampled_from([":status", ":path", "authorization", "content-type", "retry-after", "apns-id"]),

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.connection import Connection
-from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.origin import Origin
+from notifier.adapters.http2.limits import Limits, Origin
 from notifier.adapters.http2.request import Flight
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 
 ORIGIN = "https://push.example"
 OF_HTTP_1 = {"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade", "te", "host"}

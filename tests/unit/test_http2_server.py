@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.elsewhere import Elsewhere, elsewhere
 from notifier.testing.http2.server import Server, serving

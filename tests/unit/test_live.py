@@ -8,9 +8,8 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member
 from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.flow.inbox.page import Badge, Item, Look
 from notifier.flow.live.stream import MOST_WAITING, Event, Memory, Stream, sight, told
 from tests.contracts.pull_backends import NOON, NOVA, burst

@@ -1,7 +1,7 @@
 """What counts as seen."""
 
 from notifier.domain.ids import BurstKey
-from notifier.domain.users.marks import Marks
+from notifier.domain.users.visibility import Marks
 from tests.unit.examples import NOON, OF_NOVA, SECOND
 
 FIRST, SECOND_BURST = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)

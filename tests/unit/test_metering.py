@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.api.background.rate_limiter import MOST_KNOWN, Metering, metering
+from notifier.api.background.limiters import MOST_KNOWN, Metering, metering
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import Limit

@@ -6,7 +6,7 @@ from notifier.api.auth.secrets import Keys
 from notifier.api.opaque_ids import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey
-from notifier.domain.users.marks import SeenToken
+from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import Place
 from tests.unit.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 

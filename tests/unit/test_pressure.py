@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.delivery.backpressure import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
 from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
 
 NOBODY: Mapping[Pool, timedelta] = {}
 CALM = SLOW_STORE / 10

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from notifier.adapters.imports.accounts import ACCOUNTS, VIPS
+from notifier.adapters.imports.datasets import ACCOUNTS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Ignore, Layout
-from notifier.adapters.imports.preferences import PREFERENCES
 from notifier.adapters.imports.source import form_of, opened
 from notifier.adapters.imports.text_files import MOST_IGNORED
 from notifier.domain.audience.account_flags import Flag

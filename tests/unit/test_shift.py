@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from notifier.flow.live.task_group import Shift
+from notifier.flow.live.hub import Shift
 
 
 def test_whoever_comes_after_a_failed_beginning_tries_anew() -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.apns.quarantine import Suspects
+from notifier.adapters.push.apns.sender import Suspects
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from tests.unit.examples import NOON
 from tests.unit.pushing import iphone

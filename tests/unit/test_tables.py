@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.imports.followers import EDGES
+from notifier.adapters.imports.datasets import EDGES
 from notifier.adapters.imports.source import form_of, opened
 from notifier.domain.errors import BadImport
 from notifier.ports.imports import Numbers

@@ -2,9 +2,8 @@
 
 import pytest
 
-from notifier.api.auth import verified_tokens
-from notifier.api.auth.tokens import Holder
-from notifier.api.auth.verified_tokens import HOLDER_BYTES, VerifiedTokens
+from notifier.api.auth import tokens as verified_tokens
+from notifier.api.auth.tokens import HOLDER_BYTES, Holder, VerifiedTokens
 from notifier.domain.ids import UserId
 from notifier.metrics import Hits, Metrics
 from notifier.testing.memory.clock import START

@@ -6,9 +6,8 @@ import pytest
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Subject
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Denied, Viewer, denied, pushable, unread, visible
+from notifier.domain.users.visibility import Denied, Mark, Marks, Viewer, denied, pushable, unread, visible
 from tests.unit.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 NOW = NOON + HOUR

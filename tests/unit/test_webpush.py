@@ -13,8 +13,7 @@ from notifier.domain.push.alert import Mentioned, alert, summary
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES
-from notifier.ports.http2 import Post, Silence
-from notifier.ports.push import Provider
+from notifier.ports.push import Post, Provider, Silence
 from notifier.testing.providers.browser import Browser, Shown
 from notifier.testing.providers.manners import Manner
 from notifier.testing.providers.script import Script, Span

@@ -11,7 +11,7 @@ from notifier.adapters.push.webpush.key_reputation import ORIGINS, Standing
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 from tests.unit.examples import NOON, SECOND
 
 GOOGLE, APPLE = "https://fcm.googleapis.com:443", "https://web.push.apple.com:443"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import OVERHEAD
-from notifier.adapters.push.webpush.payload import MOST, STEP, Content, content, topic
+from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP, Content, content, topic
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.push.alert import Mentioned, alert
 from notifier.domain.push.translations import PHRASES

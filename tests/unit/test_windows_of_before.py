@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from notifier.codec import pack, unpack
-from notifier.codec.send_log import pack_intent, pack_outcome, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, unpack_window
 from notifier.domain.audience.bitmap import count, decode, encode, from_offsets
 from notifier.domain.ids import Member
 from notifier.domain.push.device import DeviceId

@@ -1,7 +1,7 @@
 """Cassandra: the durable store past one machine."""
 
 from notifier.adapters.cassandra.driver.async_reader import Reader
-from notifier.adapters.cassandra.driver.auth import security
+from notifier.adapters.cassandra.driver.errors import security
 from notifier.adapters.cassandra.driver.session import Access, Cluster
 from notifier.adapters.cassandra.schema.health import Node, Nodes, look
 from notifier.adapters.cassandra.schema.migrate import Phase, migrate, missing, pending, require
@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.schema.migration_log import Entry
 from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
-from notifier.adapters.cassandra.stores.coordination import CassandraLeases
+from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
 from notifier.adapters.cassandra.stores.deferred_bursts import CassandraSleepers
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
@@ -24,7 +24,6 @@ from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
 from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
 from notifier.adapters.cassandra.stores.send_log import CassandraSent
 from notifier.adapters.cassandra.stores.snapshots import CassandraSeals
-from notifier.adapters.cassandra.stores.throttles import CassandraThrottles
 from notifier.adapters.cassandra.stores.timeline import CassandraTimeline
 from notifier.adapters.cassandra.stores.user_preferences import (
     CassandraOveralls,

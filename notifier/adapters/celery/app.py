@@ -14,7 +14,7 @@ from kombu.entity import Queue
 from kombu.transport import redis
 
 from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTransport
-from notifier.config.urls import split
+from notifier.config.field import split
 from notifier.domain.delivery.scheduling import CREDITS
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
 from notifier.metrics import Metrics

@@ -1,6 +1,6 @@
 """HTTP/2 to the providers: framing by hand on sockets that never block; `hpack` reads the headers of answers."""
 
-from notifier.adapters.http2.dns import Resolver, addresses
+from notifier.adapters.http2.connect import Resolver, addresses
 from notifier.adapters.http2.limits import Limits
 from notifier.adapters.http2.transport import Http2Transport
 

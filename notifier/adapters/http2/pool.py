@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 from notifier.adapters.http2.connect import Opening
 from notifier.adapters.http2.connection import Connection
-from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.origin import Origin
+from notifier.adapters.http2.limits import Limits, Origin
 from notifier.adapters.http2.request import Done, Flight
 from notifier.adapters.http2.socket_connection import Link
-from notifier.ports.http2 import Silence
+from notifier.ports.push import Silence
 
 FRUITLESS = 2
 """Connections in a row that brought no answer; then the origin is left alone for a while. Apple takes a client that

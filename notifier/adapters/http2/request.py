@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from notifier.adapters.http2.origin import Origin
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.adapters.http2.limits import Origin
+from notifier.ports.push import Post, Reply, Silence
 
 UNSENT = 1 << 62
 """Where the end of a request lies that isn't queued whole: farther than any connection gets."""

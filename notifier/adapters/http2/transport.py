@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
-from notifier.adapters.http2.connect import Opening
-from notifier.adapters.http2.dns import Lookups, Resolver, addresses
-from notifier.adapters.http2.limits import Limits
-from notifier.adapters.http2.origin import Origin, speakable
+from notifier.adapters.http2.connect import Lookups, Opening, Resolver, addresses
+from notifier.adapters.http2.limits import Limits, Origin, speakable
 from notifier.adapters.http2.pool import Lane
 from notifier.adapters.http2.request import Flight
 from notifier.adapters.http2.socket_connection import Link
 from notifier.domain.errors import BadSetting
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 
 LOOK_EVERY = 0.05
 """Seconds between two looks at what waits for too long."""

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
-from notifier.adapters.imports.compression import NEEDS, unpacked
 from notifier.adapters.imports.layout import Ignore, Layout, Reject
-from notifier.adapters.imports.text_files import Form, Lines
+from notifier.adapters.imports.text_files import NEEDS, Form, Lines, unpacked
 from notifier.domain.errors import BadImport, Environment
 
 T = TypeVar("T")

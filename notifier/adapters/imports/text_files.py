@@ -1,6 +1,7 @@
 """Rows, line by line: CSV or NDJSON."""
 
 import csv
+import gzip
 import io
 import zlib
 from collections.abc import Iterator
@@ -9,12 +10,12 @@ from enum import StrEnum
 from gzip import BadGzipFile
 from itertools import islice
 from operator import itemgetter
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
 from notifier.adapters.imports.layout import Found, Ignore, Layout, Reject, Unreadable
-from notifier.domain.errors import BadImport
+from notifier.domain.errors import BadImport, Environment
 
 # A row as an object: a line of NDJSON.
 
@@ -153,3 +154,32 @@ def _needed(layout: Layout[Any], missing: str) -> str:
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.needed)} {'is' if len(layout.needed) == 1 else 'are'}"
+
+
+# Files that were packed with gzip or zstd, as one reads them.
+
+NEEDS = 'Parquet and zstd need an extra: pip install "notifier[import]".'
+
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+"""What their files begin with."""
+
+
+def unpacked(file: BinaryIO) -> BinaryIO:
+    """By what it begins with; a file that isn't packed is read as it is. Raises Environment without the extra, and
+    BadImport for what has no lines."""
+    begins = file.peek(4) if hasattr(file, "peek") else b""
+    if begins.startswith(GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    if begins.startswith(ZSTD):
+        return _zstd(file)
+    if begins.startswith(PARQUET):
+        raise BadImport("It is Parquet, which --form parquet reads, from a file alone.")
+    return file
+
+
+def _zstd(file: BinaryIO) -> BinaryIO:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise Environment(NEEDS) from None
+    return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

@@ -28,7 +28,7 @@ from notifier.adapters.kafka.client import (
 from notifier.adapters.kafka.config import Access
 from notifier.adapters.kafka.consumer import logged
 from notifier.adapters.kafka.python_client_patches import leave, unread
-from notifier.adapters.kafka.topic_id import shortened
+from notifier.adapters.kafka.topics import shortened
 from notifier.domain.errors import Environment, LogUnavailable, Poison
 from notifier.ports.event_log import Logged, Record
 

@@ -10,7 +10,7 @@ from time import monotonic
 from notifier.adapters.kafka.client import MOST_AWAY, Client, Fenced, Membership, TooLate, Unreadable
 from notifier.adapters.kafka.config import Access
 from notifier.adapters.kafka.partition_growth import Growth, begun
-from notifier.adapters.kafka.topic_id import incarnation, named
+from notifier.adapters.kafka.topics import incarnation, named
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged, Record
 

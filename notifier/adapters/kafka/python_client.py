@@ -36,7 +36,7 @@ from notifier.adapters.kafka.config import Access, translated
 from notifier.adapters.kafka.consumer import logged
 from notifier.adapters.kafka.partition_growth import begun
 from notifier.adapters.kafka.python_client_patches import leave, made, unread
-from notifier.adapters.kafka.topic_id import shortened
+from notifier.adapters.kafka.topics import shortened
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged, Record
 

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsE
 from notifier.adapters.kafka.config import Access, translated
 from notifier.adapters.kafka.python_client_patches import administration
 from notifier.domain.errors import LogUnavailable
+from notifier.ports.event_log import Logged
 from notifier.topics import GROUPS
 
 PLAN = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
@@ -150,3 +151,26 @@ def _configs(topic: Topic, replicas: int) -> dict[str, str]:
         # Whoever sends and however: what is read needs no library of the sender's.
         "compression.type": "uncompressed",
     }
+
+
+# Which life of a topic this is: one that was deleted and made again counts its records anew.
+
+LETTERS = 8
+"""Of the id that the brokers give a topic: enough to tell its few lives apart."""
+
+
+def incarnation(access: Access, stream: str) -> str:
+    """The same for everybody as long as the topic isn't deleted. Raises LogUnavailable."""
+    with translated("The topic isn't known"), administration(access) as admin:
+        [found] = admin.describe_topics([access.topic(stream)])
+    return shortened(found["topic_id"])
+
+
+def shortened(id: object) -> str:
+    return str(id).replace("-", "")[:LETTERS]
+
+
+def named(one: Logged, life: str) -> Logged:
+    """With the topic's life in its partition's name: what heads have applied of one says nothing of the next."""
+    stream, _, number = one.partition.rpartition("/")
+    return replace(one, partition=f"{stream}@{life}/{number}")

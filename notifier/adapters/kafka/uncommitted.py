@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from notifier.adapters.kafka.config import Access, translated
 from notifier.adapters.kafka.consumer import logged
-from notifier.adapters.kafka.topic_id import named, shortened
+from notifier.adapters.kafka.topics import named, shortened
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from notifier.adapters.push.payload import compact
+from notifier.adapters.push.requests import compact
 from notifier.domain.errors import BadSetting
 
 # Private keys as providers hand them out: PEM of one kind each; what is wrong is said, and the key never.

@@ -1,13 +1,15 @@
 """Letters: one alert to many devices, each a request with a receipt; who was refused because of us goes twice."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from notifier.domain.push.device import Device
+from notifier.domain.push.graphemes import shortened
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.http2 import Post, Reply, Silence, Transport
+from notifier.ports.push import Post, Reply, Silence, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +81,24 @@ def _round(
 def _taken_out(unsent: list[Outcome]) -> Iterator[Outcome]:
     while unsent:
         yield unsent.pop(0)
+
+
+# Bodies: one for all who read one language, no larger than a provider takes, whatever the names in it.
+
+MOST_BYTES = 4_096
+"""Of Apple's payload, and of what Google counts of a message: keys and values, less than all of it."""
+
+
+def compact(value: object) -> bytes:
+    """UTF-8 as it is: a Chinese character takes three bytes, and six where it is escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def fitting(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MOST_BYTES) -> bytes:
+    """What is around the text, with as much of it as there is room for."""
+    return compact(around(shortened(text, most - len(compact(around(""))), _written)))
+
+
+def _written(text: str) -> int:
+    """Bytes between the quotation marks: a backslash takes two."""
+    return len(compact(text)) - 2

@@ -8,7 +8,7 @@ from typing import Any
 
 from notifier.domain.push.receipt import Receipt, RetryAt, Unknown
 from notifier.domain.timing import backoff
-from notifier.ports.http2 import Silence
+from notifier.ports.push import Silence
 
 
 def read(body: bytes) -> Mapping[str, Any]:

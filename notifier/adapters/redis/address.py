@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from redis.connection import SSLConnection, parse_url
 
-from notifier.config.urls import split
+from notifier.config.field import split
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from notifier.adapters.redis.calls import Command, ScriptCall, ask, discard
-from notifier.adapters.redis.checksum import unwrap, wrap
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.keys import Kind, unwrap, wrap
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.adapters.redis.values import Value
 from notifier.codec import pack, unpack

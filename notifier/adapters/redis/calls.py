@@ -7,8 +7,7 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from notifier.adapters.redis.garbage import GarbageCount
-from notifier.adapters.redis.keys import TYPES, kind_of
+from notifier.adapters.redis.keys import TYPES, GarbageCount, kind_of
 from notifier.adapters.redis.node import AsyncClient, Client
 from notifier.adapters.redis.scripts import Script
 

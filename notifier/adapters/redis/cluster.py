@@ -18,7 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from notifier.adapters.redis.address import Host, Several
 from notifier.adapters.redis.circuit_breaker import TIMEOUT, Breaker
-from notifier.adapters.redis.garbage import GarbageCount
+from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
 
 SLOTS = 16384

@@ -10,9 +10,8 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask
-from notifier.adapters.redis.checksum import unwrap, wrap
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import kind_of
+from notifier.adapters.redis.keys import kind_of, unwrap, wrap
 from notifier.adapters.redis.scripts import Script
 from notifier.domain.errors import CacheUnavailable
 

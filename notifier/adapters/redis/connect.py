@@ -9,7 +9,7 @@ import redis.sentinel
 from notifier.adapters.redis.address import Several, several
 from notifier.adapters.redis.circuit_breaker import TIMEOUT, Breaker
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.garbage import GarbageCount
+from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.metrics import Metrics

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha1
+
+from prometheus_client import Counter
 
 
 class Kind(StrEnum):
@@ -51,3 +54,47 @@ TYPES: Mapping[Kind, str] = {
 
 def kind_of(key: str) -> Kind:
     return Kind(key.partition(":")[0].partition(".")[0])
+
+
+# Garbage in Redis is counted by kind of key, so that an operator learns that something else writes there.
+
+
+class GarbageCount:
+    def __init__(self, counter: Counter | None = None) -> None:
+        """Without a counter nothing is counted: nobody reads the metrics of a command that looks at a system once."""
+        self._counter = counter
+
+    def add(self, kind: Kind, times: int = 1) -> None:
+        if self._counter is not None and times:
+            self._counter.labels(kind).inc(times)
+
+
+# The checksum in front of every value in Redis: it tells a value of ours from garbage.
+#
+# It covers the key and the field too, so that a value copied to another place is garbage as well. `lua/checksum.lua`
+# makes the same one.
+
+SIZE = 8
+"""Hexadecimal digits: one in four billion random values passes."""
+
+
+def checksum(key: str, value: bytes = b"", field: str = "") -> bytes:
+    # SHA-1 because scripts can compute it. It protects from accidents, not from attackers.
+    covered = b"\0".join((key.encode(), field.encode(), value))
+    return sha1(covered, usedforsecurity=False).hexdigest()[:SIZE].encode()
+
+
+def wrap(key: str, value: bytes, field: str = "") -> bytes:
+    return checksum(key, value, field) + value
+
+
+def unwrap(key: str, held: bytes, field: str = "") -> bytes | None:
+    """Return the value, or None for garbage."""
+    value = held[SIZE:]
+    return value if held[:SIZE] == checksum(key, value, field) else None
+
+
+def unwrap_fields(key: str, held: Mapping[str, bytes | None]) -> tuple[Mapping[str, bytes | None], Mapping[str, bytes]]:
+    """Return the values of a hash by field, None where there is none; and the garbage by field."""
+    values = {field: None if each is None else unwrap(key, each, field) for field, each in held.items()}
+    return values, {field: each for field, each in held.items() if each is not None and values[field] is None}

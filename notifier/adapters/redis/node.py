@@ -9,8 +9,8 @@ from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
 from notifier.adapters.redis.circuit_breaker import TIMEOUT, Breaker
-from notifier.adapters.redis.garbage import GarbageCount
 from notifier.adapters.redis.kept_connection import OneConnection, SharedConnection
+from notifier.adapters.redis.keys import GarbageCount
 
 READERS = 64
 """Connections of one reading process; the next reader waits in line for one instead of opening more."""

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
-from notifier.adapters.redis.checksum import unwrap_fields, wrap
 from notifier.adapters.redis.connect import Client
+from notifier.adapters.redis.keys import unwrap_fields, wrap
 from notifier.adapters.redis.pull_layout import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.domain.bursts.burst import Burst

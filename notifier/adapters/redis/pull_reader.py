@@ -6,8 +6,8 @@ from math import isinf
 from operator import itemgetter
 
 from notifier.adapters.redis.calls import Command, ask_async, discard
-from notifier.adapters.redis.checksum import unwrap_fields
 from notifier.adapters.redis.connect import AsyncClient
+from notifier.adapters.redis.keys import unwrap_fields
 from notifier.adapters.redis.pull_layout import (
     AS_OF,
     SINCE,

@@ -9,7 +9,7 @@ from notifier.adapters.redis.connect import Client
 from notifier.adapters.redis.keys import Kind
 from notifier.adapters.redis.scripts import CHECKSUM, Script
 from notifier.codec import pack, unpack
-from notifier.codec.push_limits import pack_history, pack_pace, unpack_history, unpack_pace
+from notifier.codec.push import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member, Platform

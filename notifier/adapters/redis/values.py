@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from notifier.adapters.redis.calls import Command, ask, discard
-from notifier.adapters.redis.checksum import unwrap, wrap
+from notifier.adapters.redis.keys import unwrap, wrap
 from notifier.adapters.redis.node import Client
 
 

@@ -7,14 +7,13 @@ from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.archive import SqliteArchive
 from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
-from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases
+from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
-from notifier.adapters.sqlite.stores.deferred_bursts import SqliteSleepers
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
 from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
-from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, SqliteSleepers
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
 from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
 from notifier.adapters.sqlite.stores.people import SqlitePeople
@@ -22,7 +21,6 @@ from notifier.adapters.sqlite.stores.push_suppression import SqliteSpared
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions, SqliteTraces
 from notifier.adapters.sqlite.stores.send_log import SqliteSent
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
-from notifier.adapters.sqlite.stores.throttles import SqliteThrottles
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.user_preferences import (
     SqliteOveralls,

@@ -8,8 +8,7 @@ from hmac import compare_digest
 from notifier.api.auth.scopes import ALL, Caller
 from notifier.api.auth.secrets import Keys, keys_of, load_or_create
 from notifier.api.auth.service_key_file import Doorman, KeyBook
-from notifier.api.auth.tokens import Holder, Tokens, issue, tokens_of
-from notifier.api.auth.verified_tokens import VerifiedTokens
+from notifier.api.auth.tokens import Holder, Tokens, VerifiedTokens, issue, tokens_of
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
 from notifier.metrics import Hits, Metrics

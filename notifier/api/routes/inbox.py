@@ -13,7 +13,7 @@ from notifier.api.container import Call, Wired
 from notifier.api.problems import described
 from notifier.api.schemas.items import ItemBody
 from notifier.domain.errors import BadMark
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 
 POLL_EVERY = timedelta(seconds=30)

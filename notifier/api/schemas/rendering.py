@@ -14,7 +14,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.marks import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, Item, Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening

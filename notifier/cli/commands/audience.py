@@ -9,15 +9,14 @@ import click
 
 from notifier.cli.group import Family, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, watched
-from notifier.cli.progress import progress
+from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress, watched
 from notifier.config import Settings
 from notifier.domain.audience.activity import Published
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.indexing.audience_verification import Compared
 from notifier.flow.operations.audience_count import Counted
-from notifier.flow.operations.freshness import COUNTED, Fresh, freshness
+from notifier.flow.operations.overview import COUNTED, Fresh, freshness
 from notifier.ports.all_ports import Ports
 
 WIDEST_BAR = 40

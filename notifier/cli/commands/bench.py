@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.check_report import Check, envelope
 from notifier.cli.commands.demo import print_checks
 from notifier.cli.group import Family, example
 from notifier.cli.options import json_option
-from notifier.cli.output import print_lines
+from notifier.cli.output import Check, envelope, print_lines
 from notifier.domain.errors import Environment
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from notifier.cli.check_report import Check, envelope
 from notifier.cli.data_folder import prepare
 from notifier.cli.group import example
 from notifier.cli.invocation import command
 from notifier.cli.options import Between, Span, json_option
-from notifier.cli.output import print_lines
+from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
 

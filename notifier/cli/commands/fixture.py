@@ -7,8 +7,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for, words_for
-from notifier.cli.output import print_json, print_sentence
-from notifier.cli.progress import progress
+from notifier.cli.output import print_json, print_sentence, progress
 
 
 @click.command(

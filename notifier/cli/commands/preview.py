@@ -11,8 +11,7 @@ from notifier.api.schemas.preview import PreviewBody, previews
 from notifier.cli.commands.audience import require
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table
-from notifier.cli.progress import progress
+from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import fault

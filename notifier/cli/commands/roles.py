@@ -112,8 +112,8 @@ def numbered(role: str, number: int) -> str:
 def begin(role: str, settings: Settings, parent: int | None) -> Settings:
     """What every role does first."""
     from notifier.cli.context import require_folder, require_schema
-    from notifier.cli.supervisor.metrics_dir import share
-    from workers.parent import end_with
+    from notifier.cli.supervisor.pid_files import share
+    from workers.watchdog import end_with
 
     if parent is not None:
         end_with(parent)

@@ -25,8 +25,7 @@ from notifier.cli.supervisor.fake_provider import behaviour
 from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
 from notifier.cli.supervisor.forkserver_client import OF_IMPORTS, Copies, copies
 from notifier.cli.supervisor.heartbeat import SILENT_FOR, Patience, Pulse, beat_file
-from notifier.cli.supervisor.metrics_dir import share
-from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.pid_files import roster, share
 from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain

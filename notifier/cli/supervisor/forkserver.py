@@ -29,13 +29,13 @@ ADOPTED_WITHIN = 2.0
 MODULES = (
     "notifier.__main__",
     "notifier.api.server",
-    "notifier.cli.supervisor.metrics_dir",
+    "notifier.cli.supervisor.pid_files",
     "notifier.cli.commands.fake",
     "notifier.cli.context",
     "notifier.cli.supervisor.pump_process",
     "notifier.cli.supervisor.pid_files",
     "workers.host",
-    "workers.parent",
+    "workers.watchdog",
 )
 """What the roles import when they begin, as far as one of them needs half a second for it."""
 OF_PROFILE: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}

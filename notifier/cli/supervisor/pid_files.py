@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from notifier.domain.errors import Unwritable
+from notifier.config import set_in_environment
+from notifier.domain.errors import Full, Unwritable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +39,44 @@ class Roster:
 
 def roster(data: Path) -> Roster:
     return Roster(folder=data / "run" / "up")
+
+
+# The files in which the processes of one `notifier up` share their metrics, with their room taken beforehand.
+
+KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
+"""As the library names the files of `telemetry.Metrics`, each with the role behind it."""
+
+ROOM = 128 << 10
+"""Bytes a file; a process with eight series of every metric fills more than half of its largest."""
+
+
+def share(folder: Path, role: str) -> None:
+    """To be called before the first metric is made. Raises Full.
+
+    The files are the role's and not the process's: whoever replaces a dead process goes on counting where that one
+    stopped. So deaths leave nothing behind, and no sum over the files ever goes back.
+    """
+    reserve(folder, role)
+    set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
+    from prometheus_client import values
+
+    values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library's has no types
+
+
+def reserve(folder: Path, role: str) -> None:
+    """Raises Full.
+
+    The library maps these files and makes them with holes; on a full disk the first count that falls into a hole would
+    kill the process (SIGBUS). A file that is there, with bytes in it, is taken as it is.
+    """
+    draft = folder / f".{role}"
+    try:
+        for kind in KINDS:
+            file = folder / f"{kind}_{role}.db"
+            if not file.exists():
+                # Renamed when it is whole: half a file would be mapped by the next process of the role.
+                draft.write_bytes(bytes(ROOM))
+                draft.replace(file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise Full(f"{folder}: {error.strerror}.") from error

@@ -9,8 +9,7 @@ from threading import Thread
 from time import monotonic
 
 from notifier import topics
-from notifier.cli.supervisor.heartbeat import BEATS_EVERY
-from notifier.cli.supervisor.thread_liveness import STEP_WITHIN, Attendance
+from notifier.cli.supervisor.heartbeat import BEATS_EVERY, STEP_WITHIN, Attendance
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.system import System

@@ -142,3 +142,27 @@ class Slice:
 def is_former(text: str) -> bool:
     """Whether it is a slice of a step that no plan has any more; facts and claims of it are passed over."""
     return text.rsplit("/", 3)[1] == _FORMER
+
+
+# What became of a worker's go at a slice; the host acts on it, and knows no more.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    people: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Not now: the dispatcher will queue it again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    cause: str
+
+
+Outcome = Done | Again | Dead

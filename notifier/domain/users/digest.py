@@ -10,10 +10,9 @@ from typing import Self
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.quiet_hours import wall_of
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import Denied, Viewer, denied
+from notifier.domain.users.visibility import Denied, Mark, Viewer, denied
 
 GATHERED = 64
 """Bursts that a digest tells of, the newest of its day: as many as one read brings. It says whether there are more."""

@@ -23,8 +23,8 @@ from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport
 from notifier.ports.clock import Clock
+from notifier.ports.coordination import Queue
 from notifier.ports.ledger import Ledger, Sleepers
-from notifier.ports.queue import Queue
 
 LOGGER = logging.getLogger("notifier.dispatcher")
 

@@ -4,16 +4,15 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.delivery.backpressure import Readings, pressure
 from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import Readings, pressure
 from notifier.domain.ids import Platform
 from notifier.domain.push.circuit_breaker import line_class
 from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
-from notifier.ports.coordination import Leases
+from notifier.ports.coordination import Leases, Queue
 from notifier.ports.push import LineReport
-from notifier.ports.queue import Queue
 
 FLAG_LASTS = timedelta(seconds=30)
 """Three rounds: a monitor that died holds nobody back for longer."""

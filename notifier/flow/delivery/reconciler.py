@@ -23,11 +23,10 @@ from notifier.metrics import Metrics
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import Inbox, Place
+from notifier.ports.inbox import Inbox, Place, Seals
 from notifier.ports.ledger import Ledger
 from notifier.ports.moderation import Holds
 from notifier.ports.pull_index import PullIndex
-from notifier.ports.snapshots import Seals
 
 LOGGER = logging.getLogger("notifier.reconciler")
 

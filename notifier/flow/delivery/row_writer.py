@@ -15,8 +15,7 @@ from notifier.flow.delivery.slice_worker import Hold
 from notifier.flow.indexing.bitmap_repair import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
-from notifier.ports.inbox import Inbox
-from notifier.ports.snapshots import Seals
+from notifier.ports.inbox import Inbox, Seals
 
 SHARDS_AT_ONCE = 64
 """A slice of a large P1 or P2 in one run, of about 160 ms. The store cuts it into short transactions, one a file: the

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
-from notifier.domain.delivery.result import Again, Dead, Done, Outcome
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice import Again, Dead, Done, Outcome, Slice, Step
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics

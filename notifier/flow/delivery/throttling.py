@@ -11,8 +11,8 @@ from notifier.domain.delivery.throttle import RAMP, Allowance, allowance
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.timing import due
 from notifier.ports.cache import Pressure
+from notifier.ports.coordination import Throttles
 from notifier.ports.dead_letters import LaneTallies
-from notifier.ports.throttles import Throttles
 
 THROTTLES_READ_EVERY = timedelta(seconds=1)
 NOTHING = Credit(slices=0, shards=0)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from notifier.codec.devices import unpack_device_record
+from notifier.codec.push import unpack_device_record
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, count, holds, nobody, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.retraction import erased_trail

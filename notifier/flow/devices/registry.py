@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier import topics
-from notifier.codec.devices import pack_device_record
+from notifier.codec.push import pack_device_record
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId

@@ -11,8 +11,7 @@ from itertools import groupby
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind
 from notifier.domain.users.digest import Digest, Schedule, digest_of, named
-from notifier.domain.users.marks import SETTLED_AFTER, Mark
-from notifier.domain.users.visibility import unread
+from notifier.domain.users.visibility import SETTLED_AFTER, Mark, unread
 from notifier.flow.inbox.burst_walk import RUN, place_of
 from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, Look, Opened, Page

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.users.marks import SETTLED_AFTER, Mark, SeenToken
-from notifier.domain.users.visibility import unread
+from notifier.domain.users.visibility import SETTLED_AFTER, Mark, SeenToken, unread
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.listing import Listing
 from notifier.flow.inbox.page import BADGE_MOST, Entry, Look, Page

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
-from notifier.domain.users.marks import Mark, SeenToken
+from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import Walk
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digests import Digests, digests_by, due_next

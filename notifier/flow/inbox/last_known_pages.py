@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.marks import Mark, Marks, SeenToken
+from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.page import DigestItem, Entry, Look, Page, Shown
 
 KEPT = timedelta(minutes=15)

@@ -7,8 +7,7 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.digest import Digest
-from notifier.domain.users.marks import SeenToken
-from notifier.domain.users.visibility import Viewer, unread, visible
+from notifier.domain.users.visibility import SeenToken, Viewer, unread, visible
 from notifier.ports.inbox import Place
 
 BADGE_MOST = 100

@@ -10,10 +10,9 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import Overall, OverallWord
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import BlockMute, Want, Word
 from notifier.domain.users.user_blocks import Parting
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair

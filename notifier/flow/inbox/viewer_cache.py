@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.marks import Marks
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_news import CLOCK_SKEW

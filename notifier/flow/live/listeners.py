@@ -9,8 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.digest import Digest, Schedule, named
-from notifier.domain.users.marks import SETTLED_AFTER
-from notifier.domain.users.visibility import Viewer, unread
+from notifier.domain.users.visibility import SETTLED_AFTER, Viewer, unread
 from notifier.flow.inbox.burst_walk import YOUNG
 from notifier.flow.inbox.digests import digests_by, due_next, moved_inside, told_at
 from notifier.flow.inbox.inbox import Tab

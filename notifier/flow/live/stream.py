@@ -13,8 +13,7 @@ from typing import Self
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import Digest
-from notifier.domain.users.marks import SETTLED_AFTER, Mark
-from notifier.domain.users.visibility import Viewer, unread, visible
+from notifier.domain.users.visibility import SETTLED_AFTER, Mark, Viewer, unread, visible
 from notifier.flow.inbox.digests import moved_inside, told_at
 from notifier.flow.inbox.page import Badge, Entry, Look, Shown, badge_of
 

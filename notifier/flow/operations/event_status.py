@@ -20,10 +20,10 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
 from notifier.ports.clock import Clock
+from notifier.ports.coordination import Throttles
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
 from notifier.ports.moderation import Holds
-from notifier.ports.throttles import Throttles
 
 PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."
 TAKEN_BACK = "Taken back: nobody sees it any more."

@@ -5,9 +5,12 @@ never changes. Nothing here is right by counting along: who asks for the first t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from notifier import topics
+from notifier.domain.audience.activity import Published, published
 from notifier.domain.audience.snapshot import Tally
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.accounting import Books, books
@@ -22,15 +25,17 @@ from notifier.domain.ids import BurstKey, Kind, Lane
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.domain.timing import due
 from notifier.flow.lane_guard import stopped_lanes
+from notifier.ports.audience import ActiveHours
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
 from notifier.ports.clock import Clock
+from notifier.ports.coordination import Throttles
 from notifier.ports.dead_letters import LaneTallies
+from notifier.ports.event_log import EventLog
+from notifier.ports.inbox import Seals
 from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.push import LineReport
-from notifier.ports.snapshots import Seals
-from notifier.ports.throttles import Throttles
 
 LOOKED_BACK = timedelta(hours=1)
 LISTED = 256
@@ -213,3 +218,35 @@ def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | N
 
 def _waits_until(standings: Iterable[Standing], now: datetime) -> datetime | None:
     return min((s.waits_until for s in standings if s.waits_until and s.waits(now)), default=None)
+
+
+# Freshness: how old the numbers are that tiers are made of, and how much was said that isn't in them yet.
+
+COUNTED = 1_000
+"""Of a stream's records: more than so many are that many."""
+OF_AUDIENCES = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    activity: Published
+    rolled_up_at: datetime | None
+    """When those who were around came into the sets last; None where nobody knows."""
+    waiting: Mapping[str, int]
+    """By stream what was accepted and isn't in rows and bitmaps yet."""
+
+
+def freshness(log: EventLog, hours: ActiveHours, clock: Clock, every: timedelta) -> Fresh:
+    """Raises LogUnavailable."""
+    standing, at = rolled_up(hours, clock, every)
+    groups = topics.GROUPS
+    waiting = {stream: sum(1 for _ in log.waiting(stream, groups[stream], COUNTED)) for stream in OF_AUDIENCES}
+    return Fresh(activity=standing, rolled_up_at=at, waiting=waiting)
+
+
+def rolled_up(hours: ActiveHours, clock: Clock, every: timedelta) -> tuple[Published, datetime | None]:
+    """`every` is how often it should be; nothing where tiers are held as they were loaded."""
+    last = None
+    with suppress(CacheUnavailable):  # then nobody knows of a roll-up, and none is done
+        last = hours.last_rolled_up() if every else None
+    return published(last, clock.now(), every), last

@@ -22,9 +22,9 @@ from notifier.flow.sequencing.retraction_settlement import standing
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
+from notifier.ports.coordination import Throttles
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import Retractions
-from notifier.ports.throttles import Throttles
 
 LOOKED_BACK = timedelta(hours=1)
 LISTED, LARGE = 256, 32

@@ -24,9 +24,9 @@ from notifier.domain.push.catch_up import SOON, Lot, Shards, coming, covered, ow
 from notifier.domain.push.send_log import Olders, Window, progress
 from notifier.domain.timing import REACH
 from notifier.ports.bursts import Bursts
+from notifier.ports.inbox import Seals
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Sent, Spared
-from notifier.ports.snapshots import Seals
 
 # The neighbours of a burst: those of its subject that were to ring, behind it and before it.
 

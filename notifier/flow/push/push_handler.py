@@ -18,8 +18,8 @@ from notifier.flow.push.rate_limiter import Pacing
 from notifier.flow.push.sender import Ringing
 from notifier.ports.bursts import Bursts
 from notifier.ports.clock import Clock
+from notifier.ports.inbox import Seals
 from notifier.ports.push import Sent, Spared
-from notifier.ports.snapshots import Seals
 
 SHARDS_AT_ONCE = 128
 """As many as a slice of P0 has, whose few people are one batch then. Their bitmaps are 12 MB at the most."""

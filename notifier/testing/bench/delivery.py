@@ -30,8 +30,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.delivery.ledger import Claim
 from notifier.domain.delivery.plan import plan
-from notifier.domain.delivery.result import Done
-from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.delivery.slice import Done, Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Hold, Work

@@ -16,7 +16,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from notifier import topics
-from notifier.adapters.imports.followers import EDGES
+from notifier.adapters.imports.datasets import EDGES
 from notifier.adapters.imports.source import form_of, opened
 from notifier.adapters.imports.spill import SpilledEdges
 from notifier.adapters.sqlite.files import Files

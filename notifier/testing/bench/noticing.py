@@ -16,8 +16,7 @@ from notifier.api.background.activity_recorder import GATHERED_FOR, Noting
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.ids import Member, UserId
-from notifier.domain.users.marks import Marks
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.audience import KEPT

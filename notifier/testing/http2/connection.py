@@ -9,7 +9,7 @@ from typing import Protocol
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import PREFACE, Violation, frame
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.streams import ALL_WINDOW, Answering, Asking, Request
 

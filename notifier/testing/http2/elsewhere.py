@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.http2.conduct import Conduct
 from notifier.testing.http2.connection import Asked, Tally
 from notifier.testing.http2.server import serving

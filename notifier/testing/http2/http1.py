@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from http import HTTPStatus
 
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.http2.connection import House
 from notifier.testing.http2.streams import MOST_BODY
 

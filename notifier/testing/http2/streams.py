@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 
 ALL_WINDOW = 1 << 24
 MOST_BODY = 1 << 20

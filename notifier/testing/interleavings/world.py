@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
-from notifier.domain.users.marks import SeenToken
+from notifier.domain.users.visibility import SeenToken
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import Invalidation
 from notifier.flow.inbox.shared_loads import DirectLoads

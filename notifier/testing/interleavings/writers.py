@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from notifier.domain.audience.bitmap import BLOCK_BYTES
 from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.users.marks import Mark
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Want, Wish
 from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedPartings
 from notifier.ports.directory import Account
 from notifier.testing.interleavings.world import (

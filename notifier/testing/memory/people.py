@@ -12,7 +12,6 @@ from notifier.domain.audience.follows import LEFT, BlockFollows, Place
 from notifier.domain.audience.id_ranges import numbered
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
     NEVER,
@@ -25,7 +24,7 @@ from notifier.domain.users.subject_preferences import (
     volumes,
 )
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.people import Facts
 

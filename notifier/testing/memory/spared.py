@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from itertools import chain
 
-from notifier.codec.suppression import spares
+from notifier.codec.push import spares
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.users.account_preferences import Asleep

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from notifier.domain.push.device import Environment
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.providers.bearers import Bearers
 from notifier.testing.providers.phones import Phones
 from notifier.testing.providers.script import Script, retry_after

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.providers.fcm_messages import Message, Wrong, parsed
 from notifier.testing.providers.grants import Grants
 from notifier.testing.providers.phones import Phones

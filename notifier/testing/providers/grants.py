@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 SCOPES = ("https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform")

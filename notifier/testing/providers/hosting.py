@@ -11,7 +11,7 @@ from notifier.adapters.push import dev_credentials as development
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.ids import Platform
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.http2.connection import Tally
 from notifier.testing.http2.server import Server, serving
 from notifier.testing.providers.apns import FakeApns

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 from notifier.testing.providers.vapid import Fault
 
 

@@ -10,7 +10,7 @@ from random import Random
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.providers.browser import Browser
 from notifier.testing.providers.manners import Manner, refusal
 from notifier.testing.providers.phones import Phones

@@ -7,7 +7,7 @@ from itertools import chain, combinations, product
 
 from notifier import topics
 from notifier.codec import unpack
-from notifier.codec.devices import unpack_device_record
+from notifier.codec.push import unpack_device_record
 from notifier.domain.audience.activity import OF_THE_ACTIVE
 from notifier.domain.audience.bitmap import holds, shard_of
 from notifier.domain.ids import Member

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from notifier.domain.errors import NotFound, Unavailable
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.marks import Mark
+from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, Item, Page
 from notifier.testing.oracle import Key, Marked, Oracle

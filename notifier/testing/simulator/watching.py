@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import SetKind, ShardSets
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.audience import MemberSets
-from notifier.ports.snapshots import Seals
+from notifier.ports.inbox import Seals
 from notifier.testing.oracle import DORMANT, SHARD, SUPPRESSED, Division, Oracle, Person, Seen
 from notifier.testing.simulator.scene import SHARDS, Scene
 

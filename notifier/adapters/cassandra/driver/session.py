@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 import cassandra as vendor
@@ -16,17 +17,94 @@ from cassandra.cluster import Cluster as Driver
 from cassandra.policies import (
     ConstantReconnectionPolicy,
     DCAwareRoundRobinPolicy,
+    FallthroughRetryPolicy,
     NoSpeculativeExecutionPolicy,
+    RetryPolicy,
     TokenAwarePolicy,
 )
-from cassandra.query import BatchStatement, PreparedStatement, Statement
+from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
-from notifier.adapters.cassandra.driver.auth import refusal
-from notifier.adapters.cassandra.driver.errors import translated
-from notifier.adapters.cassandra.driver.retry_policy import NextNode, is_read
-from notifier.adapters.cassandra.driver.row_factory import rows
-from notifier.adapters.cassandra.driver.timeouts import Connection
+from notifier.adapters.cassandra.driver.errors import refusal, translated
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
+
+# When another node is asked: reads alone, which may be asked twice; a write whose answer is lost isn't repeated.
+
+NODES = 2
+"""Asked besides the first."""
+
+
+_READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
+
+
+class NextNode(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
+    """Only once the first one has failed: of two that are asked side by side the driver takes both answers, and a late
+    page of one for the next page of the other.
+
+    A node whose connection broke, or that knows too few replicas, has no say in what others know."""
+
+    def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
+        return _next(query, retry_num)
+
+    def on_unavailable(
+        self, query: Any, consistency: Any, required_replicas: int, alive_replicas: int, retry_num: int
+    ) -> tuple[int, Any]:
+        return _next(query, retry_num)
+
+
+def is_read(statement: str) -> bool:
+    return _READ.match(statement) is not None
+
+
+def _next(query: Any, retry_num: int) -> tuple[int, Any]:
+    again = getattr(query, "is_idempotent", False) and retry_num < NODES
+    return (RetryPolicy.RETRY_NEXT_HOST if again else RetryPolicy.RETHROW), None
+
+
+# The time by which an answer must have come; once it has, nothing keeps it any more.
+#
+# The driver's own timer holds its question until the time is over, and the question its answer: seconds of bitmaps,
+# in a ring that only the garbage collector breaks.
+
+
+class Deadline:
+    """What a question holds of its timer."""
+
+    def __init__(self, passed: Callable[[], object]) -> None:
+        self.timer: Any = None
+        self._passed: Callable[[], object] | None = passed
+
+    def __call__(self) -> None:
+        if (passed := self._passed) is not None:
+            passed()
+
+    def cancel(self) -> None:
+        timer, self.timer, self._passed = self.timer, None, None
+        if timer is not None:
+            timer.cancel()
+
+
+class Connection(Driver.connection_class):  # type: ignore[misc]  # the driver ships no types, and chooses its event loop
+    @classmethod
+    def create_timer(cls, timeout: float, callback: Callable[[], object]) -> Deadline:
+        deadline = Deadline(callback)
+        deadline.timer = super().create_timer(timeout, deadline)
+        return deadline
+
+
+# Rows by the names of their columns. The driver makes a class for every answer, which costs more than most of them.
+
+
+def rows(columns: Sequence[str], found: Sequence[Sequence[object]]) -> list[Any]:
+    """The factory of a session's profiles."""
+    return list(map(_named(tuple(columns))._make, found))
+
+
+@lru_cache(maxsize=512)
+def _named(columns: tuple[str, ...]) -> Any:
+    """The driver's own class, which has rules for names that Python doesn't take."""
+    [row] = named_tuple_factory(columns, [columns])
+    return type(row)
+
 
 PROTOCOL = vendor.ProtocolVersion.V4
 """Else it is found out by connections that are refused. Version 5 adds checksums of its own to those of TCP, and TLS,

@@ -1,6 +1,7 @@
 """Brings a keyspace to the schema of the code: numbered CQL in two phases, each file applied once, never edited."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,9 +12,30 @@ from typing import Self
 from cassandra import InvalidRequest
 
 from notifier.adapters.cassandra.driver.session import SCHEMA_WITHIN, Cluster
-from notifier.adapters.cassandra.schema.cql_script import statements
 from notifier.adapters.cassandra.schema.migration_log import Entry, Lock, Register
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder
+
+# A file of CQL as single statements: Cassandra takes no more than one at a time.
+
+_TOKEN = re.compile(
+    r"(?P<comment>--[^\n]*|//[^\n]*|/\*.*?\*/)|(?P<end>;)"
+    r"|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$\$.*?\$\$|.",
+    re.DOTALL,
+)
+
+
+def statements(script: str) -> Iterator[str]:
+    """Without comments and semicolons. Raises ValueError at the end of a file that was cut off within a statement."""
+    statement = ""
+    for token in _TOKEN.finditer(script):
+        if token["end"]:
+            yield statement.strip()
+            statement = ""
+        elif not token["comment"]:
+            statement += token[0]
+    if statement.strip():
+        raise ValueError(f"There is no semicolon behind: {statement.strip()[:60]}")
+
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
 """In the package: a link in the source tree, to the folder that people look into, and files of its own in a wheel."""

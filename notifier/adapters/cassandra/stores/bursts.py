@@ -17,8 +17,15 @@ from operator import attrgetter, itemgetter
 from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, together
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import PARTS, hour_of, part_of_event, part_of_subject, run_of
-from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import (
+    KEPT,
+    PARTS,
+    hour_of,
+    part_of_event,
+    part_of_subject,
+    run_of,
+    seconds_until,
+)
 from notifier.adapters.cassandra.stores.burst_changes import Entry, put_entries
 from notifier.adapters.cassandra.stores.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
 from notifier.codec import pack, unpack

@@ -1,9 +1,19 @@
 """The leases: one row each, taken by compare-and-set; whose clock it is read by is the owner's."""
 
+import dataclasses
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.codec.timestamps import to_ms
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.adapters.cassandra.stores.audit_log import record
+from notifier.codec.timestamps import from_ms, to_ms
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.errors import StoreUnavailable
+from notifier.ports.clock import Clock
 
 _READ = "SELECT owner, until FROM leases WHERE name = ?"
 _FIRST = "INSERT INTO leases (name, owner, until) VALUES (?, ?, ?) IF NOT EXISTS"
@@ -24,3 +34,77 @@ class CassandraLeases:
         if holder != owner and ends > to_ms(now):
             return False
         return self._cluster.decide(_NEXT, (owner, until, name, holder, ends))
+
+
+# The throttles: all in one partition, changed by compare-and-set, each change written to the audit before it.
+
+_FIRST_throttles = statement("first_throttle")
+_REPLACE = statement("replace_throttle")
+_LIFT = statement("lift_throttle")
+_ALL = "SELECT id, tier, rate, reason, who, starts_at, ends_at FROM throttles WHERE book = 'throttles'"
+_ONE = f"{_ALL} AND id = ?"
+_PAUSE = 0.0
+"""A throttle has a rate above 0, or none: a cell that is always written leaves no tombstone."""
+
+
+class CassandraThrottles:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def put(self, throttle: Throttle) -> None:
+        detail = {"throttle": _told(throttle)}
+        record(self._cluster, at=throttle.starts_at, who=throttle.who, what="throttle.put", detail=detail)
+        # A crash here leaves a word about a throttle that never was; the other way round nobody would know who set it.
+        row = (*_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now()))
+        if not self._decide(_FIRST_throttles, row, throttle) and not self._decide(
+            _REPLACE, (*row[-1:], *row[:-1]), throttle
+        ):
+            raise StoreUnavailable("The throttle ended for good while it was replaced.")
+
+    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+        found = self._cluster.ask(_ONE, (id,), profile=SERIAL)
+        if not found or (throttle := _throttle(found[0])).ends_at <= now:
+            return None
+        lifted = dataclasses.replace(throttle, ends_at=now)
+        record(self._cluster, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
+        # As in `put`; of two who lift it at the same moment both are in the audit, and one is told None.
+        row = (seconds_until(now + RETENTION, self._clock.now()), *_row(lifted), to_ms(throttle.ends_at))
+        return lifted if self._decide(_LIFT, row, lifted) else None
+
+    def since(self, moment: datetime) -> Sequence[Throttle]:
+        # A plain read: who set one was answered once it could be read so, or was told that nobody knows.
+        found = [_throttle(row) for row in self._cluster.ask(_ALL)]
+        return sorted((t for t in found if t.ends_at > moment), key=lambda throttle: (throttle.starts_at, throttle.id))
+
+    def _decide(self, statement: str, values: tuple[object, ...], throttle: Throttle) -> bool:
+        """Whether it was applied; without an answer, whether the throttle stands as it was to be. Else this raises."""
+        [applied] = self._cluster.decide_each([(statement, values)])
+        if applied is not None:
+            return applied
+        found = self._cluster.ask(_ONE, (throttle.id,), profile=SERIAL)
+        if not found or _throttle(found[0]) != throttle:
+            raise StoreUnavailable("Whether the throttle was set isn't known yet.")
+        return True
+
+
+def _row(t: Throttle) -> tuple[object, ...]:
+    return str(t.tier), t.rate or _PAUSE, t.reason, t.who, to_ms(t.starts_at), to_ms(t.ends_at), t.id
+
+
+def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
+    id, tier, rate, reason, who, starts_at, ends_at = row
+    return Throttle(
+        id=id,
+        tier=Tier(tier),
+        rate=rate or None,
+        reason=reason,
+        who=who,
+        starts_at=from_ms(starts_at),
+        ends_at=from_ms(ends_at),
+    )
+
+
+def _told(throttle: Throttle) -> dict[str, object]:
+    told = dataclasses.asdict(throttle)
+    return told | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

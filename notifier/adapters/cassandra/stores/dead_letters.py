@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.schema.ttl import KEPT
+from notifier.adapters.cassandra.schema.partitioning import KEPT
 from notifier.adapters.cassandra.stores.audit_log import record
 from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms

@@ -7,8 +7,8 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.ttl import seconds_until
-from notifier.codec.devices import pack_told, unpack_told
+from notifier.adapters.cassandra.schema.partitioning import seconds_until
+from notifier.codec.push import pack_told, unpack_told
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,

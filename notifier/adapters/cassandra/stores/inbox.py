@@ -6,7 +6,7 @@ from datetime import datetime
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.ttl import seconds_until
+from notifier.adapters.cassandra.schema.partitioning import seconds_until
 from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.bursts.burst import expires_at
 from notifier.ports.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms

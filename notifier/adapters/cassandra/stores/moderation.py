@@ -7,8 +7,13 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import PARTS, part_of_event, part_of_event_id, part_of_user
-from notifier.adapters.cassandra.schema.ttl import seconds_until
+from notifier.adapters.cassandra.schema.partitioning import (
+    PARTS,
+    part_of_event,
+    part_of_event_id,
+    part_of_user,
+    seconds_until,
+)
 from notifier.adapters.cassandra.stores.audit_log import record
 from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms

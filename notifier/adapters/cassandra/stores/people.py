@@ -6,8 +6,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.driver.batching import Row
-from notifier.adapters.cassandra.schema.partitioning import run_of
-from notifier.adapters.cassandra.schema.ttl import KEPT, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import KEPT, run_of, seconds_until
 from notifier.adapters.cassandra.stores.directory import ACCOUNT, RANGE_OF_ID, STANDING, id_range, stored
 from notifier.adapters.cassandra.stores.user_preferences import (
     OF_BOTH,
@@ -26,10 +25,9 @@ from notifier.domain.audience.id_ranges import RememberedRanges, bucket_of, numb
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.clock import Clock
 from notifier.ports.people import Facts
 

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.user_preferences import OF_ACCOUNT, OF_SHARD, told_by
 from notifier.codec.preferences import spared
-from notifier.codec.suppression import spares
+from notifier.codec.push import spares
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
 from notifier.domain.audience.follows import LEFT

@@ -7,8 +7,7 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import PARTS, part_of_event
-from notifier.adapters.cassandra.schema.ttl import FINAL, KEPT, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import FINAL, KEPT, PARTS, part_of_event, seconds_until
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
 from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
 from notifier.codec import pack, unpack

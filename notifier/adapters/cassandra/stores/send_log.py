@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from notifier.adapters.cassandra.driver.batching import TOGETHER, together
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.codec.send_log import pack_intent, pack_outcome, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, unpack_window
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Platform

@@ -15,7 +15,7 @@ from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.responses import Chance, as_asked, in_a_while
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply, Silence, Transport
+from notifier.ports.push import Post, Reply, Silence, Transport
 
 ASKED_AGAIN = timedelta(minutes=1)
 """Where no answer came, or none with a token, while the old one is still good."""

@@ -33,7 +33,7 @@ from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.responses import Chance
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 
 # Google's token endpoint as google-auth asks it, but once: by itself it asks three times, and sleeps between.
 

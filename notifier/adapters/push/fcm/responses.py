@@ -12,7 +12,7 @@ from typing import Any
 from notifier.adapters.push import responses as answers
 from notifier.adapters.push.responses import as_asked, in_a_while
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 
 QUOTA_REFILLS = timedelta(minutes=1)
 """Where a 429 names no time."""

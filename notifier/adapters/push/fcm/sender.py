@@ -8,15 +8,14 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.payload import fitting
-from notifier.adapters.push.requests import Letter, Outcome, outcomes
+from notifier.adapters.push.requests import Letter, Outcome, fitting, outcomes
 from notifier.adapters.push.responses import Chance, of_silence
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Reply, Silence, Transport
+from notifier.ports.push import Reply, Silence, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"
 COLLAPSE_KEYS = 4

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from notifier.adapters.push.jwt import private_key
 from notifier.domain.errors import BadSetting
-from notifier.ports.http2 import Post
+from notifier.ports.push import Post
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"

@@ -10,7 +10,7 @@ from datetime import datetime
 from notifier.adapters.push.responses import as_asked, in_a_while, read
 from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
-from notifier.ports.http2 import Reply
+from notifier.ports.push import Reply
 
 BAD_TOKEN: Mapping[str, str] = {
     "BadJwtToken": "badjwttoken",  # Apple, of a subject that it can't reach, too

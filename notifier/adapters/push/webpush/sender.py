@@ -7,10 +7,9 @@ from datetime import timedelta
 
 from notifier.adapters.push.requests import Letter, Outcome, outcomes
 from notifier.adapters.push.responses import Chance, of_silence
-from notifier.adapters.push.webpush.encryption import SALT, encrypted
+from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
 from notifier.adapters.push.webpush.key_pairs import Pair
 from notifier.adapters.push.webpush.key_reputation import Standing
-from notifier.adapters.push.webpush.payload import Content, content, topic
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import Vapid
 from notifier.domain.push.alert import Alert
@@ -19,7 +18,7 @@ from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import DropToken, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.clock import Clock
-from notifier.ports.http2 import Reply, Silence, Transport
+from notifier.ports.push import Reply, Silence, Transport
 
 LONGEST_KEPT = timedelta(days=30)
 """What push services take as a TTL: Mozilla's limit, and others keep nothing for longer."""

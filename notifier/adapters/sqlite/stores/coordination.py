@@ -1,10 +1,15 @@
 """Leadership in core.db: one row a lease."""
 
+import dataclasses
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.timestamps import to_ms
+from notifier.adapters.sqlite.stores.inbox import record
+from notifier.codec.timestamps import from_ms, to_ms
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
 
 _HOLD = statement("lease_hold")
 
@@ -36,3 +41,57 @@ class SqliteEpochs:
         with self._db.write() as c:
             [[epoch]] = c.execute(_NEXT, (f"epoch of {name}",)).fetchall()
             return int(epoch)
+
+
+# The throttles in core.db, each change with its audit row in the same transaction.
+
+_COLUMNS = "id, tier, rate, reason, who, starts_at, ends_at"
+_PUT = f"INSERT OR REPLACE INTO throttles ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_LIFT = f"UPDATE throttles SET ends_at = ? WHERE id = ? AND ends_at > ? RETURNING {_COLUMNS}"
+_SINCE = f"SELECT {_COLUMNS} FROM throttles WHERE ends_at > ? ORDER BY starts_at, id"
+
+
+class SqliteThrottles:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put(self, throttle: Throttle) -> None:
+        with self._db.write() as c:
+            c.execute(_PUT, _row(throttle))
+            detail = {"throttle": _told(throttle)}
+            record(c, at=throttle.starts_at, who=throttle.who, what="throttle.put", detail=detail)
+
+    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+        with self._db.write() as c:
+            found = c.execute(_LIFT, (to_ms(now), id, to_ms(now))).fetchall()
+            if not found:
+                return None
+            lifted = _throttle(found[0])
+            record(c, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
+            return lifted
+
+    def since(self, moment: datetime) -> Sequence[Throttle]:
+        with self._db.read() as c:
+            return [_throttle(row) for row in c.execute(_SINCE, (to_ms(moment),))]
+
+
+def _row(t: Throttle) -> tuple[object, ...]:
+    return t.id, str(t.tier), t.rate, t.reason, t.who, to_ms(t.starts_at), to_ms(t.ends_at)
+
+
+def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttle:
+    id, tier, rate, reason, who, starts_at, ends_at = row
+    return Throttle(
+        id=id,
+        tier=Tier(tier),
+        rate=rate,
+        reason=reason,
+        who=who,
+        starts_at=from_ms(starts_at),
+        ends_at=from_ms(ends_at),
+    )
+
+
+def _told(throttle: Throttle) -> dict[str, object]:
+    told = dataclasses.asdict(throttle)
+    return told | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

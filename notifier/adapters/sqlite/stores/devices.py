@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.statements import statement
-from notifier.codec.devices import pack_told, unpack_told
+from notifier.codec.push import pack_told, unpack_told
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, spans
 from notifier.domain.ids import Member, Platform

@@ -12,6 +12,7 @@ from notifier.adapters.sqlite.statements import statement, wanted
 from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step, is_former
@@ -156,3 +157,39 @@ class SqliteClaims:
         key = (str(piece.burst.subject), piece.burst.seq, str(piece), claim.owner, claim.attempt)
         with self._db.write() as c:
             return c.execute(_EXTEND, (to_ms(until), claim.reached, *key)).rowcount == 1
+
+
+# The sleepers in core.db: from the one list to the other in one transaction, so that no crash comes in between.
+
+_LAY = statement("lay_sleeper")
+_CLOSE_deferred_bursts = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
+_DUE = "SELECT subject, seq, opened_at FROM sleepers WHERE until <= ? ORDER BY until LIMIT ?"
+_OPEN_deferred_bursts = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_UP = "DELETE FROM sleepers WHERE subject = ? AND seq = ?"
+_COUNT = "SELECT count(*) FROM sleepers"
+
+
+class SqliteSleepers:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+        rows = [(str(s.burst.subject), s.burst.seq, to_ms(s.opened_at), to_ms(s.until)) for s in sleepers]
+        with self._db.write() as c:
+            c.executemany(_LAY, rows)
+            c.executemany(_CLOSE_deferred_bursts, [row[:2] for row in rows])
+
+    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+        due = to_ms(now), most
+        with self._db.read() as c:
+            if not c.execute(_DUE, due).fetchone():
+                return []
+        with self._db.write() as c:
+            rows = c.execute(_DUE, due).fetchall()
+            c.executemany(_OPEN_deferred_bursts, rows)
+            c.executemany(_UP, [row[:2] for row in rows])
+        return [BurstKey(Subject.parse(subject), seq) for subject, seq, _ in rows]
+
+    def count(self) -> int:
+        with self._db.read() as c:
+            return int(c.execute(_COUNT).fetchone()[0])

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
-from notifier.adapters.sqlite.stores.audit_log import record
+from notifier.adapters.sqlite.stores.inbox import record
 from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold

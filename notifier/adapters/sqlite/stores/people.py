@@ -16,10 +16,9 @@ from notifier.domain.audience.follows import LEFT
 from notifier.domain.audience.id_ranges import RememberedRanges
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
-from notifier.domain.users.marks import Mark, Marks
 from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
-from notifier.domain.users.visibility import Viewer
+from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.people import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"

@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.statements import statement
 from notifier.adapters.sqlite.stores.user_preferences import told_in
 from notifier.codec.preferences import spared
-from notifier.codec.suppression import spares
+from notifier.codec.push import spares
 from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
 from notifier.domain.audience.follows import LEFT

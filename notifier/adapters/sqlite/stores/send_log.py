@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec.send_log import pack_intent, pack_outcome, unpack_window
+from notifier.codec.push import pack_intent, pack_outcome, unpack_window
 from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.audience.tiers import Tier

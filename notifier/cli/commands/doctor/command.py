@@ -5,11 +5,10 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.check_report import envelope
 from notifier.cli.commands.doctor.machine import Finding, Level, machine_findings
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import console, grid, print_lines, styled, watched
+from notifier.cli.output import console, envelope, grid, print_lines, styled, watched
 from notifier.config import Settings
 
 

@@ -11,7 +11,7 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.flow.operations.freshness import rolled_up
+from notifier.flow.operations.overview import rolled_up
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from notifier.cli.check_report import Check
 from notifier.cli.data_folder import probe
+from notifier.cli.output import Check
 from notifier.domain.errors import Unwritable
 
 OLDEST_PYTHON = (3, 11)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from notifier import topics
 from notifier.cli.context import owner
-from notifier.cli.retry import Patience
+from notifier.cli.http import Patience
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.metrics import Metrics

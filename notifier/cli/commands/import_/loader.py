@@ -9,8 +9,8 @@ from typing import BinaryIO, Generic, TypeVar
 
 from notifier.cli.commands.import_.checkpoint import Checkpoint, Rejects
 from notifier.cli.commands.import_.indexer_process import Waiting, index
-from notifier.cli.progress import progress
-from notifier.cli.retry import Patience
+from notifier.cli.http import Patience
+from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.domain.errors import BadImport
 from notifier.flow.imports.importer import Import, Matter

@@ -20,7 +20,7 @@ from notifier.testing.bench.cql.writers import Batches, Lean, Ours, Singles, Sto
 from notifier.testing.bench.densities import shown
 from notifier.testing.bench.rounds import Figure, Spread
 from notifier.testing.finding import Finding
-from workers.garbage import seldom
+from workers.watchdog import seldom
 
 DENSITIES = (0.1, 0.5, 1, 2, 5, 25)
 """Percent of a range that a burst reaches."""

@@ -20,8 +20,7 @@ from notifier.config import Settings
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
-from notifier.domain.users.marks import Marks
-from notifier.domain.users.visibility import Viewer, visible
+from notifier.domain.users.visibility import Marks, Viewer, visible
 from notifier.flow.inbox.page import Look
 from notifier.metrics import Metrics
 from notifier.testing.bench.rounds import Figure, Spread, told

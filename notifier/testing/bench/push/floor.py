@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.hpack import NO_TABLE, encoded
-from notifier.ports.http2 import Post
+from notifier.ports.push import Post
 
 AT_ONCE = 1_000
 BATCH = 64

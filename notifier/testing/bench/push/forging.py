@@ -17,7 +17,7 @@ from notifier.domain.push.alert import Alert, alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.bench.stage import Stage
 from notifier.testing.finding import Finding, agreement
 from notifier.testing.http2.server import serving

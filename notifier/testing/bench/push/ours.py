@@ -18,8 +18,7 @@ from notifier.domain.push.alert import KEPT, Alert, Mentioned
 from notifier.domain.push.device import Address, AppleToken, Device, Environment, FirebaseToken, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
-from notifier.ports.http2 import Post, Reply, Transport
-from notifier.ports.push import Provider
+from notifier.ports.push import Post, Provider, Reply, Transport
 from notifier.testing.providers.browser import Browser
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
 

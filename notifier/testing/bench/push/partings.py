@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from notifier.adapters.http2 import Http2Transport
-from notifier.ports.http2 import Post, Reply, Silence
+from notifier.ports.push import Post, Reply, Silence
 from notifier.testing.bench.push.posts import accepts, posts
 from notifier.testing.bench.rounds import Figure
 from notifier.testing.finding import agreement

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 
 BODY = (
     b'{"aps":{"alert":{"title":"@nova","body":"Ada and 412 others mentioned @nova: \\"this is the one\\""},'

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from notifier.domain.push.alert import KEPT, Alert
 from notifier.domain.push.device import Address
-from notifier.ports.http2 import Post, Reply, Transport
-from notifier.ports.push import Provider
+from notifier.ports.push import Post, Provider, Reply, Transport
 from notifier.testing.bench.push import ours
 from notifier.testing.bench.push.ours import SUBJECT, TOPIC, Place
 from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from notifier.adapters.http2 import Http2Transport, Limits
-from notifier.ports.http2 import Post, Reply
+from notifier.ports.push import Post, Reply
 from notifier.testing.authority import Authority
 from notifier.testing.bench.fanout import Parts
 from notifier.testing.bench.machine import resident_mb

@@ -1,5 +1,8 @@
 """A task's request whose acknowledgement fails aloud, so that the worker connects anew."""
 
+from typing import ClassVar
+
+from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
 
@@ -16,3 +19,11 @@ class Acknowledging(Request):  # type: ignore[misc]  # Celery has no types
         if not self.acknowledged:
             self._message.ack()
             self.acknowledged = True
+
+
+# Celery's consumer without the part that would schedule tasks by itself, for which RabbitMQ gets dozens of queues.
+
+
+class Consuming(Consumer):  # type: ignore[misc]  # Celery has no types
+    class Blueprint(Consumer.Blueprint):  # type: ignore[misc]  # as above
+        default_steps: ClassVar = [step for step in Consumer.Blueprint.default_steps if "delayed_delivery" not in step]

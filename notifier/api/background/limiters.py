@@ -1,17 +1,86 @@
-"""Metering: what people and services ask for is counted here at once, and among all processes a little later."""
+"""Hiding: what takes something back is answered once it is done, by itself: no mention waits with it."""
 
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol, TypeVar
 
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import Limits
-from notifier.domain.errors import CacheUnavailable
+from notifier.domain.bursts.retraction import Retraction
+from notifier.domain.errors import CacheUnavailable, StoreUnavailable
+from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import Allowance, Limit
+from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
+
+AT_ONCE = 8
+"""Of the edge's threads; the others are for the log, which mustn't wait for a store that is slow."""
+WITHIN = 2.0
+"""Seconds that one waits for its turn; after that the answer doesn't, and the retractor does it from the log."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Hiding:
+    """For one loop."""
+
+    settle: Callable[[Retraction], Awaitable[None]]
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    within: float = WITHIN
+
+    async def __call__(self, retraction: Retraction) -> None:
+        try:
+            async with asyncio.timeout(self.within):
+                await self.turns.acquire()
+        except TimeoutError:
+            return
+        try:
+            await self.settle(retraction)
+        finally:
+            self.turns.release()
+
+
+# Phones: what people ask of their own devices is done in a few of the edge's threads, and no mention waits for it.
+
+T = TypeVar("T")
+
+DEVICES_AT_ONCE = 8
+"""Of the edge's threads; the others are for the log, which mustn't wait for a store that is slow."""
+DEVICES_WITHIN = 2.0
+"""Seconds that one waits for a turn; an app asks again."""
+
+
+class InThread(Protocol):
+    def __call__(self, ask: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Phones:
+    """For one loop."""
+
+    book: PhoneBook
+    in_thread: InThread
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DEVICES_AT_ONCE))
+    within: float = DEVICES_WITHIN
+
+    async def __call__(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool = False) -> T:
+        """Whatever is asked of the book, as the person. Raises StoreUnavailable, and what the book raises. It goes on
+        to its end even when the one who asked has gone."""
+        try:
+            async with asyncio.timeout(self.within):
+                await self.turns.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(f"{AT_ONCE} others wait for their devices.") from None
+        try:
+            return await self.in_thread(lambda: ask(self.book, self.book.member(user, newcomer=newcomer)))
+        finally:
+            self.turns.release()
+
+
+# Metering: what people and services ask for is counted here at once, and among all processes a little later.
 
 QUARTER, HOURS, MINUTE = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 SETTLED_EVERY = 1.0

@@ -1,14 +1,12 @@
-"""The roll-up: what was told of who is around becomes stays in the store, and these the sets that tiers are made of.
-
-One leader a minute. It reads back what it writes, so it carries a stamp, by which one who was replaced loses.
-"""
+"""The attendant: who was seen elsewhere counts as who opened the tab here, from the next roll-up on."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.domain.audience.activity import OF_THE_ACTIVE, asked_hour, grown, hour_of, stays_until, turned
+from notifier.codec import unpack
+from notifier.domain.audience.activity import OF_THE_ACTIVE, Sighting, asked_hour, grown, hour_of, stays_until, turned
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, joined, nobody, same
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
@@ -19,6 +17,31 @@ from notifier.ports.audience import KEPT, ActiveHours, MemberSets, ShardBlob, St
 from notifier.ports.clock import Clock
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
+from notifier.ports.event_log import Logged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attendant:
+    directory: Directory
+    hours: ActiveHours
+    clock: Clock
+
+    def __call__(self, records: Sequence[Logged]) -> None:
+        """Everybody's bit is set when it returns; setting it again, after a crash or by another reader, is setting it.
+
+        Raises CacheUnavailable, and then the log keeps what was said until the hours can be noted.
+        """
+        now = self.clock.now()
+        told = [unpack(Sighting, logged.record.value) for logged in records]
+        # A stranger is given a number: whom a platform sees before anybody follows is around when somebody does.
+        numbers = self.directory.number({one.user for one in told if one.counts(now)})
+        if numbers:
+            self.hours.touch(set(numbers.values()), hour_of(now))
+
+
+# The roll-up: what was told of who is around becomes stays in the store, and these the sets that tiers are made of.
+#
+# One leader a minute. It reads back what it writes, so it carries a stamp, by which one who was replaced loses.
 
 LOGGER = logging.getLogger("notifier.rollup")
 

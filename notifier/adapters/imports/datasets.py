@@ -1,0 +1,171 @@
+"""A row of an account: who it is, and what the platform says of it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from notifier.adapters.imports.layout import Found, Layout, Quick, Reject, Unreadable, fault_of, plain
+from notifier.adapters.imports.values import Unfit, each, flag, hours, moment, one_of, zone
+from notifier.domain.audience.account_flags import Flag
+from notifier.domain.audience.id_ranges import HIGHEST
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import LONGEST_ID
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow
+from notifier.domain.users.subject_preferences import NEVER, Volume
+from notifier.ports.imports import Batch, Numbers, Rows
+
+USER = "user"
+
+
+def user(name: str, value: object) -> UserId:
+    if not plain(value) and (why := fault_of(name, value)):
+        raise Unfit(why)
+    return UserId(str(value))
+
+
+def _accounts(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[AccountRow]:
+    return Batch(rows=list(each(found, reject, _account)), read=read)
+
+
+def _account(values: Iterable[object]) -> AccountRow:
+    who, *flags = values
+    said = {name: flag(name, value) for name, value in zip(Flag, flags, strict=True)}
+    return AccountRow(user=user(USER, who), said={name: on for name, on in said.items() if on is not None})
+
+
+def _vips(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[AccountRow]:
+    return Batch(rows=list(each(found, reject, _vip)), read=read)
+
+
+def _vip(values: Iterable[object]) -> AccountRow:
+    """Whoever is named is one, unless the row says no."""
+    who, value = values
+    return AccountRow(user=user(USER, who), said={Flag.VIP: flag(Flag.VIP, value) is not False})
+
+
+FLAGS = tuple(map(str, Flag))
+
+ACCOUNTS: Layout[Batch[AccountRow]] = Layout(of="an account", needed=(USER,), optional=FLAGS, taken=_accounts)
+VIPS: Layout[Batch[AccountRow]] = Layout(of="a VIP", needed=(USER,), optional=(str(Flag.VIP),), taken=_vips)
+
+
+# A row of who follows whom: taken, or told with the reason why not.
+
+COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
+HIMSELF = "Nobody follows himself."
+
+
+def taken(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Rows:
+    followers, followed = list[UserId](), list[UserId]()
+    for number, row in found:
+        if row is None:
+            continue
+        if isinstance(row, Unreadable):
+            reject(number, row.why)
+        elif not (plain(row[0]) and plain(row[1]) and row[0] != row[1]) and (why := _fault(*row)):
+            reject(number, why)
+        else:
+            followers.append(UserId(str(row[0])))
+            followed.append(UserId(str(row[1])))
+    return Rows(followers=followers, followed=followed, read=read)
+
+
+def _fault(follower: object, followed: object) -> str | None:
+    himself = HIMSELF if str(follower) == str(followed) else None
+    return fault_of(FOLLOWER, follower) or fault_of(FOLLOWED, followed) or himself
+
+
+def _quick() -> Quick[Rows | Numbers]:
+
+    return quick
+
+
+EDGES: Layout[Rows | Numbers] = Layout(of="a follow", needed=COLUMNS, taken=taken, quick=_quick)
+
+
+# Who follows whom of many rows at once: columns of whole numbers, and of names with which nothing is wrong.
+
+
+def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | Numbers | None:
+    columns = [some.column(name) for name in COLUMNS]
+    return _numbers(columns, first, passed, reject) or _names(columns, passed)
+
+
+def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> Numbers | None:
+    """Of whole numbers that may be in a range."""
+    if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
+        return None
+    followers, followed = (column.to_numpy() for column in columns)
+    if max(followers.max(), followed.max()) > HIGHEST or min(followers.min(), followed.min()) < 0:
+        return None
+    for place in np.flatnonzero(followers == followed).tolist():
+        reject(first + place + 1, HIMSELF)
+    return Numbers(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
+
+
+def _names(columns: list[Any], passed: int) -> Rows | None:
+    if not all(map(_plain, columns)) or pc.any(pc.equal(*columns)).as_py():
+        return None
+    followers, followed = (column.to_pylist() for column in columns)
+    return Rows(followers=followers, followed=followed, read=passed)
+
+
+def _plain(column: Any) -> bool:
+    """Of names with which nothing is wrong, as nearly all are."""
+    if column.null_count or not pa.types.is_string(column.type):
+        return False
+    lengths = pc.min_max(pc.utf8_length(column)).as_py()
+    printable = pc.all(pc.utf8_is_printable(column)).as_py()
+    return bool(printable and lengths["min"] > 0 and lengths["max"] <= LONGEST_ID)
+
+
+# A row of what a person wants: of one account, or of everything.
+
+ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
+
+_OF_EVERYTHING = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
+
+
+def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[PreferenceRow]:
+    return Batch(rows=list(each(found, reject, _preference)), read=read)
+
+
+def _preference(values: Iterable[object]) -> PreferenceRow:
+    who, account, volume, muted, push, quiet, at = values
+    of = None if account is None or account == "" else user(ACCOUNT, account)
+    said = one_of(VOLUME, volume, _OF_EVERYTHING if of is None else tuple(Volume))
+    row = PreferenceRow(
+        user=user(USER, who),
+        account=of,
+        volume=None if said is None else Volume(said),
+        visible_from=_muted(muted),
+        push=flag(PUSH, push),
+        quiet=hours(QUIET, quiet),
+        zone=zone(ZONE, at),
+    )
+    if of is None and row.visible_from is not None:
+        raise Unfit(f"{MUTED} is of an account, and the row names none.")
+    if of is not None and (row.push, row.quiet, row.zone) != (None, None, None):
+        raise Unfit(f"{PUSH}, {QUIET} and {ZONE} are of everything, and the row names an account.")
+    return row
+
+
+def _muted(value: object) -> datetime | None:
+    """Who isn't muted is as nobody says anything."""
+    try:
+        return NEVER if flag(MUTED, value) else None
+    except Unfit:
+        return moment(MUTED, value)
+
+
+PREFERENCES: Layout[Batch[PreferenceRow]] = Layout(
+    of="a preference",
+    needed=(USER,),
+    optional=(ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE),
+    any_of=(VOLUME, MUTED, PUSH, QUIET, ZONE),
+    taken=_preferences,
+)

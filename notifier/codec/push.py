@@ -1,0 +1,324 @@
+"""Devices as the stores and the log keep them: an address by its kind, and a word whole or as what ends it."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from math import isfinite
+from struct import Struct, error
+
+import msgspec
+
+from notifier.codec.storage import pack, unpack
+from notifier.codec.timestamps import from_ms, to_ms
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
+from notifier.domain.errors import Poison
+from notifier.domain.ids import Member, Platform
+from notifier.domain.push.device import (
+    Address,
+    AppleToken,
+    Device,
+    DeviceId,
+    DeviceRecord,
+    DeviceWord,
+    Environment,
+    FirebaseInstallation,
+    FirebaseToken,
+    Gone,
+    WebSubscription,
+)
+from notifier.domain.push.frequency_cap import Cause, History, Rung
+from notifier.domain.push.rate_limit import Pace
+from notifier.domain.push.send_log import Fate, Missed, Olders, Try, Why, Window
+from notifier.domain.users.account_preferences import Asleep, Unwanted
+from notifier.ports.push import Spare
+
+
+class _Apple(msgspec.Struct, array_like=True, tag="apns"):
+    token: str
+    topic: str
+    environment: Environment
+
+
+class _FirebaseToken(msgspec.Struct, array_like=True, tag="token"):
+    token: str
+
+
+class _FirebaseInstallation(msgspec.Struct, array_like=True, tag="fid"):
+    fid: str
+
+
+class _Web(msgspec.Struct, array_like=True, tag="web"):
+    endpoint: str
+    key: bytes
+    secret: bytes
+
+
+class _Told(msgspec.Struct, array_like=True):
+    """What a registration says, beside whose it is and when that was."""
+
+    address: _Apple | _FirebaseToken | _FirebaseInstallation | _Web
+    locale: str
+    time_zone: str
+
+
+class _Word(msgspec.Struct, array_like=True):
+    member: Member
+    at: int
+    id: DeviceId
+    platform: Platform
+    told: _Told | None
+    """None: it is gone."""
+
+
+class _Record(msgspec.Struct, array_like=True):
+    word: _Word | None
+    known: bool
+    anew: int | None
+
+
+def pack_told(device: Device) -> bytes:
+    return pack(_told(device))
+
+
+def unpack_told(member: Member, told: bytes, at: int) -> Device:
+    """As it was registered at that millisecond. Raises Poison."""
+    return _device(member, unpack(_Told, told), at)
+
+
+def pack_device_record(record: DeviceRecord) -> bytes:
+    word = None if record.word is None else _word(record.word)
+    return pack(_Record(word, record.known, record.anew))
+
+
+def unpack_device_record(blob: bytes) -> DeviceRecord:
+    """Raises Poison."""
+    found = unpack(_Record, blob)
+    word = None if found.word is None else _said(found.word)
+    return DeviceRecord(word=word, known=found.known, anew=found.anew)
+
+
+def _word(word: DeviceWord) -> _Word:
+    match word:
+        case Device():
+            return _Word(word.member, to_ms(word.registered_at), word.id, word.platform, _told(word))
+        case Gone():
+            return _Word(word.member, to_ms(word.at), word.id, word.platform, None)
+
+
+def _said(word: _Word) -> DeviceWord:
+    if word.told is not None:
+        return _device(word.member, word.told, word.at)
+    return Gone(id=word.id, platform=word.platform, member=word.member, at=from_ms(word.at))
+
+
+def _device(member: Member, told: _Told, at: int) -> Device:
+    return Device(
+        member=member,
+        address=_address(told.address),
+        locale=told.locale,
+        time_zone=told.time_zone,
+        registered_at=from_ms(at),
+    )
+
+
+def _told(device: Device) -> _Told:
+    return _Told(_packed(device.address), device.locale, device.time_zone)
+
+
+def _packed(address: Address) -> _Apple | _FirebaseToken | _FirebaseInstallation | _Web:
+    match address:
+        case AppleToken():
+            return _Apple(address.token, address.topic, address.environment)
+        case FirebaseToken():
+            return _FirebaseToken(address.token)
+        case FirebaseInstallation():
+            return _FirebaseInstallation(address.fid)
+        case WebSubscription():
+            return _Web(address.endpoint, address.key, address.secret)
+
+
+def _address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | _Web) -> Address:
+    match packed:
+        case _Apple():
+            return AppleToken(token=packed.token, topic=packed.topic, environment=packed.environment)
+        case _FirebaseToken():
+            return FirebaseToken(token=packed.token)
+        case _FirebaseInstallation():
+            return FirebaseInstallation(fid=packed.fid)
+        case _Web():
+            return WebSubscription(endpoint=packed.endpoint, key=packed.key, secret=packed.secret)
+
+
+# What bounds alerts, as Redis keeps it: a pace in 40 bytes, and 24 for each alert of a person's day.
+
+_PACE = Struct("<ddqqq")
+_RUNG = Struct("<q8s8s")
+
+
+def pack_pace(pace: Pace) -> bytes:
+    return _PACE.pack(
+        pace.tokens,
+        pace.share,
+        to_ms(pace.at),
+        to_ms(pace.since),
+        0 if pace.cut_at is None else to_ms(pace.cut_at),
+    )
+
+
+def unpack_pace(blob: bytes) -> Pace:
+    try:
+        tokens, share, at, since, cut_at = _PACE.unpack(blob)
+        pace = Pace(
+            tokens=tokens,
+            share=share,
+            at=from_ms(at),
+            since=from_ms(since),
+            cut_at=from_ms(cut_at) if cut_at else None,
+        )
+    except (error, OverflowError) as cause:
+        raise Poison(f"It is no pace: {cause}.") from cause
+    if not (isfinite(tokens) and 0 < share <= 1):
+        raise Poison(f"It is no pace: {tokens} tokens and a share of {share}.")
+    return pace
+
+
+def pack_history(history: History) -> bytes:
+    return b"".join(_RUNG.pack(to_ms(rung.at), rung.cause.burst, rung.cause.tweet) for rung in history)
+
+
+def unpack_history(blob: bytes) -> History:
+    try:
+        return [_rung(blob[at : at + _RUNG.size]) for at in range(0, len(blob), _RUNG.size)]
+    except (error, OverflowError) as cause:
+        raise Poison(f"It is no history of alerts: {cause}.") from cause
+
+
+@lru_cache(maxsize=4096)
+def _rung(packed: bytes) -> Rung:
+    """Thousands rang at the same moment for the same burst: reading each anew would cost ten times as much."""
+    at, burst, tweet = _RUNG.unpack(packed)
+    return Rung(at=from_ms(at), cause=Cause(burst=burst, tweet=tweet))
+
+
+# Windows of sendings as the stores keep them: what was intended, and what was missed of it once it is known.
+#
+# Workers of the version before read them, too, and theirs are read here: a place keeps its meaning, and what is new
+# stands behind, where whoever doesn't know it passes it over. A window that can't be read costs its slice its life.
+
+
+class _Try(msgspec.Struct, array_like=True):
+    device: DeviceId
+    member: Member
+    first: datetime
+    tries: int
+    away: int
+
+
+class _Missed(msgspec.Struct, array_like=True):
+    tried: _Try
+    fate: Fate
+    at: datetime | None
+    reason: str
+    held: bool = False
+    """A retry of what was never sent; the version before has no other word for it."""
+
+
+class _Intent(msgspec.Struct, array_like=True):
+    at: datetime
+    people: bytes
+    away: dict[int, bytes]
+    """By the number of bursts for which an alert stands, as the version before reads it."""
+    silent: dict[Why, bytes]
+    again: tuple[_Try, ...]
+    tells: tuple[tuple[Olders, bytes], ...] = ()
+
+
+class _Outcome(msgspec.Struct, array_like=True):
+    missed: tuple[_Missed, ...]
+
+
+def pack_intent(window: Window) -> bytes:
+    return pack(
+        _Intent(
+            at=window.at,
+            people=encode(window.people),
+            away={many: encode(bits) for many, bits in _by_number(window.away).items()},
+            silent={why: encode(bits) for why, bits in window.silent.items()},
+            again=tuple(map(_try, window.again)),
+            tells=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
+        )
+    )
+
+
+def pack_outcome(window: Window) -> bytes:
+    """Of one that was sent: nothing missed is an outcome, too."""
+    return pack(_Outcome(tuple(map(_packed_send_log, window.missed or ()))))
+
+
+def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
+    """Raises Poison."""
+    found = unpack(_Intent, intent)
+    return Window(
+        n=n,
+        at=found.at,
+        people=decode(found.people),
+        away={olders: decode(blob) for olders, blob in found.tells},
+        silent={why: decode(blob) for why, blob in found.silent.items()},
+        again=tuple(map(_tried, found.again)),
+        missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),
+    )
+
+
+def _by_number(away: Mapping[Olders, Bits]) -> Mapping[int, Bits]:
+    found = dict[int, Bits]()
+    for olders, bits in away.items():
+        many = 1 + len(olders)
+        found[many] = found.get(many, nobody()) | bits
+    return found
+
+
+def _packed_send_log(one: Missed) -> _Missed:
+    held = one.fate is Fate.HELD
+    return _Missed(_try(one.tried), Fate.RETRY if held else one.fate, one.at, one.reason, held)
+
+
+def _try(one: Try) -> _Try:
+    return _Try(one.device, one.member, one.first, one.tries, one.away)
+
+
+def _tried(one: _Try) -> Try:
+    return Try(device=one.device, member=one.member, first=one.first, tries=one.tries, away=one.away)
+
+
+def _missed(one: _Missed) -> Missed:
+    fate = Fate.HELD if one.held else one.fate
+    return Missed(tried=_tried(one.tried), fate=fate, at=one.at, reason=one.reason)
+
+
+# Who is to be spared an alert, as a store found it: shard by shard, and who merely sleeps apart from the others.
+
+
+def spares(
+    shards: Collection[int], never: Iterable[Member], said: Iterable[tuple[Member, Unwanted | Asleep]]
+) -> Mapping[int, Spare]:
+    """Of each of the shards; `said` is what they say of everything. Whoever is in both is never alerted."""
+    out: Mapping[int, set[int]] = {shard: set() for shard in shards}
+    asleep: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
+    for member in never:
+        out[shard_of(member)].add(member % SHARD_MEMBERS)
+    for member, why in said:
+        match why:
+            case Unwanted():
+                out[shard_of(member)].add(member % SHARD_MEMBERS)
+            case Asleep(until=until):
+                asleep[shard_of(member)][member % SHARD_MEMBERS] = until
+    return {shard: _spare(out[shard], asleep[shard]) for shard in shards}
+
+
+def _spare(never: Collection[int], asleep: Mapping[int, datetime]) -> Spare:
+    others = {place: until for place, until in asleep.items() if place not in never}
+    return Spare(
+        never=from_offsets(never) if never else nobody(),
+        asleep=from_offsets(others) if others else nobody(),
+        until=min(others.values(), default=None),
+    )
