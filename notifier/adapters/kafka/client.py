@@ -117,5 +117,5 @@ def client(name: str) -> Client:
     """Imports that one alone. Raises Environment when it isn't installed."""
     if name == CONFLUENT and find_spec("confluent_kafka") is None:
         raise Environment('The Kafka client confluent isn\'t installed: pip install "notifier[cluster,confluent]"')
-    module = {KAFKA_PYTHON: "kafka_python", CONFLUENT: "confluent"}[name]
+    module = {KAFKA_PYTHON: "python_client", CONFLUENT: "confluent_client"}[name]
     return cast(Client, import_module(f"notifier.adapters.kafka.{module}"))

@@ -33,7 +33,6 @@ MODULES = (
     "notifier.cli.commands.fake",
     "notifier.cli.context",
     "notifier.cli.supervisor.pump_process",
-    "notifier.cli.supervisor.pid_files",
     "workers.host",
     "workers.watchdog",
 )
